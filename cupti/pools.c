@@ -16,8 +16,8 @@ void pools_clear(void) {
     count = 0;
 }
 
-/* The entry of a pool. A pool that is gone makes room for another when none of its memory is in use. NULL: there is no
- * room. */
+/* The entry of a pool. The entry of a pool that is gone is used again when none of the pool's memory is in use. NULL:
+ * the table is full. */
 static struct pool *pool_at(uint64_t address) {
     struct pool *found = NULL;
     for (size_t i = 0; i < count; i++) {

@@ -28,7 +28,7 @@ struct pools_told {
 };
 void pools_tell(const struct pools_told *to);
 
-/* False: there is no room for it. */
+/* False: the table is full. */
 bool pools_record(const struct cupti_pool *record);
 /* For memory from a pool; other memory is ignored. */
 bool pools_memory(const struct cupti_memory *record);

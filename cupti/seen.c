@@ -76,7 +76,7 @@ static void seen_renew(void) {
     table = other;
 }
 
-static struct seen *slot_for(uint64_t address) {
+static struct seen *seen_slot_for(uint64_t address) {
     struct seen *slot = slot_of(table, address);
     if (slot->address || used < SLOTS_MOST) return slot;
     seen_renew();
@@ -189,7 +189,7 @@ static void seen_released(struct seen *slot, const struct cupti_memory *record) 
 bool seen_record(const struct cupti_memory *record, const char *source) {
     if (!record->address || (record->operation != CUPTI_ALLOCATION && record->operation != CUPTI_RELEASE)) return true;
     if (record->timestamp > newest) newest = record->timestamp;
-    struct seen *slot = slot_for(record->address);
+    struct seen *slot = seen_slot_for(record->address);
     if (!slot) return false;
     if (!slot->address) used++;
     if (record->operation == CUPTI_ALLOCATION)

@@ -33,7 +33,7 @@ struct seen_told {
 };
 void seen_tell(const struct seen_told *to);
 
-/* Reads a record of memory. source: the library that asked; NULL: unknown. False: there is no room for it. */
+/* Reads a record of memory. source: the library that asked; NULL: unknown. False: there is no memory for it. */
 bool seen_record(const struct cupti_memory *record, const char *source);
 /* Everything in the context ends with it, and CUPTI has no records of that. */
 void seen_context_ended(uint32_t context);

@@ -20,7 +20,7 @@ static uint32_t count_in(const struct seen *seen, const struct cupti_memory *rec
 }
 
 /* A block's age counts from the arrival of its record, because CUPTI has another clock. */
-static void add_block(const struct seen *seen, const struct cupti_memory *record) {
+static void source_add_block(const struct seen *seen, const struct cupti_memory *record) {
     if (!seen->kind) return;
     struct snap_cuda_block block = {.kind = seen->kind,
                                     .device = seen->device,
@@ -70,7 +70,7 @@ static void note_pool(const struct pool *pool) {
 }
 
 bool source_begin(struct cupti_sections *sections) {
-    static const struct seen_told told = {add_block, take_block, pass_block};
+    static const struct seen_told told = {source_add_block, take_block, pass_block};
     static const struct pools_told pools = {add_pool, take_pool, note_pool};
     process_is_from_cupti();
     if (!process_begin() || memstow_cupti_begin(CUPTI_SEAM, sections) < 0) return false;

@@ -11,7 +11,7 @@
 #pragma GCC visibility push(hidden)
 
 /* Begins the ledger. From now on the blocks of seen.h count there. False: this process must have no ledger, or has one,
- * or there is no room. */
+ * or there is no memory. */
 bool source_begin(struct cupti_sections *sections);
 /* Records that were lost, or could not be read. */
 void source_lost(uint64_t records);

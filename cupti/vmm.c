@@ -51,7 +51,7 @@ static void vmm_let_go(uint64_t number) {
 
 /* --- coming --- */
 
-static void add_block(enum cuda_space space, struct snap_cuda_block block, const struct caller *caller) {
+static void vmm_add_block(enum cuda_space space, struct snap_cuda_block block, const struct caller *caller) {
     take_block(space, block.address); /* an earlier one at this address, whose end was not seen */
     block.birth_ns = os_now();
     block.thread = SNAP_THREAD_SHARED;
@@ -62,10 +62,10 @@ static void add_block(enum cuda_space space, struct snap_cuda_block block, const
 }
 
 static void add_handle(uint64_t memory, uint64_t number, uint16_t device) {
-    add_block(CUDA_HANDLE,
-              (struct snap_cuda_block){
-                  .kind = SNAP_CUDA_HANDLE, .address = memory, .pool = number, .device = device, .users = 1},
-              NULL);
+    vmm_add_block(CUDA_HANDLE,
+                  (struct snap_cuda_block){
+                      .kind = SNAP_CUDA_HANDLE, .address = memory, .pool = number, .device = device, .users = 1},
+                  NULL);
 }
 
 static void add_physical(uint8_t kind, uint16_t device, uint64_t memory, uint64_t bytes, const struct cupti_call *call,
@@ -77,7 +77,7 @@ static void add_physical(uint8_t kind, uint16_t device, uint64_t memory, uint64_
                                     .context = call->context_number,
                                     .stream = memory,
                                     .users = 1};
-    add_block(CUDA_PHYSICAL, block, caller);
+    vmm_add_block(CUDA_PHYSICAL, block, caller);
     add_handle(memory, block.address, device);
 }
 
@@ -90,23 +90,23 @@ static void vmm_created(const struct cupti_cuMemCreate *it, const struct cupti_c
 }
 
 static void vmm_reserved(const struct cupti_cuMemAddressReserve *it, const struct caller *caller) {
-    add_block(CUDA_RANGE,
-              (struct snap_cuda_block){
-                  .kind = SNAP_CUDA_RESERVED, .address = *it->address, .size = it->bytes, .pool = ++last_number},
-              caller);
+    vmm_add_block(CUDA_RANGE,
+                  (struct snap_cuda_block){
+                      .kind = SNAP_CUDA_RESERVED, .address = *it->address, .size = it->bytes, .pool = ++last_number},
+                  caller);
 }
 
 static void vmm_mapped(const struct cupti_cuMemMap *it) {
     struct snap_cuda_block handle;
     if (!cuda_blocks_find(CUDA_HANDLE, it->memory, &handle)) return;
     change_users(CUDA_PHYSICAL, handle.pool, 1);
-    add_block(CUDA_MAPPING,
-              (struct snap_cuda_block){.kind = SNAP_CUDA_MAPPING,
-                                       .device = handle.device,
-                                       .address = it->address,
-                                       .size = it->bytes,
-                                       .pool = handle.pool},
-              NULL);
+    vmm_add_block(CUDA_MAPPING,
+                  (struct snap_cuda_block){.kind = SNAP_CUDA_MAPPING,
+                                           .device = handle.device,
+                                           .address = it->address,
+                                           .size = it->bytes,
+                                           .pool = handle.pool},
+                  NULL);
 }
 
 static void vmm_unmapped(const struct cupti_cuMemUnmap *it) {

@@ -158,7 +158,7 @@ int32_t memstow_scope_save(struct memstow_scopes *out);
  * that has the whole block.
  *
  * The caller makes sure that nobody frees the block meanwhile. -ENXIO: there is no such memory; -EBUSY: it is off
- * the device, so call memstow_restore for its owner first; -ENOMEM: the ledger has no room to count it elsewhere.
+ * the device, so call memstow_restore for its owner first; -ENOMEM: the ledger cannot grow to count it elsewhere.
  * After an error nothing has changed. The call waits while the ledger grows on a slow disk. */
 int32_t memstow_assign(uint32_t owner, const void *start, uint64_t length);
 

@@ -332,8 +332,8 @@ def end_tests(futures):
 
 def summarize(results):
     if results.failed: # their texts once more: of a long output, people keep the end
-        print("\nfailed:", *(f"{name}\n{indent(shorten(text, 40))}" for name, text in sorted(results.failed)),
-              sep="\n  ")
+        texts = [f"{name}\n{indent(shorten(text, 40))}" for name, text in sorted(results.failed)]
+        print("\nfailed:", *texts, sep="\n  ")
     if results.skipped:
         print("\nskipped:", *(f"{name}: {why}" for name, why in sorted(results.skipped)), sep="\n  ")
     print(f"{len(results.passed)} passed, {len(results.failed)} failed, {len(results.skipped)} skipped")

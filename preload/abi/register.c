@@ -128,7 +128,7 @@ static bool share_of(uint32_t number, const struct owned *has, struct memstow_sh
     return has->live_bytes || has->live_blocks || has->cuda_bytes; /* a part counts as bytes, but not as a block */
 }
 
-/* Writes as many shares as `out` has room for. `size` is the size of the caller's structure. Returns the number of all
+/* Writes as many shares as `out` can hold. `size` is the size of the caller's structure. Returns the number of all
  * shares, or -EFAULT. */
 static int64_t hand_out(struct memstow_share *out, uint32_t capacity, uint32_t size, const struct owned *all,
                         uint32_t tags) {

@@ -24,7 +24,7 @@ static int64_t trigger_result(int64_t result) {
     return entry_result(result);
 }
 
-/* Writes as many decisions as `out` has room for. `size` is the size of the caller's structure. */
+/* Writes as many decisions as `out` can hold. `size` is the size of the caller's structure. */
 static bool hand_out(struct memstow_decision *out, uint32_t capacity, uint32_t size,
                      const struct memstow_decision *decisions, int64_t count) {
     uint32_t part = size < sizeof *decisions ? size : sizeof *decisions;
@@ -68,7 +68,7 @@ EXPORTED int32_t memstow_trace(const char *json) {
     int result = trace_add_foreign(text, strlen(text));
     if (result == -EINVAL)
         return (int32_t)entry_fails(result, "a line is one JSON object of at most 4000 bytes, without members n and t");
-    if (result == -ENOMEM) return (int32_t)entry_fails(result, "the ledger has no room for a trace");
+    if (result == -ENOMEM) return (int32_t)entry_fails(result, "the ledger cannot grow, so it has no trace");
     return (int32_t)entry_result(result);
 }
 

@@ -16,7 +16,7 @@
 /* `items` points to the pointer to the array. False: there is no memory, or it would be larger than is allowed. */
 bool capacity_grow(void *items, uint32_t *capacity, uint32_t need, size_t each);
 
-/* Makes sure that the array `name` of *self, whose capacity is the member `size`, has room for `need` items. False: as
+/* Makes sure that the array `name` of *self, whose capacity is the member `size`, can hold `need` items. False: as
  * above. */
 #define CAPACITY_FOR(self, name, size, need)                                                                           \
     (likely((need) <= (self)->size) || capacity_grow(&(self)->name, &(self)->size, need, sizeof *(self)->name))

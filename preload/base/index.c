@@ -15,7 +15,7 @@
 enum { EMPTY = 0, GONE = 1 << INDEX_ID_BITS };
 #define SEALED UINT32_MAX
 
-static uint32_t slot_for(uint32_t hash, uint32_t id) { return hash << INDEX_ID_BITS | id; }
+static uint32_t index_slot_for(uint32_t hash, uint32_t id) { return hash << INDEX_ID_BITS | id; }
 static uint32_t id_in(uint32_t slot) { return slot & ((1u << INDEX_ID_BITS) - 1); }
 static bool may_be(uint32_t slot, uint32_t hash) { return (slot ^ hash << INDEX_ID_BITS) >> INDEX_ID_BITS == 0; }
 
@@ -83,7 +83,7 @@ static void insert_copy(uint32_t *table, uint32_t bits, uint32_t hash, uint32_t 
     uint32_t mask = (1u << bits) - 1;
     for (uint32_t i = index_slot_of(hash, bits);; i = (i + 1) & mask) {
         uint32_t empty = EMPTY;
-        if (__atomic_compare_exchange_n(&table[i], &empty, slot_for(hash, id), false, __ATOMIC_ACQ_REL,
+        if (__atomic_compare_exchange_n(&table[i], &empty, index_slot_for(hash, id), false, __ATOMIC_ACQ_REL,
                                         __ATOMIC_RELAXED))
             return;
     }
@@ -153,7 +153,8 @@ uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32
             continue;
         }
         bool was_gone = seen == GONE;
-        if (__atomic_compare_exchange_n(at, &seen, slot_for(hash, id), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+        if (__atomic_compare_exchange_n(at, &seen, index_slot_for(hash, id), false, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE)) {
             if (was_gone) __atomic_fetch_sub(&self->gone, 1, __ATOMIC_RELAXED);
             break;
         }

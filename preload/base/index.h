@@ -45,7 +45,7 @@ bool index_begin(struct index *self);
 /* The id of an equal record, or INDEX_NONE. */
 uint32_t index_find(const struct index *self, uint32_t hash, const void *key);
 /* Inserts `id`, whose record equals the key. If an equal record is there, returns its id and inserts nothing.
- * INDEX_NONE: no room. */
+ * INDEX_NONE: no memory. */
 uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32_t id);
 
 /* A walk through the whole index, in slices: each call says whether it is done. The caller holds the index during each

@@ -21,14 +21,14 @@ static uint32_t first_slot(const struct words_table *table, uint64_t word) {
     return (uint32_t)((word ^ word >> 32) * 0x9E3779B97F4A7C15u >> (64 - table->bits));
 }
 
-static uint64_t word_at(const struct words_table *table, uint32_t slot) {
+static uint64_t words_word_at(const struct words_table *table, uint32_t slot) {
     return __atomic_load_n(&table->words[slot], __ATOMIC_ACQUIRE);
 }
 
 static uint32_t slot_of(const struct words_table *table, uint64_t word) {
     uint32_t mask = words_size_of(table) - 1, slot = first_slot(table, word);
     for (;; slot = (slot + 1) & mask) {
-        uint64_t seen = word_at(table, slot);
+        uint64_t seen = words_word_at(table, slot);
         if (likely(seen == word)) return slot;
         if (seen == EMPTY) return WORDS_NONE;
     }
@@ -41,15 +41,15 @@ uint32_t words_find(const struct words *self, uint64_t word) {
     uint32_t slot = table ? slot_of(table, word) : WORDS_NONE;
     if (slot == WORDS_NONE) return WORDS_NONE;
     uint32_t number = __atomic_load_n(&table->numbers[slot], __ATOMIC_ACQUIRE);
-    return likely(word_at(table, slot) == word) ? number : WORDS_NONE;
+    return likely(words_word_at(table, slot) == word) ? number : WORDS_NONE;
 }
 
 /* The number is written before the word, so a reader that finds the word finds its number. Another reader may still
  * look for the word that was in this slot before. If it sees the new number, it also sees that its own word is gone. */
 static void words_insert(struct words_table *table, uint64_t word, uint32_t number) {
     uint32_t mask = words_size_of(table) - 1, slot = first_slot(table, word);
-    while (word_at(table, slot) > GONE) slot = (slot + 1) & mask;
-    table->used += word_at(table, slot) == EMPTY;
+    while (words_word_at(table, slot) > GONE) slot = (slot + 1) & mask;
+    table->used += words_word_at(table, slot) == EMPTY;
     __atomic_store_n(&table->numbers[slot], number, __ATOMIC_RELEASE);
     __atomic_store_n(&table->words[slot], word, __ATOMIC_RELEASE);
 }
@@ -58,9 +58,9 @@ static void words_insert(struct words_table *table, uint64_t word, uint32_t numb
  * left. */
 static uint32_t words_sweep(struct words_table *table) {
     uint32_t mask = words_size_of(table) - 1, live = 0;
-    for (uint32_t slot = 0; slot <= mask; slot++) live += word_at(table, slot) > GONE;
+    for (uint32_t slot = 0; slot <= mask; slot++) live += words_word_at(table, slot) > GONE;
     for (uint32_t slot = 2 * mask + 1; slot-- > 0;) /* around twice, because a search wraps from end to beginning */
-        if (word_at(table, slot & mask) == GONE && word_at(table, (slot + 1) & mask) == EMPTY) {
+        if (words_word_at(table, slot & mask) == GONE && words_word_at(table, (slot + 1) & mask) == EMPTY) {
             __atomic_store_n(&table->words[slot & mask], EMPTY, __ATOMIC_RELEASE);
             table->used--;
         }
@@ -89,12 +89,12 @@ static bool words_grow(struct words *self, uint32_t bits) {
     struct words_table *old = self->table, *table = new_table(bits);
     if (!table) return false;
     for (uint32_t slot = 0; old && slot < words_size_of(old); slot++) {
-        uint64_t word = word_at(old, slot);
+        uint64_t word = words_word_at(old, slot);
         if (word > GONE) words_insert(table, word, old->numbers[slot]);
     }
     __atomic_store_n(&self->table, table, __ATOMIC_SEQ_CST);
     for (uint32_t slot = 0; old && slot < words_size_of(table); slot++) {
-        uint64_t word = word_at(table, slot);
+        uint64_t word = words_word_at(table, slot);
         if (word > GONE && slot_of(old, word) == WORDS_NONE) take_out(table, word);
     }
     return true;

@@ -65,7 +65,7 @@ static uint64_t parts_overlap(const struct part *part, uint64_t start, uint64_t 
 
 static bool parts_is_of(uint32_t at, uintptr_t block) { return at < count && parts[at].block == block; }
 
-static void add_part(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
+static void parts_add_part(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
     uint64_t start = part->start, end = parts_end_of(part), fresh = part->length;
     uint32_t at = position_of(part->block, start);
     while (parts_is_of(at, part->block) && parts[at].start < end) {
@@ -93,7 +93,7 @@ static bool has_capacity(const struct part *part, uint32_t rest, const struct pa
 bool parts_add(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
     if (!lock_wait(&busy)) return false;
     bool done = has_capacity(part, rest, counts);
-    if (done) add_part(part, rest, counts);
+    if (done) parts_add_part(part, rest, counts);
     lock_let_go(&busy);
     return done;
 }

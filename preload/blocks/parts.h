@@ -23,8 +23,8 @@ struct parts_counts {
 };
 
 /* Gives a range to a new site. If some of its bytes belong to another part, they move from that part's site; all other
- * bytes move from `rest`, the site of the block. False: there is no memory, no room for a count, or the lock is taken.
- * Then nothing has changed. */
+ * bytes move from `rest`, the site of the block. False: there is no memory, not even for a count, or the lock is
+ * taken. Then nothing has changed. */
 bool parts_add(const struct part *part, uint32_t rest, const struct parts_counts *counts);
 
 /* Removes the parts of a block, and moves their counts to `rest`. False: as above. */

@@ -28,7 +28,7 @@
 #include "preload/triggers/watch.h"
 #include "preload/base/seal.h"
 
-/* The stack has room for the thread-local storage of everything that the program was linked with. It never is a large
+/* The stack also holds the thread-local storage of all libraries that the program was linked with. It never is a large
  * page. */
 enum { STACK = 1536 * 1024 };
 enum { BEGIN_SECONDS = 2 };

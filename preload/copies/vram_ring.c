@@ -140,8 +140,8 @@ static bool take_for_file(struct vram_ring *self, char *at, const char *buffer, 
     return !self->refusal;
 }
 
-static int read_all(const struct vram_driver *driver, struct vram_ring *self, char *at, uint64_t from, uint64_t bytes,
-                    take *take_one, bool *complete) {
+static int vram_ring_read_all(const struct vram_driver *driver, struct vram_ring *self, char *at, uint64_t from,
+                              uint64_t bytes, take *take_one, bool *complete) {
     const uint64_t unit = self->slot_bytes;
     uint64_t asked = 0, done = 0;
     int error = vram_ring_settle(driver, self);
@@ -163,14 +163,14 @@ static int read_all(const struct vram_driver *driver, struct vram_ring *self, ch
 int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
                       uint64_t bytes, bool is_file, bool *same) {
     take *take_one = is_file ? take_comparison_with_file : take_comparison;
-    return read_all(driver, self, (char *)with, from, bytes, take_one, same);
+    return vram_ring_read_all(driver, self, (char *)with, from, bytes, take_one, same);
 }
 
 int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *self, struct stow_file *file,
                           uint64_t from, uint64_t bytes, uint32_t *refusal) {
     bool complete;
     self->file = file;
-    int error = read_all(driver, self, NULL, from, bytes, take_for_file, &complete);
+    int error = vram_ring_read_all(driver, self, NULL, from, bytes, take_for_file, &complete);
     *refusal = complete ? 0 : self->refusal;
     return error;
 }

@@ -233,7 +233,7 @@ uint64_t vram_stock_whole(const char *at, uint64_t bytes) {
 
 /* --- ends --- */
 
-static bool is_gone(int error) {
+static bool vram_stock_is_gone(int error) {
     return !error || error == NOT_REGISTERED || error == NO_CONTEXT || error == CONTEXT_ENDED || error == DRIVER_ENDED;
 }
 
@@ -242,10 +242,10 @@ static bool vram_stock_unpin(const struct vram_driver *driver, const struct piec
     struct vram_visit visit;
     if (!self->context) return true;
     int error = vram_driver_enter(driver, self->context, &visit);
-    if (error) return is_gone(error);
+    if (error) return vram_stock_is_gone(error);
     for (int i = 0; i < ATTEMPTS && (error = driver->cuMemHostUnregister(address_of(self->first))); i++) continue;
     vram_driver_leave(driver, &visit);
-    return is_gone(error);
+    return vram_stock_is_gone(error);
 }
 
 static bool is_in_use(const struct piece *self) {

@@ -16,7 +16,7 @@ struct vram_stock_wish {
     cuda_handle context; /* the current one: in it, new memory is pinned */
     uint32_t device;
 };
-/* Takes a range, and pins what is missing. NULL: there is no room, or the driver refuses. */
+/* Takes a range, and pins what is missing. NULL: there is no memory, or the driver refuses. */
 char *vram_stock_take(const struct vram_driver *driver, const struct vram_stock_wish *wish);
 /* The range is unused from now on. It stays pinned. */
 void vram_stock_give(const char *at, uint64_t bytes);

@@ -28,10 +28,10 @@ enum {
     WAIT_NS = 50 * 1000,
     MUCH = 8,          /* a fold that frees one site in 8 is always worth its time */
     LITTLE = 64,       /* a fold that frees less than one site in 64 never is */
-    PATIENCE = 16,     /* after a fold below LITTLE, 1 stack per 16 sites must lack room before the next fold */
+    PATIENCE = 16,     /* after a fold below LITTLE, 1 stack per 16 sites must lack memory before the next fold */
     RESERVE = 8,       /* at most one site in 8 is kept free */
     TIME_SHARE = 25,   /* a fold between MUCH and LITTLE may take 1/25 of the time */
-    SOME_WANTS = 1024, /* so many stacks must lack room before a fold is considered again */
+    SOME_WANTS = 1024, /* so many stacks must lack memory before a fold is considered again */
 };
 
 /* Stacks that allocated least often go first. A bucket is the logarithm of the number of allocations. */
@@ -68,7 +68,7 @@ static uint64_t lost_stacks(void) { return os_load(&ledger_head->lost[SNAP_LOST_
 
 static bool can_pay(void) { return fold.spent <= (os_now() - ledger_head->start_ns) / TIME_SHARE; }
 
-/* No fold begins until that many stacks have lacked room. */
+/* No fold begins until that many stacks have lacked memory. */
 static enum progress not_before(uint64_t stacks) {
     __atomic_store_n(&budget_wants_until, os_load(&budget_wants) + stacks, __ATOMIC_RELAXED);
     __atomic_store_n(&budget_losses_until, lost_stacks() + 1 + stacks, __ATOMIC_RELAXED);
@@ -255,7 +255,7 @@ static enum progress let_threads_forget(void) {
     return done ? PROGRESS_DONE : PROGRESS_LATER;
 }
 
-static enum progress wait_for_all(void) { return pin_all_quiet(fold.slot) ? PROGRESS_DONE : PROGRESS_LATER; }
+static enum progress fold_wait_for_all(void) { return pin_all_quiet(fold.slot) ? PROGRESS_DONE : PROGRESS_LATER; }
 
 /* --- giving away --- */
 
@@ -271,13 +271,13 @@ static void show_site(uint32_t site) {
 
 /* Whether look-ups find the site. A site that was being made during the hiding was not hidden: its stack got it
  * afterwards. It may also belong to a mapping at which nothing is ever counted. */
-static bool is_shown(uint32_t site) {
+static bool fold_is_shown(uint32_t site) {
     if (is_tagged(site)) return site_known_tagged(site_record(site)) == site;
     return __atomic_load_n(site_of_stack(site), __ATOMIC_RELAXED) == site;
 }
 
 static bool is_used(uint32_t site, const struct snap_counter *sum) {
-    return !is_dead(sum) || site_is_of_mapping(site) || is_shown(site);
+    return !is_dead(sum) || site_is_of_mapping(site) || fold_is_shown(site);
 }
 
 /* Finds the next chunk with sites to remove, from the step's position on. False: there is none. */
@@ -307,7 +307,7 @@ static enum progress show_used_sites(void) {
 }
 
 /* The tag for the counts of a tagged site: the same owners, but an old run becomes its group of runs. 0: there is no
- * room for the tag. */
+ * memory for the tag. */
 static uint32_t heir_tag(uint32_t number) {
     struct snap_tag tag = tags_at(number);
     uint32_t first = owner_first_of(tag.run);
@@ -377,7 +377,7 @@ static enum progress give_sites_away(void) {
 
 static enum progress give_stacks_away(void) { return tree_give_away(&fold.tree); }
 
-/* Threads that found no room try again. */
+/* Threads that got no memory try again. */
 static enum progress fold_end(void) {
     uint64_t wants = os_load(&budget_wants) - fold.wants, lost = lost_stacks();
     uint32_t all = sites_in_use();
@@ -400,13 +400,13 @@ static enum progress end_of_runs(void) {
 typedef enum progress step_function(void);
 
 static step_function *const steps[] = {
-    fold_step_begin, find_pictured,   look_at_young,      look_at_old,      hide_sites,      know_sites,
-    hide_tagged,     hide_stacks,     let_threads_forget, wait_for_all,     show_used_sites, wait_for_all,
-    find_pictured,   give_sites_away, know_sites,         give_stacks_away, fold_end,
+    fold_step_begin, find_pictured,   look_at_young,      look_at_old,       hide_sites,      know_sites,
+    hide_tagged,     hide_stacks,     let_threads_forget, fold_wait_for_all, show_used_sites, fold_wait_for_all,
+    find_pictured,   give_sites_away, know_sites,         give_stacks_away,  fold_end,
 };
 static step_function *const steps_of_runs[] = {
-    fold_step_begin, find_pictured, look_at_runs,  hide_of_runs,    let_threads_forget, wait_for_all,
-    show_used_sites, wait_for_all,  find_pictured, give_sites_away, end_of_runs,
+    fold_step_begin, find_pictured,     look_at_runs,  hide_of_runs,    let_threads_forget, fold_wait_for_all,
+    show_used_sites, fold_wait_for_all, find_pictured, give_sites_away, end_of_runs,
 };
 
 static void go_to(uint32_t step) {

@@ -1,6 +1,6 @@
-/* fold.h — makes room for new call stacks: stacks without live blocks give up their ids. So many runs take no more
+/* fold.h — makes ids free for new call stacks: stacks without live blocks give up theirs. So many runs take no more
  * memory than a few.
- * In: requests for room, ends of runs. Out: free ids of sites, free words of stacks. The counts of such a stack go to
+ * In: requests for memory, ends of runs. Out: free ids of sites, free words of stacks. The counts of such a stack go to
  * an outer stack, so totals stay exact. The inner stack is forgotten, and the report says how often that happened
  * (SNAP_LOST_FOLDED).
  *

@@ -92,7 +92,7 @@ static bool is_wanted(void) {
 }
 
 void origins_note(int fd, enum snap_origin_kind kind, struct caller caller) {
-    /* An alternate stack may have too little room for our frames. */
+    /* An alternate stack may be too small for our frames. */
     if (fd < 0 || !is_wanted() || stack_is_alternate()) return;
     struct snap_origin origin = {.kind = kind, .key = (uint32_t)fd, .birth_ns = os_now()};
     struct snap_origin *record = origins_record_at(&descriptors, origin.key);

@@ -2,7 +2,7 @@
  * it.
  * In: successful calls of the program. Out: a record in the ledger (snap_origin), by the number of the descriptor or by
  * the slot of the thread. A newer record replaces the older one, so closing needs no hook. Records are hints, which a
- * reader compares with /proc: a record may be missing. No lock except to make room. Any thread and any signal handler
+ * reader compares with /proc: a record may be missing. No lock except to grow. Any thread and any signal handler
  * may call while the process is tracked. */
 #ifndef MEMSTOW_ORIGINS_H
 #define MEMSTOW_ORIGINS_H

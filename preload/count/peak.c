@@ -233,7 +233,7 @@ void peak_finish(void) {
 
 /* --- listing --- */
 
-static bool is_shown(uint32_t buffer) {
+static bool peak_is_shown(uint32_t buffer) {
     return ledger_head->picture_buffer == buffer || (picture.peak && picture.buffer == buffer);
 }
 
@@ -241,7 +241,7 @@ static bool is_shown(uint32_t buffer) {
 static bool peak_list(void (*each)(uint32_t site), struct peak_walk *walk) {
     enum { SITES_AT_A_TIME = 512 };
     const struct series *buffer = &buffers[walk->buffer];
-    if (!is_shown(walk->buffer)) return true;
+    if (!peak_is_shown(walk->buffer)) return true;
     if (walk->begun != picture.begun[walk->buffer]) /* another picture is in the buffer now */
         *walk = (struct peak_walk){.buffer = walk->buffer, .begun = picture.begun[walk->buffer]};
     if (picture.peak && picture.buffer == walk->buffer) {

@@ -174,7 +174,7 @@ static uint32_t find_tagged(uint32_t tag, uint32_t stack, uint32_t module, bool 
     return site == SNAP_SITE_UNKNOWN ? INDEX_NONE : index_insert(&tagged, hash_of_key(key), &key, site);
 }
 
-/* If there is no room for the stack, the block still counts for its owner. */
+/* If there is no memory for the stack, the block still counts for its owner. */
 uint32_t site_tagged(uint32_t site, uint32_t tag) {
     struct snap_site record = site_record(site);
     uint32_t stack = snap_site_stack(record), found = INDEX_NONE;
@@ -210,7 +210,7 @@ bool site_of_model(uint32_t site, uint32_t model, uint32_t *other) {
     tag.model = model;
     uint32_t number = tags_number(tag);
     *other = number ? site_tagged(site, number) : site_untagged(record);
-    if (!is_under(*other, tag)) return false; /* no room for the tag, or for a site with it */
+    if (!is_under(*other, tag)) return false; /* no memory for the tag, or for a site with it */
     if (site_is_of_mapping(site)) ids_add(&mapping_sites, *other);
     return true;
 }

@@ -33,11 +33,11 @@ void site_keep(uint32_t site);
 /* The innermost native address in a site's stack for which `skip` is false; if there is none, the innermost of all. 0:
  * there is none. */
 uintptr_t site_caller(uint32_t site, bool (*skip)(const void *address));
-/* The site of the same stack under a tag other than 0. Without room: the owner's site without a stack. If that fails,
+/* The site of the same stack under a tag other than 0. Without memory: the owner's site without a stack. If that fails,
  * too: the same site. */
 uint32_t site_tagged(uint32_t site, uint32_t tag);
 /* The site of the same stack, node and run under another model or custom (0: none). The site belongs to a mapping and
- * stays, or the caller is pinned. False: there is no room for it. */
+ * stays, or the caller is pinned. False: there is no memory for it. */
 bool site_of_model(uint32_t site, uint32_t model, uint32_t *other);
 /* --- for fold.c --- */
 
@@ -69,8 +69,8 @@ struct site_outer_found {
 };
 
 /* The site of the stack that ends at a place (tree.h), or of the nearest outer stack that has one. If none has, the
- * outermost frame alone gets a site: there are few of those. SNAP_SITE_UNKNOWN: there is no room even for that. `found`
- * may be NULL. */
+ * outermost frame alone gets a site: there are few of those. SNAP_SITE_UNKNOWN: there is no memory even for that.
+ * `found` may be NULL. */
 uint32_t site_outer(uint32_t place, struct site_outer_found *found);
 /* site_close: nothing counts at the site any more, whatever its counters say. site_free, once the counters are empty:
  * other stacks may have the ids. `bits` says which of the 64 sites from `first` on. */

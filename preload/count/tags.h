@@ -55,7 +55,7 @@ static inline const struct scopes *tags_present(void) {
 uint32_t tags_site(uint32_t site);
 
 /* The number of a tag, and the tag of a number. 0 is the empty tag. tags_number also returns 0 when there is no
- * room. */
+ * memory. */
 uint32_t tags_number(struct snap_tag tag);
 struct snap_tag tags_at(uint32_t number);
 /* The last number, plus one. */

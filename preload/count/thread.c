@@ -132,7 +132,7 @@ static void set_quantum(uint32_t threads) {
     while (now != os_load(&quantum));
 }
 
-/* The next new slot; SNAP_THREAD_SHARED: there is no room for one. */
+/* The next new slot; SNAP_THREAD_SHARED: there is no memory for one. */
 static uint32_t take_next_slot(void) {
     uint32_t slot = __atomic_load_n(&slots, __ATOMIC_RELAXED);
     do

@@ -24,8 +24,8 @@ static struct lock making_level;
 
 /* Numbers are addresses, or handles with any value. The few that are too large are hashed. */
 static uint64_t key_of(enum cuda_space space, uint64_t number) {
-    enum { ROOM = 64 - SPACE_BITS - 1 };
-    uint64_t rest = number >> ROOM, fitting = (number ^ rest * 0x9E3779B97F4A7C15u) << (SPACE_BITS + 1);
+    enum { NUMBER_BITS = 64 - SPACE_BITS - 1 };
+    uint64_t rest = number >> NUMBER_BITS, fitting = (number ^ rest * 0x9E3779B97F4A7C15u) << (SPACE_BITS + 1);
     return fitting | (uint64_t)space << 1;
 }
 

@@ -18,7 +18,7 @@ bool cuda_captures_any(void);
  * must not be asked. */
 bool cuda_captures_hold_off(void);
 void cuda_captures_go_on(void);
-/* Call it before the driver begins a capture. Returns the capture's place in the list, one bit; 0: there was no room.
+/* Call it before the driver begins a capture. Returns the capture's slot in the list, as one bit; 0: the list is full.
  * It waits, a second at most, while a thread is between the two calls above. If that thread takes longer, because a
  * kernel does not end, the driver's wait began long before the capture and does not break it. */
 uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_target *target);

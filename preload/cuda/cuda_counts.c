@@ -163,7 +163,7 @@ static uint32_t new_record(uint32_t site, uint32_t tag, enum snap_cuda_kind kind
     return id;
 }
 
-/* The record, with one more user; 0: there is no room. */
+/* The record, with one more user; 0: there is no memory. */
 static uint32_t record_for(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, uint32_t device) {
     enum { TRIES = 100 };
     for (int i = 0; i < TRIES; i++) {

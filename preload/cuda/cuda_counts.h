@@ -12,9 +12,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The process uses CUDA: makes the section. Never NULL: if the ledger has no room, it is a private one. */
+/* The process uses CUDA: makes the section. Never NULL: if the ledger cannot grow, it is a private one. */
 struct snap_cuda *cuda_counts_head(void);
-/* The record of a device; NULL: there is no such device, or no room. */
+/* The record of a device; NULL: there is no such device, or no memory. */
 struct snap_cuda_device *cuda_counts_device(uint32_t device);
 /* Whether the process uses CUDA. */
 bool cuda_counts_begun(void);
@@ -24,7 +24,7 @@ uint32_t cuda_counts_add(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, 
 /* Counts a free. `blocks` is 1, or 0 for a part of a block. */
 void cuda_counts_remove(uint32_t id, uint64_t bytes, uint32_t blocks);
 /* Moves a part of the count at `id` to a record of the model (0: nobody). Returns that record, which has one more user.
- * 0: there is no room, and nothing has changed. */
+ * 0: there is no memory, and nothing has changed. */
 uint32_t cuda_counts_shift(uint32_t id, uint32_t model, uint64_t bytes, uint32_t blocks);
 /* Ends the use of a record by one block or part. Its counters stay as they are. */
 void cuda_counts_let_go(uint32_t id);

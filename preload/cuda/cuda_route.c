@@ -1,4 +1,4 @@
-/* cuda_route.c — see cuda_route.h. The loaded objects are searched when an entry is called from a place for the first
+/* cuda_route.c — see cuda_route.h. The loaded objects are searched when a caller calls an entry for the first
  * time, and again after something was unloaded. */
 #include "preload/cuda/cuda_route.h"
 
@@ -138,8 +138,8 @@ static struct binding {
     const char *name; /* identified by its address */
 } first_bindings[FIRST_BINDINGS];
 
-/* A program with a compiler (Triton) has thousands of callers. If an entry finds no place, there is another level, four
- * times as large as the one before. */
+/* A program with a compiler (Triton) has thousands of callers. If the slots of an entry are taken, there is another
+ * level, four times as large as the one before. */
 static struct binding *more_bindings[BINDING_LEVELS];
 
 static struct binding *bindings_of(uint32_t level) {

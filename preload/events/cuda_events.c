@@ -43,7 +43,7 @@ static bool is_counted(const struct snap_cuda_block *block) {
     return block->kind != SNAP_CUDA_HANDLE && block->kind != SNAP_CUDA_MAPPING && block->kind != SNAP_CUDA_POOL;
 }
 
-static void count_out(const struct snap_cuda_block *block) {
+static void cuda_events_count_out(const struct snap_cuda_block *block) {
     uint64_t parts = block->flags & SNAP_CUDA_PARTS ? cuda_parts_end(block) : 0;
     if (is_counted(block)) cuda_counts_remove(block->count, block->size - parts, 1);
 }
@@ -54,7 +54,7 @@ static bool is_held(enum cuda_space space, const struct snap_cuda_block *block) 
 }
 
 void cuda_events_forget(enum cuda_space space, const struct snap_cuda_block *block) {
-    count_out(block);
+    cuda_events_count_out(block);
     if (is_held(space, block)) stow_unlock_range(block->address, block->size);
 }
 
@@ -67,7 +67,7 @@ static void drop_earlier(enum cuda_space space, uint64_t number) {
     cuda_events_forget(space, &earlier);
 }
 
-static void add_block(const struct cuda_call *call, enum cuda_space space, struct snap_cuda_block *block) {
+static void cuda_events_add_block(const struct cuda_call *call, enum cuda_space space, struct snap_cuda_block *block) {
     drop_earlier(space, block->address);
     if (is_counted(block))
         block->count = cuda_counts_add(site_of_call(call->caller), tags_used ? tags_present()->tag : 0, block->kind,
@@ -105,7 +105,7 @@ void cuda_events_made(const struct cuda_call *call, enum snap_cuda_kind kind, ui
     struct snap_cuda_block block = block_here(kind, number, bytes);
     if (!number) return;
     if (kind == SNAP_CUDA_PINNED) stow_lock_range(number, bytes);
-    add_block(call, space_of(kind), &block);
+    cuda_events_add_block(call, space_of(kind), &block);
     cuda_events_sample(&block, block.device);
 }
 
@@ -119,7 +119,7 @@ void cuda_events_made_pool(const struct cuda_call *call, cuda_handle pool, const
     if (properties->location.type == CUDA_LOCATION_DEVICE) block.device = (uint16_t)properties->location.id;
     if (is_host(properties)) block.flags = SNAP_CUDA_OF_HOST;
     if (properties->type == CUDA_TYPE_MANAGED) block.flags = SNAP_CUDA_OF_MANAGED;
-    add_block(call, CUDA_POOL, &block);
+    cuda_events_add_block(call, CUDA_POOL, &block);
 }
 
 /* What a pool gives, and where. The driver is asked about a block of a pool that memstow has not seen come. */
@@ -152,7 +152,7 @@ void cuda_events_made_in_pool(const struct cuda_call *call, uint64_t at, uint64_
     block.stream = (uintptr_t)meant;
     block.pool = captured ? 0 : (uintptr_t)pool;
     block.users = captured ? cuda_device_capture(meant) : 0;
-    add_block(call, CUDA_ADDRESS, &block);
+    cuda_events_add_block(call, CUDA_ADDRESS, &block);
     if (!captured) cuda_events_sample(&block, here);
 }
 
@@ -161,7 +161,7 @@ void cuda_events_made_in_graph(const struct cuda_call *call, const struct cuda_a
     const struct cuda_properties *of = &alloc->pool.properties;
     if (of->location.type == CUDA_LOCATION_DEVICE) block.device = (uint16_t)of->location.id;
     block.pool = (uintptr_t)graph;
-    if (alloc->start) add_block(call, CUDA_ADDRESS, &block);
+    if (alloc->start) cuda_events_add_block(call, CUDA_ADDRESS, &block);
 }
 
 /* --- physical memory --- */
@@ -169,14 +169,14 @@ void cuda_events_made_in_graph(const struct cuda_call *call, const struct cuda_a
 static void add_handle(const struct cuda_call *call, cuda_memory memory, uint64_t physical) {
     struct snap_cuda_block of, handle = {.kind = SNAP_CUDA_HANDLE, .address = memory, .pool = physical, .users = 1};
     if (cuda_blocks_find(CUDA_PHYSICAL, physical, &of)) handle.device = of.device;
-    add_block(call, CUDA_HANDLE, &handle);
+    cuda_events_add_block(call, CUDA_HANDLE, &handle);
 }
 
 static void add_physical(const struct cuda_call *call, cuda_memory memory, struct snap_cuda_block block) {
     block.address = __atomic_add_fetch(&last_physical, 1, __ATOMIC_RELAXED);
     block.stream = memory;
     block.users = 1;
-    add_block(call, CUDA_PHYSICAL, &block);
+    cuda_events_add_block(call, CUDA_PHYSICAL, &block);
     add_handle(call, memory, block.address);
 }
 
@@ -214,7 +214,7 @@ void cuda_events_opened(const struct cuda_call *call, uint64_t at) {
     if (!at) return;
     if (!begin_using()) return;
     bool again = cuda_blocks_find(CUDA_ADDRESS, at, &there) && there.kind == SNAP_CUDA_IMPORTED;
-    if (!again || !change_users(CUDA_ADDRESS, at, 1, &there)) add_block(call, CUDA_ADDRESS, &block);
+    if (!again || !change_users(CUDA_ADDRESS, at, 1, &there)) cuda_events_add_block(call, CUDA_ADDRESS, &block);
     lock_let_go(&using);
 }
 
@@ -235,7 +235,7 @@ static bool has_no_users(const struct snap_cuda_block *block, const void *contex
 static void let_go_of_physical(uint64_t physical) {
     struct snap_cuda_block last;
     if (!change_users(CUDA_PHYSICAL, physical, -1, &last) || last.users) return;
-    if (cuda_blocks_take_if(CUDA_PHYSICAL, physical, has_no_users, NULL, &last)) count_out(&last);
+    if (cuda_blocks_take_if(CUDA_PHYSICAL, physical, has_no_users, NULL, &last)) cuda_events_count_out(&last);
 }
 
 /* The mapping that contains an address. */
@@ -282,7 +282,7 @@ void cuda_events_mapped(const struct cuda_call *call, cuda_address at, uint64_t 
     if (!cuda_blocks_find(CUDA_HANDLE, memory, &handle)) return;
     block.pool = handle.pool;
     use_physical(handle.pool);
-    add_block(call, CUDA_MAPPING, &block);
+    cuda_events_add_block(call, CUDA_MAPPING, &block);
 }
 
 /* Unmaps whole mappings, one by one. */
@@ -331,7 +331,7 @@ static void put_back(struct cuda_call *call) {
     if (call->in_use && change_users(call->space, call->number, 1, &now)) return;
     if (call->in_use || call->space == CUDA_HANDLE) call->taken.users = 1; /* the last user */
     /* it is not in the table, so its end will not be seen */
-    if (!cuda_blocks_add(call->space, &call->taken)) count_out(&call->taken);
+    if (!cuda_blocks_add(call->space, &call->taken)) cuda_events_count_out(&call->taken);
 }
 
 void cuda_events_stays(struct cuda_call *call) {

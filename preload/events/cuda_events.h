@@ -30,7 +30,7 @@ struct cuda_call {
     enum cuda_capture captured;
     cuda_handle stream; /* the stream whose capture begins or ends */
     uint32_t capture;   /* the capture that ends; 0: unknown */
-    uint64_t captures;  /* places of the captures that begin or end with it (cuda_captures.h) */
+    uint64_t captures;  /* slots of the captures that begin or end with it (cuda_captures.h) */
     enum cuda_ending ending;
     bool ends_much; /* a capture, a graph or a context ends: such teardowns are numbered */
     uint32_t end;   /* the number of the teardown; served_end: for contexts, that of vram_contexts_end_begins */

@@ -68,7 +68,7 @@ struct stowed {
     uint64_t bytes; /* of all owners */
 };
 
-static void add_owner(struct stowed *self, const struct vram_stowed *block) {
+static void cuda_fault_add_owner(struct stowed *self, const struct vram_stowed *block) {
     uint32_t i = 0, owner = owner_final(block->owner);
     while (i < self->owner_count && self->owners[i].owner != owner) i++;
     if (i == OWNERS_TOLD) return;
@@ -85,7 +85,7 @@ static void add_stowed(const struct vram_stowed *block, void *context) {
     struct stowed *self = context;
     uint32_t at = self->block_count;
     self->bytes += block->bytes;
-    add_owner(self, block);
+    cuda_fault_add_owner(self, block);
     while (at && self->blocks[at - 1].bytes < block->bytes) at--;
     if (at == BLOCKS_TOLD) return;
     if (self->block_count < BLOCKS_TOLD) self->block_count++;

@@ -49,7 +49,7 @@ static bool is_counted(const struct host_known *block) {
     return block->ours && !(block->mark & HEADER_EARLY) && process_tracked();
 }
 
-static void count_out(const void *p, const struct host_known *block) {
+static void hook_host_count_out(const void *p, const struct host_known *block) {
     if (!is_counted(block)) return;
     if (host_is_inherited(block)) {
         account_free_inherited(block->size);
@@ -76,7 +76,7 @@ static uint32_t site_counted(struct caller caller, uint64_t size) {
     return site;
 }
 
-/* For a block without a header. False: the table has no room, so the block is not ours. */
+/* For a block without a header. False: the table is full, so the block is not ours. */
 static bool describe_bare(const void *p, uint64_t size, uint32_t site) {
     if (blocks_add((uintptr_t)p, &(struct block){size, site, chunk_mark(p, size)}, thread_slot())) return true;
     account_free(site, size);
@@ -84,8 +84,8 @@ static bool describe_bare(const void *p, uint64_t size, uint32_t site) {
     return false;
 }
 
-/* Writes the header of a new block. If the block must be found by its address, it also goes into the table. A large
- * block for which the table has no room stays counted. */
+/* Writes the header of a new block. If the block must be found by its address, it also goes into the table. If the
+ * table is full, a large block stays counted. */
 static void hook_host_describe(void *p, uint64_t size, uint32_t mark, uint32_t site) {
     bool listed = size >= SNAP_LARGE_BYTES || (host_on_page(p) && next_found == NEXT_FOREIGN);
     mark |= listed ? HEADER_LISTED : 0;
@@ -356,7 +356,7 @@ static void free_known(void *p, const struct host_known *block, uintptr_t slot) 
         return; /* two threads freed it at once, and the other thread gives it back */
     if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !host_is_inherited(block))
         peak_note_free(block->site, block->size);
-    count_out(p, block);
+    hook_host_count_out(p, block);
     note_end(p, block, slot);
     give_back(p, block);
 }
@@ -546,7 +546,7 @@ static void *resize_whole(void *p, const struct host_known *block, size_t size, 
     exempt_loader(raw, caller);
     if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !host_is_inherited(block))
         peak_note_resized(block->site, block->size);
-    count_out(p, block);
+    hook_host_count_out(p, block);
     char *moved = mapped ? raw + distance : hook_host_settle(raw, distance, usable, size);
     if (entered && moved != p) gone_note(p, block->size, block->mark, block->site, caller.slot);
     uint32_t site = site_counted(caller, size);

@@ -23,7 +23,7 @@ enum budget {
 };
 /* Whether call stacks, sites and counters together have used their memory up to this step. */
 bool budget_is_full(enum budget of);
-/* Whether new stacks will still have room after that many bytes more. */
+/* Whether new stacks will still get memory after that many bytes more. */
 bool budget_has(uint64_t bytes);
 
 struct budget_use {
@@ -42,17 +42,17 @@ extern uint32_t budget_wanted;
 static inline void budget_ask(uint32_t what) {
     if (!(os_load32(&budget_wanted) & what)) __atomic_fetch_or(&budget_wanted, what, __ATOMIC_RELAXED);
 }
-/* wants: how often a new stack found little room. wants_until, losses_until: a fold is worth it from this count of
- * wants on, or from this count of lost stacks on (SNAP_LOST_STACKS). */
+/* wants: how often little memory was left for a new stack. wants_until, losses_until: a fold is worth it from this
+ * count of wants on, or from this count of lost stacks on (SNAP_LOST_STACKS). */
 extern uint64_t budget_wants, budget_wants_until, budget_losses_until;
 
-/* There was no room for a stack, or soon there will be none. */
+/* There was no memory for a stack, or soon there will be none. */
 static inline void budget_want(void) {
     if (__atomic_add_fetch(&budget_wants, 1, __ATOMIC_RELAXED) >= os_load(&budget_wants_until))
         budget_ask(BUDGET_LEAST_USED);
 }
 
-/* A stack is lost without a request if even its outer part found no room. So losses count as requests, too. */
+/* A stack is lost without a request if even its outer part got no memory. So losses count as requests, too. */
 static inline void budget_note_losses(void) {
     if (unlikely(os_load(&ledger_head->lost[SNAP_LOST_STACKS]) >= os_load(&budget_losses_until)))
         budget_ask(BUDGET_LEAST_USED);

@@ -34,7 +34,7 @@ static uint64_t bytes_on(uint32_t device) {
 
 /* --- curves --- */
 
-/* When there is no room for more records, a curve goes on with the records that it has. */
+/* When there is no memory for more records, a curve goes on with the records that it has. */
 static uint64_t *history_record(struct series *series, uint32_t index) {
     if (index >= os_load(&series->next) && series_take(series) != index) return NULL;
     return series_at(series, index);

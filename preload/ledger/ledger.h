@@ -60,7 +60,7 @@ static inline void ledger_lost(enum snap_lost what) {
     __atomic_fetch_add(&ledger_head->lost[what], 1, __ATOMIC_RELAXED);
 }
 
-/* A section for a table with its own addressing: `capacity` zeroed records. NULL: there is no room. */
+/* A section for a table with its own addressing: `capacity` zeroed records. NULL: there is no memory. */
 void *ledger_section(uint32_t type, uint32_t record_size, uint64_t capacity, uint64_t first);
 
 #pragma GCC visibility pop

@@ -15,7 +15,7 @@ uint32_t ledger_string(const char *text);
 /* The string at a position; "" if there is none, or if it lies behind the first 16 MiB. */
 const char *ledger_text(uint32_t at);
 
-/* Adds a fact about the process. Without room it is left out. */
+/* Adds a fact about the process. Without memory it is left out. */
 void ledger_fact(enum snap_fact_key key, const char *text);
 
 /* Forgets all texts and facts, for ledger_abandon. */

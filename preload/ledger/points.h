@@ -1,6 +1,6 @@
 /* points.h — the points of a curve over time, so few that they always fit.
  * In: values, and the time since which they hold. Out: the first point, and of each interval the highest and the last.
- * When there is no room for another point, the intervals become twice as long. It allocates nothing and takes no lock:
+ * When all points are taken, the intervals become twice as long. It allocates nothing and takes no lock:
  * one thread at a time may add. Each step leaves points that a reader can use, so a kill in between loses one. */
 #ifndef MEMSTOW_POINTS_H
 #define MEMSTOW_POINTS_H
@@ -10,7 +10,7 @@
 #pragma GCC visibility push(hidden)
 
 struct points {
-    /* The record of a point: its time, which is 0 in an empty record, and its values. NULL: there is no room. */
+    /* The record of a point: its time, which is 0 in an empty record, and its values. NULL: there is no memory. */
     uint64_t *(*at)(uint32_t index);
     uint32_t values; /* of a point */
     uint32_t summed; /* so many of the first values add up to its height */

@@ -27,9 +27,9 @@ struct series {
 };
 enum { SERIES_NONE = UINT32_MAX };
 
-/* A new id; SERIES_NONE: there is no room. */
+/* A new id; SERIES_NONE: there is no memory. */
 uint32_t series_take(struct series *self);
-/* The first of `count` new ids whose records are adjacent in memory; SERIES_NONE: there is no room. */
+/* The first of `count` new ids whose records are adjacent in memory; SERIES_NONE: there is no memory. */
 uint32_t series_take_run(struct series *self, uint32_t count);
 
 /* Where a record lies. Segment k holds 2^k times as many records as the first. So the highest bit of `position` gives
@@ -53,7 +53,7 @@ static inline void *series_at(const struct series *self, uint32_t id) {
 
 /* The id of a record in this series; SERIES_NONE: it is not in this series. */
 uint32_t series_id(const struct series *self, const void *record);
-/* Makes sure that the segment of `id` exists. False: there is no room. */
+/* Makes sure that the segment of `id` exists. False: there is no memory. */
 bool series_reserve(struct series *self, uint32_t id);
 /* Forgets all records, which are another ledger's. */
 void series_reset(struct series *self);

@@ -79,7 +79,7 @@ static long spawn_start(struct spawn *self, int which, int (*run)(void *), int f
 }
 
 /* Waits for a process and returns its exit code, or CANNOT_RUN. */
-static int wait_for(long pid) {
+static int spawn_wait_for(long pid) {
     int status = 0;
     long result;
     do result = os_call(SYS_wait4, pid, &status, __WALL, NULL);
@@ -94,7 +94,7 @@ static int stand_between(void *context) {
     uint64_t action[4] = {0};
     os_call(SYS_rt_sigaction, SIGCHLD, action, NULL, sizeof(uint64_t));
     long pid = spawn_start(self, 1, run_command, CLONE_VFORK | SIGCHLD);
-    return pid < 0 ? CANNOT_RUN : wait_for(pid);
+    return pid < 0 ? CANNOT_RUN : spawn_wait_for(pid);
 }
 
 /* Starts the process with all signals blocked, so that no handler of the program runs in either process. */
@@ -114,7 +114,7 @@ static int spawn_take_snapshot(struct spawn *self, const char *path) {
     memcpy(self->arguments, arguments, sizeof arguments);
     self->environment[0] = libraries[0] ? libraries : NULL;
     long pid = start_blocked(self);
-    return pid < 0 ? CANNOT_RUN : wait_for(pid);
+    return pid < 0 ? CANNOT_RUN : spawn_wait_for(pid);
 }
 
 static int spawn_meaning(int code, const char *path) {

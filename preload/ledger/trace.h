@@ -15,8 +15,8 @@
 
 enum { TRACE_TEXT_MOST = LINE_MOST, TRACE_SIZE = 1 << 20 };
 
-/* Adds a JSON object that was checked before. 0 or -errno: -ENODEV, -EINVAL (too long), -ENOMEM (no room in the
- * ledger), -EBUSY (the lock was held too long). After -ENOMEM and -EBUSY the line is counted as lost. */
+/* Adds a JSON object that was checked before. 0 or -errno: -ENODEV, -EINVAL (too long), -ENOMEM (the ledger
+ * cannot grow), -EBUSY (the lock was held too long). After -ENOMEM and -EBUSY the line is counted as lost. */
 int trace_add(const char *text, size_t length);
 
 /* Ends a line that memstow built, and adds it. */

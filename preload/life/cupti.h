@@ -16,7 +16,7 @@ struct cupti_sections {
 };
 
 /* Makes the sections in the present ledger, once for a process. 0; -EINVAL: another interface version, or there is no
- * ledger; -ENOMEM: there is no room. */
+ * ledger; -ENOMEM: there is no memory. */
 int memstow_cupti_begin(uint32_t seam, struct cupti_sections *out);
 
 /* Calls visit for a copy of each block that CUPTI can know, in no order. In CUDA_ADDRESS: device, pool, managed and

@@ -124,7 +124,7 @@ static bool of_thread(uint32_t tid, uint64_t age_ns, struct shutdown_origin *out
     return out->age_ns <= age_ns + TICK_NS;
 }
 
-static uint64_t live_bytes(void) {
+static uint64_t left_origins_live_bytes(void) {
     int64_t live = __atomic_load_n(&ledger_head->host_live, __ATOMIC_RELAXED) +
                    __atomic_load_n(&ledger_head->mapped_live, __ATOMIC_RELAXED);
     return live > 0 ? (uint64_t)live : 0;
@@ -135,4 +135,4 @@ static bool left_origins_has_ledger(void) { return tracked_page.stage == TRACKED
 static bool left_origins_has_origins(void) { return ledger_head->stacks != SNAP_STACKS_NONE; }
 
 const struct shutdown_ledger left_origins = {left_origins_has_ledger, left_origins_has_origins, of_descriptor,
-                                             of_thread, live_bytes};
+                                             of_thread, left_origins_live_bytes};

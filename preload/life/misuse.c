@@ -42,7 +42,7 @@ void *misuse_nobody(void) {
 /* --- memory that may not be there --- */
 
 /* Reads a word. `known`: an address on a page that can be read; 0: there is none. */
-static bool word_at(uintptr_t address, uintptr_t known, uint64_t *out) {
+static bool misuse_word_at(uintptr_t address, uintptr_t known, uint64_t *out) {
     if (known && address / OS_PAGE == known / OS_PAGE) {
         *out = *(const uint64_t *)address;
         return true;
@@ -53,12 +53,12 @@ static bool word_at(uintptr_t address, uintptr_t known, uint64_t *out) {
 /* Whether unreadable memory can be told from a refusal: some system call filters refuse the probe. */
 static bool can_look(void) {
     uint64_t word;
-    return word_at((uintptr_t)&cache_key, 0, &word);
+    return misuse_word_at((uintptr_t)&cache_key, 0, &word);
 }
 
 static bool word_is(uintptr_t address, uint64_t value) {
     uint64_t word;
-    return word_at(address, 0, &word) && word == value;
+    return misuse_word_at(address, 0, &word) && word == value;
 }
 
 /* --- chunks of glibc's --- */
@@ -75,21 +75,22 @@ bool misuse_leads_astray(const void *p) {
     uint64_t word = ((const uint64_t *)p)[-1], arena, there;
     if ((word & (CHUNK_MAPPED | CHUNK_NOT_MAIN)) != CHUNK_NOT_MAIN) return false;
     if (word >= CHUNK_MOST) return true;
-    return can_look() && !(word_at((uintptr_t)p & ~(HEAP_MOST - 1), 0, &arena) && word_at(arena, 0, &there));
+    return can_look() &&
+           !(misuse_word_at((uintptr_t)p & ~(HEAP_MOST - 1), 0, &arena) && misuse_word_at(arena, 0, &there));
 }
 
 /* The usable bytes of a chunk in use at raw; 0: there is no such chunk. A chunk that is a mapping has whole pages. For
  * any other chunk, the next chunk knows whether it is in use. */
 static uint64_t usable_at(uintptr_t raw, uintptr_t known) {
     uint64_t word, before, behind;
-    if (!word_at(raw - WORD, known, &word) || !is_size(word)) return 0;
+    if (!misuse_word_at(raw - WORD, known, &word) || !is_size(word)) return 0;
     uint64_t size = word & ~(uint64_t)CHUNK_FLAGS;
     if (word & CHUNK_MAPPED) {
-        bool whole = word_at(raw - 2 * WORD, known, &before) && !((raw - 2 * WORD - before) % OS_PAGE) &&
+        bool whole = misuse_word_at(raw - 2 * WORD, known, &before) && !((raw - 2 * WORD - before) % OS_PAGE) &&
                      !((before + size) % OS_PAGE);
         return whole ? size - 2 * WORD : 0;
     }
-    bool in_use = word_at(raw - WORD + size, known, &behind) && behind < CHUNK_MOST && !(behind & CHUNK_BIT_3) &&
+    bool in_use = misuse_word_at(raw - WORD + size, known, &behind) && behind < CHUNK_MOST && !(behind & CHUNK_BIT_3) &&
                   behind & CHUNK_PREVIOUS_IN_USE;
     return in_use ? size - WORD : 0;
 }
@@ -116,7 +117,7 @@ static void find_cache_key(uintptr_t raw, uintptr_t known) {
     uint64_t word, usable = CHUNK_LEAST - WORD;
     if (os_load(&cache_key)) return;
     int error = errno;
-    if (word_at(raw - WORD, known, &word) && is_size(word) && word <= CHUNK_CACHED)
+    if (misuse_word_at(raw - WORD, known, &word) && is_size(word) && word <= CHUNK_CACHED)
         usable = (word & ~(uint64_t)CHUNK_FLAGS) - WORD;
     uint64_t key = key_in_freed(usable);
     if (key >= CHUNK_MOST && key == key_in_freed(usable)) os_store(&cache_key, key);
@@ -125,7 +126,7 @@ static void find_cache_key(uintptr_t raw, uintptr_t known) {
 
 static bool is_in_cache(uintptr_t raw, uintptr_t known) {
     uint64_t word;
-    if (!word_at(raw + WORD, known, &word) || word < CHUNK_MOST) return false; /* a key is 64 random bits */
+    if (!misuse_word_at(raw + WORD, known, &word) || word < CHUNK_MOST) return false; /* a key is 64 random bits */
     find_cache_key(raw, known);
     return word == os_load(&cache_key);
 }
@@ -138,7 +139,7 @@ bool misuse_is_raw(const void *p) {
     uint64_t word;
     for (uintptr_t alignment = BEFORE; alignment < OS_PAGE; alignment *= 2) {
         uintptr_t block = os_round_up(raw + BEFORE, alignment);
-        if (!word_at(block - BEFORE, raw - BEFORE, &word)) return false;
+        if (!misuse_word_at(block - BEFORE, raw - BEFORE, &word)) return false;
         const struct header *header = host_header((void *)block);
         if (host_has_header((void *)block) && header_distance(header_mark_in(header)) == block - raw) return true;
     }
@@ -151,7 +152,7 @@ bool misuse_is_raw(const void *p) {
  * allocator is asked about everything that came from it. */
 static void *misuse_asked(uintptr_t raw, uintptr_t known) {
     uint64_t word;
-    bool chunk = next_is_glibc && word_at(raw - WORD, known, &word) && is_size(word) && !heaps_have((void *)raw);
+    bool chunk = next_is_glibc && misuse_word_at(raw - WORD, known, &word) && is_size(word) && !heaps_have((void *)raw);
     return next_found == NEXT_FOREIGN || chunk ? (void *)raw : NULL;
 }
 
@@ -177,14 +178,14 @@ static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     return (struct misuse){SNAP_MISUSE_FREED, false, asks, found->size, site, found->caller};
 }
 
-/* The place of the note depends on the size, which may be unknown. There are two possible places. */
+/* Where the note lies depends on the size, which may be unknown. There are two possible addresses. */
 static void read_note(uintptr_t p, uint64_t size, struct misuse *to) {
     const bool any = true;
     for (uintptr_t at = p; at <= p + 2 * sizeof(struct header_note); at += 2 * sizeof(struct header_note)) {
         struct header_note note;
         uint64_t word;
         if (size != MISUSE_UNKNOWN && (uintptr_t)header_note((void *)p, size, &any) != at) continue;
-        if (!word_at(at, p, &word)) continue;
+        if (!misuse_word_at(at, p, &word)) continue;
         __builtin_memcpy(&note, &word, sizeof note);
         if (!header_note_is(&note, own_generation())) continue;
         to->site = header_note_site(&note);
@@ -303,7 +304,7 @@ static struct misuse of_damaged(uintptr_t p, const struct header *header) {
 
 static uint64_t chunk_of(uintptr_t raw, uintptr_t known) {
     uint64_t word;
-    return word_at(raw - WORD, known, &word) ? word : 0;
+    return misuse_word_at(raw - WORD, known, &word) ? word : 0;
 }
 
 /* A block in the table needs no header. If the block is a mapping of its own, glibc reads two words in front of it: the

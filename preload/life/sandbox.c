@@ -43,7 +43,7 @@ static void end_turn(bool taken) {
 
 /* Whether this was the last thread that was entering a sandbox. False in a child that was forked meanwhile, where the
  * number is 0. */
-static bool count_out(void) {
+static bool sandbox_count_out(void) {
     uint32_t seen = __atomic_load_n(&tracked_page.entering, __ATOMIC_RELAXED);
     while (seen && !__atomic_compare_exchange_n(&tracked_page.entering, &seen, seen - 1, false, __ATOMIC_ACQ_REL,
                                                 __ATOMIC_RELAXED))
@@ -90,7 +90,7 @@ void sandbox_entered(long number, long flags, long result) {
     bool inside = has_succeeded(number, flags, result);
     bool turn = !inside && take_turn();
     seal_leave(inside);
-    bool last = count_out();
+    bool last = sandbox_count_out();
     if (last && turn && !seal_is_set()) {
         if (stopped) control_resume();
         stopped = false;

@@ -82,7 +82,7 @@ static void add_sites(const struct sums *sums, add_counter *to) {
     for (uint32_t chunk = 0; chunk * SNAP_CHUNK_SITES < site_count(); chunk++) add_chunk(sums, chunk, to);
 }
 
-static void add_part(uint32_t site, uintptr_t start, uint64_t length, void *context) {
+static void owned_add_part(uint32_t site, uintptr_t start, uint64_t length, void *context) {
     const struct sums *sums = context;
     uintptr_t first;
     uint32_t model = tag_of(site).model;
@@ -90,8 +90,8 @@ static void add_part(uint32_t site, uintptr_t start, uint64_t length, void *cont
 }
 
 /* The parts of a block belong to their own owners. */
-static void add_block(struct snap_large *record, void *context) {
-    parts_each(record->address, record->size, record->site, add_part, context);
+static void owned_add_block(struct snap_large *record, void *context) {
+    parts_each(record->address, record->size, record->site, owned_add_part, context);
 }
 
 static void add_mapping(struct snap_mapping *record, void *context) {
@@ -137,7 +137,7 @@ struct owned *owned_of_all(uint32_t count) {
     struct sums sums = {os_map(bytes_for(count)), count};
     if (!sums.all) return NULL;
     add_sites(&sums, add_to_owners);
-    blocks_visit_records(add_block, &sums);
+    blocks_visit_records(owned_add_block, &sums);
     mappings_visit_records(add_mapping, &sums);
     cuda_counts_visit(add_cuda, &sums);
     for (uint32_t owner = 1; stow_watch && owner < count; owner++)

@@ -265,7 +265,7 @@ int owners_discard(uint32_t id, bool discard) {
 /* --- what they have --- */
 
 /* The state of an owner for a decision. Its last use is known only as of the last time that somebody asked for it. */
-static struct owner_state state_of(uint32_t id, struct owner *owner, const struct owned *has) {
+static struct owner_state owners_state_of(uint32_t id, struct owner *owner, const struct owned *has) {
     if (__atomic_exchange_n(&owner->used, 0, __ATOMIC_RELAXED) || os_load32(&owner->scopes))
         owner->last_use_ns = os_now();
     return (struct owner_state){
@@ -299,7 +299,7 @@ uint32_t owners_list(struct owner_state *out, uint32_t capacity) {
     for (uint32_t id = 1; has && id < all; id++) {
         struct owner *owner = owner_known(id);
         if (!owner || !owners_is_listed(owner, &has[id])) continue;
-        if (listed < capacity) out[listed] = state_of(id, owner, &has[id]);
+        if (listed < capacity) out[listed] = owners_state_of(id, owner, &has[id]);
         listed++;
     }
     owned_let_go(has, all);

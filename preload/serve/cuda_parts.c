@@ -52,7 +52,7 @@ struct ending {
     uint64_t bytes;
 };
 
-static void add_part(const struct snap_cuda_block *like, uint64_t start, uint64_t end, uint32_t count) {
+static void cuda_parts_add_part(const struct snap_cuda_block *like, uint64_t start, uint64_t end, uint32_t count) {
     struct snap_cuda_block part = *like;
     part.address = start;
     part.size = end - start;
@@ -72,11 +72,11 @@ static void cuda_parts_cut(const struct snap_cuda_block *part, const struct endi
     cuda_counts_let_go(back); /* the block has its record already */
     if (part->address < start) {
         uint32_t same = cuda_counts_shift(part->count, model, 0, 0);
-        add_part(part, part->address, start, same);
+        cuda_parts_add_part(part, part->address, start, same);
     }
     if (end < part_end) {
         uint32_t same = cuda_counts_shift(part->count, model, 0, 0);
-        add_part(part, end, part_end, same);
+        cuda_parts_add_part(part, end, part_end, same);
     }
     cuda_counts_let_go(part->count);
 }
@@ -121,7 +121,7 @@ static int assign_part(struct snap_cuda_block *block, uint64_t start, uint64_t e
     if (!to) return -ENOMEM;
     __atomic_fetch_or(&block->flags, SNAP_CUDA_PARTS, __ATOMIC_RELAXED);
     like.pool = block->address;
-    add_part(&like, start, end, to);
+    cuda_parts_add_part(&like, start, end, to);
     return 0;
 }
 
@@ -132,7 +132,7 @@ static int assign_cleared(struct snap_cuda_block *block, uint64_t start, uint64_
     return assign_part(block, start, end, model);
 }
 
-/* Assigns a range within one block. If there is no room to count it, nothing changes. */
+/* Assigns a range within one block. If there is no memory to count it, nothing changes. */
 static int assign_in(struct snap_cuda_block *block, uint64_t start, uint64_t end, uint32_t model) {
     uint32_t reserved = cuda_counts_shift(block->count, model, 0, 0);
     if (!reserved) return -ENOMEM;
@@ -162,7 +162,7 @@ struct owners_of {
     uint32_t *owners, count, capacity;
 };
 
-static void add_owner(enum cuda_space space, const struct snap_cuda_block *record, void *context) {
+static void cuda_parts_add_owner(enum cuda_space space, const struct snap_cuda_block *record, void *context) {
     struct owners_of *self = context;
     bool is_part = space == CUDA_PART && record->pool == self->block;
     if (!is_part && (space != CUDA_ADDRESS || record->address != self->block)) return;
@@ -173,7 +173,7 @@ static void add_owner(enum cuda_space space, const struct snap_cuda_block *recor
 
 uint32_t cuda_parts_owners(uint64_t block, uint32_t *owners, uint32_t capacity) {
     struct owners_of of = {block, owners, 0, capacity};
-    cuda_blocks_all(add_owner, &of);
+    cuda_blocks_all(cuda_parts_add_owner, &of);
     return of.count;
 }
 

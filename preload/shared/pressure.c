@@ -256,7 +256,7 @@ static void read_machine(struct files *self, struct reading *reading) {
     if (!reading->used) reading->used = used;
 }
 
-static struct reading read_all(void) {
+static struct reading pressure_read_all(void) {
     struct reading reading = {.left = PRESSURE_NO_LIMIT};
     struct files *files = os_map(sizeof *files);
     if (!files) return (struct reading){0};
@@ -266,10 +266,10 @@ static struct reading read_all(void) {
     return reading;
 }
 
-uint64_t pressure_left(void) { return read_all().left; }
+uint64_t pressure_left(void) { return pressure_read_all().left; }
 
 uint64_t pressure_needed(const char **text) {
-    struct reading reading = read_all();
+    struct reading reading = pressure_read_all();
     *text = "too much memory is in use";
     if (reading.missing || !wished.most_stalled || reading.stalled < wished.most_stalled) return reading.missing;
     *text = "tasks wait for memory";

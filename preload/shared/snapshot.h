@@ -43,7 +43,7 @@ enum snap_allocator { SNAP_ALLOCATOR_KEEP = 0, SNAP_ALLOCATOR_MIMALLOC = 1 };
 /* Numbers of events that could not be counted or stored. The report has them under `lost`; tools/image/lost.c has the
  * texts. */
 enum snap_lost {
-    SNAP_LOST_SITES,    /* new sites without room: their events count at SNAP_SITE_UNKNOWN */
+    SNAP_LOST_SITES,    /* new sites without memory: their events count at SNAP_SITE_UNKNOWN */
     SNAP_LOST_THREADS,  /* events of threads without counters: they count in the shared slot */
     SNAP_LOST_MODULES,  /* call sites whose module could not be recorded */
     SNAP_LOST_LARGE,    /* large blocks without a record of their own (still counted) */
@@ -51,17 +51,17 @@ enum snap_lost {
     SNAP_LOST_BLOCKS,   /* blocks that were served but not counted */
     SNAP_LOST_FILE,     /* failures to create or grow the file */
     SNAP_LOST_PEAK,     /* sites missing from the picture of the peak */
-    /* look-ups of stacks that found no room: they ended at an outer part of the stack, or at none. A thread does not
-     * look up again what it remembers; one look-up may count twice */
+    /* look-ups of stacks for which there was no memory: they ended at an outer part of the stack, or at none. A thread
+     * does not look up again what it remembers; one look-up may count twice */
     SNAP_LOST_STACKS,
     SNAP_LOST_FRAMES, /* stacks that end early, because the caller of some code cannot be found */
     SNAP_LOST_PYTHON, /* evaluation loops on stacks whose Python functions could not be found */
-    SNAP_LOST_FOLDED, /* dead stacks whose totals went to an outer stack, to make room */
+    SNAP_LOST_FOLDED, /* dead stacks whose totals went to an outer stack, to free memory */
     SNAP_LOST_TAGS,   /* scopes that could not be noted: their allocations have no tag */
     SNAP_LOST_TRACE,  /* lines that the trace of decisions could not take */
     /* CUDA blocks without a record, so their frees are not seen either; CUDA entries about memory that the program
-     * asked for and memstow does not know; in a ledger from CUPTI: records that CUPTI dropped, that found no room, or
-     * of unknown kinds */
+     * asked for and memstow does not know; in a ledger from CUPTI: records that CUPTI dropped, that a full table did
+     * not take, or of unknown kinds */
     SNAP_LOST_CUDA,
     SNAP_LOST_KINDS = 16
 };
@@ -451,7 +451,7 @@ static inline uint8_t *snap_put_number(uint8_t *to, uint64_t number) {
 }
 
 /* Reads such a number from [*at, end) and moves on. 0: it is cut short, or has more than 64 bits. (The tenth group of
- * seven bits has room for one bit only.) */
+ * seven bits holds one bit only.) */
 static inline int snap_get_number(const uint8_t **at, const uint8_t *end, uint64_t *number) {
     *number = 0;
     for (unsigned shift = 0; shift < 7 * SNAP_NUMBER_MAX && *at < end; shift += 7) {
@@ -491,8 +491,8 @@ static inline uint32_t snap_line_check(uint64_t number, const char *text, size_t
 /* --- memory over time --- */
 
 /* A curve has at most SNAP_POINTS points. The writer divides time into intervals, and keeps the highest and the last
- * point of each; when there is no room, the intervals become twice as long. The time is written last and cleared first.
- * While the writer makes room, a point may be there twice. */
+ * point of each; when all points are taken, the intervals become twice as long. The time is written last and cleared
+ * first. While the writer merges intervals, a point may be there twice. */
 enum {
     SNAP_POINTS = 4032,
     SNAP_POINT_STEP = 1 << 17, /* a change smaller than this makes no point */
@@ -691,8 +691,8 @@ struct snap_cupti {
     uint32_t version;                  /* cuptiGetVersion */
     uint32_t no_calls;                 /* why cuptiEnableCallback gave no `calls`; 0: it did; since 1.6 */
     uint64_t records;                  /* [live] records that were read */
-    uint64_t dropped;                  /* [live] records for which CUPTI had no room */
-    uint64_t unread;                   /* [live] records for which the table had no room */
+    uint64_t dropped;                  /* [live] records that CUPTI dropped: its buffers were full */
+    uint64_t unread;                   /* [live] records that were not read: the table was full */
     uint64_t compared_ns;              /* 0: not compared yet. The following figures are of that time */
     struct snap_cupti_sum same;        /* in both */
     struct snap_cupti_sum only_cupti;  /* not in the ledger */

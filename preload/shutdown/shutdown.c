@@ -98,9 +98,13 @@ int shutdown_handler(const struct memstow_handler *handler, const char *name, co
     return result;
 }
 
-static uint32_t state_of(const struct handler *self) { return __atomic_load_n(&self->state, __ATOMIC_ACQUIRE); }
+static uint32_t shutdown_state_of(const struct handler *self) {
+    return __atomic_load_n(&self->state, __ATOMIC_ACQUIRE);
+}
 
-static bool is_over(const struct handler *self) { return state_of(self) == DONE || state_of(self) == LATE; }
+static bool is_over(const struct handler *self) {
+    return shutdown_state_of(self) == DONE || shutdown_state_of(self) == LATE;
+}
 
 /* Whether a list of names, separated by commas, contains this one. */
 static bool shutdown_names(const char *list, const char *name) {
@@ -119,7 +123,7 @@ static bool may_begin(const struct handler *self) {
     for (uint32_t i = 0; i < count; i++) {
         const struct handler *other = &handlers[i];
         if (other == self || other->stage != self->stage) continue;
-        if (state_of(other) == RUNNING && !(self->parallel && other->parallel)) return false;
+        if (shutdown_state_of(other) == RUNNING && !(self->parallel && other->parallel)) return false;
         if (!is_over(other) && shutdown_names(self->after, other->name)) return false;
     }
     return true;
@@ -159,14 +163,14 @@ static bool is_late(const struct handler *self) {
 /* Notes handlers that have ended, and gives up on late ones. 1: one of them failed or was late. */
 static int64_t look_at_handler(struct handler *self) {
     uint64_t took = self->begun_ns ? os_now() - self->begun_ns : 0;
-    uint32_t state = state_of(self);
+    uint32_t state = shutdown_state_of(self);
     if (self->noted || state == IDLE) return 0;
     if (!is_over(self) && is_late(self) &&
         __atomic_compare_exchange_n(&self->state, &state, LATE, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
         self->result = -ETIMEDOUT;
     if (!is_over(self)) return 0;
     self->noted = true;
-    int32_t result = state_of(self) == LATE ? -ETIMEDOUT : self->result;
+    int32_t result = shutdown_state_of(self) == LATE ? -ETIMEDOUT : self->result;
     shutdown_log_step(stages[self->stage], self->name, result, took);
     return result != 0;
 }
@@ -177,9 +181,9 @@ static struct handler *shutdown_pick(uint32_t stage, bool *some_run) {
     *some_run = false;
     for (uint32_t i = 0; i < count; i++) {
         if (handlers[i].stage != stage) continue;
-        if (state_of(&handlers[i]) == WAITING && may_begin(&handlers[i])) return &handlers[i];
-        if (state_of(&handlers[i]) == WAITING && !first) first = &handlers[i];
-        *some_run |= state_of(&handlers[i]) == RUNNING;
+        if (shutdown_state_of(&handlers[i]) == WAITING && may_begin(&handlers[i])) return &handlers[i];
+        if (shutdown_state_of(&handlers[i]) == WAITING && !first) first = &handlers[i];
+        *some_run |= shutdown_state_of(&handlers[i]) == RUNNING;
     }
     if (first && !*some_run) shutdown_log_step("circle", first->name, -EDEADLK, 0);
     return *some_run ? NULL : first;
@@ -189,7 +193,7 @@ static void begin_handlers(uint32_t stage) {
     stage_begun_ns = os_now();
     stage_limit_ns = HANDLER_NS;
     for (uint32_t i = 0; i < count; i++) {
-        if (handlers[i].stage != stage || state_of(&handlers[i]) != IDLE) continue;
+        if (handlers[i].stage != stage || shutdown_state_of(&handlers[i]) != IDLE) continue;
         handlers[i].state = WAITING;
         if (handlers[i].limit_ns > stage_limit_ns) stage_limit_ns = handlers[i].limit_ns;
     }

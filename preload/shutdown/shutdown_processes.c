@@ -69,7 +69,7 @@ static int write_list(void) {
 }
 
 /* If the same pid belongs to a process that is gone, its entry is replaced. */
-static int slot_for(uint32_t pid) {
+static int shutdown_processes_slot_for(uint32_t pid) {
     for (uint32_t i = 0; i < count; i++)
         if (children[i].pid == pid) return (int)i;
     return count < MOST ? (int)count : -ENOSPC;
@@ -79,7 +79,7 @@ int shutdown_process_add(uint32_t pid, const char *name, bool keep, uint64_t num
     uint64_t start_ticks = os_start_ticks(pid);
     if (pid < 2 || pid == os_pid() || !start_ticks) return -ESRCH;
     if (!lock_wait(&lock)) return -EBUSY;
-    int at = slot_for(pid), result = at < 0 ? at : 0;
+    int at = shutdown_processes_slot_for(pid), result = at < 0 ? at : 0;
     if (at >= 0) {
         /* A process that is registered again (to be kept, say) keeps its number. */
         if (!number && (uint32_t)at < count && children[at].start_ticks == start_ticks) number = children[at].number;
@@ -305,7 +305,7 @@ static bool some_groups_live(const struct end *self) {
     return false;
 }
 
-static void wait_for_all(struct end *self, uint64_t patience_ns) {
+static void shutdown_processes_wait_for_all(struct end *self, uint64_t patience_ns) {
     const struct timespec step = {.tv_nsec = STEP_NS}, group_step = {.tv_nsec = GROUP_STEP_NS};
     for (uint64_t until = os_now() + patience_ns; os_now() < until;) {
         if (some_are_there(self))
@@ -334,9 +334,9 @@ static void end_all(void *context) {
     copy_children(self);
     leave_survivors(self);
     begin_end(self);
-    if (self->patience_ns) wait_for_all(self, self->patience_ns);
+    if (self->patience_ns) shutdown_processes_wait_for_all(self, self->patience_ns);
     kill_rest(self);
-    if (self->killed) wait_for_all(self, self->patience_ns ? self->patience_ns : KILL_NS);
+    if (self->killed) shutdown_processes_wait_for_all(self, self->patience_ns ? self->patience_ns : KILL_NS);
     for (uint32_t i = 0; i < self->count; i++)
         if (self->held[i].fd >= 0) os_close(self->held[i].fd);
 }

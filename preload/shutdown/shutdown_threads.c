@@ -40,7 +40,7 @@ static bool shutdown_threads_is_there(const struct thread *self) {
 }
 
 /* A free entry, or the entry of a thread that has ended. */
-static int slot_for(uint32_t tid) {
+static int shutdown_threads_slot_for(uint32_t tid) {
     for (uint32_t i = 0; i < count; i++)
         if (threads[i].tid == tid) return (int)i;
     if (count < MOST) return (int)count++;
@@ -54,7 +54,7 @@ int shutdown_thread_add(const char *name) {
     uint64_t start_ticks = os_start_ticks(tid);
     if (tid == os_pid()) return -EINVAL;
     if (!lock_wait(&lock)) return -EBUSY;
-    int at = slot_for(tid);
+    int at = shutdown_threads_slot_for(tid);
     if (at >= 0) {
         threads[at] = (struct thread){.start_ticks = start_ticks, .tid = tid};
         os_copy(threads[at].name, NAME, name);
@@ -95,7 +95,7 @@ static void look_at_threads(struct wait *self, uint64_t took_ns, bool last) {
     }
 }
 
-static void wait_for_all(void *context) {
+static void shutdown_threads_wait_for_all(void *context) {
     const struct timespec step = {.tv_nsec = STEP_NS};
     struct wait *self = context;
     uint64_t begun_ns = os_now(), took_ns = 0;
@@ -113,7 +113,7 @@ int64_t shutdown_threads_wait(uint64_t patience_ns) {
     if (!self) return -ENOMEM;
     self->patience_ns = patience_ns;
     self->caller = os_tid();
-    stow_work_apart(wait_for_all, self, &own_files);
+    stow_work_apart(shutdown_threads_wait_for_all, self, &own_files);
     int64_t there = self->there;
     os_unmap(self, sizeof *self);
     return there;

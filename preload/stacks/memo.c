@@ -11,7 +11,7 @@
 
 enum {
     WORDS_A_FRAME = 3,
-    AT_ONCE = 256, /* steps that room is made for at once */
+    AT_ONCE = 256, /* steps by which the capacity grows at least */
 };
 
 /* --- is the stack unchanged? --- */
@@ -192,7 +192,7 @@ static void memo_push_steps(struct memo *self, const struct steps *from, uint32_
     self->count += end - first;
 }
 
-/* Makes room for `more` steps. */
+/* Makes capacity for `more` steps. */
 static bool memo_make_capacity(struct memo *self, const struct steps *from, uint32_t more) {
     uint32_t evals = memo_evals(self, self->count), python = evals ? self->evals[evals - 1].python : 0;
     return CAPACITY_FOR(self, elements, depth, self->count + more) &&
@@ -264,7 +264,7 @@ static void place_all(struct memo *self) {
     }
 }
 
-/* There is no room: takes the nearest outer stack that is in the tree. */
+/* There is no memory: takes the nearest outer stack that is in the tree. */
 __attribute__((noinline)) static uint32_t known_outer(const struct memo *self) {
     uint32_t count = self->count, place = TREE_ROOT, stack;
     ledger_lost(SNAP_LOST_STACKS);

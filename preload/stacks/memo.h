@@ -64,7 +64,7 @@ struct element {
     bool needs_rbp;
     /* For elements that are `placed` in the tree: */
     uint32_t frames; /* the end of its frames */
-    uint32_t place;  /* the tree's place of the innermost frame; TREE_NONE: no room */
+    uint32_t place;  /* the tree's place of the innermost frame; TREE_NONE: no memory */
 };
 
 /* A remembered evaluation loop. It is in `element`; its frames, innermost first, end at `python`. */
@@ -120,7 +120,7 @@ bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own);
 static inline void memo_begin(struct memo *self) { self->found = 0; }
 
 /* Adds steps inside of the remembered ones. `seed` stands for an empty stack; paths with different seeds differ. False:
- * the innermost steps were left out, because there was no room. */
+ * the innermost steps were left out, because there was no memory. */
 bool memo_push(struct memo *self, const struct steps *steps, uint64_t seed);
 
 /* The id (tree.h) of the thread's present stack, which ends with the innermost element. Only this function uses the

@@ -240,7 +240,7 @@ static void begin_walk(struct python_walk *walk, const struct interpreter *self,
 
 /* Like _PyFrame_IsIncomplete: such a frame is still being made, and tracebacks do not show it either. In free-threaded
  * interpreters a thread may run its own copy of the code. Then it is not known whether the frame is complete. */
-static bool is_shown(const struct interpreter *self, uintptr_t frame, uintptr_t code, uintptr_t instruction) {
+static bool python_is_shown(const struct interpreter *self, uintptr_t frame, uintptr_t code, uintptr_t instruction) {
     const struct python_layout *at = &self->layout;
     if (!code || python_word(code, at->object_type) != self->code_type) return false;
     if (python_byte(frame, at->frame_owner) == PYTHON_GENERATOR_OWNER) return true;
@@ -270,7 +270,7 @@ static size_t python_collect(const struct interpreter *self, uintptr_t frame, ui
     size_t count = 0;
     for (; frame && !is_entry(&self->layout, frame); frame = next_of(&self->layout, frame)) {
         struct python_frame found = frame_at(self, frame);
-        if (!is_shown(self, frame, python_plain(found.code), found.instruction)) continue;
+        if (!python_is_shown(self, frame, python_plain(found.code), found.instruction)) continue;
         if (count < capacity) out[count] = found;
         count++;
     }
@@ -378,7 +378,7 @@ static __attribute__((noinline)) bool same_at_length(const struct interpreter *s
         if (expected < last && expected->frame == frame && expected->code == found.code &&
             expected->instruction == found.instruction)
             expected++;
-        else if (is_shown(self, frame, python_plain(found.code), found.instruction))
+        else if (python_is_shown(self, frame, python_plain(found.code), found.instruction))
             return false;
     }
     return expected == last && (!entry || frame == entry);

@@ -116,7 +116,8 @@ static struct {
     struct python_cursor cursor;
 } last_line = {.code = WORDS_NONE};
 
-static uint32_t line_of(const struct python_layout *layout, uintptr_t code, uint32_t id, uint32_t offset, bool writer) {
+static uint32_t python_record_line_of(const struct python_layout *layout, uintptr_t code, uint32_t id, uint32_t offset,
+                                      bool writer) {
     struct lines lines = lines_of(layout, code);
     uint32_t unit = offset / 2;
     if (!writer) return python_code_line(lines.table, lines.length, lines.first, unit);
@@ -132,7 +133,7 @@ static uint32_t add_frame(const struct python_layout *layout, uintptr_t code, ui
     uint32_t frame = budget_is_full(BUDGET_FRAMES) ? WORDS_NONE : series_take(frames);
     struct snap_frame *record = series_at(frames, frame);
     if (!record) return WORDS_NONE;
-    uint32_t line = line_of(layout, code, id, offset, writer);
+    uint32_t line = python_record_line_of(layout, code, id, offset, writer);
     *record = (struct snap_frame){.address = offset, .line = line, .code = 1 + id};
     return frame;
 }

@@ -128,7 +128,7 @@ static void rule_grow(void) {
 
 /* The slot of an address; an empty slot is taken for it. NULL: the table is full. If another thread adds a rule while a
  * larger table is made, the rule may be missing in the new table. It is then read again. */
-static struct rule *slot_for(uint64_t code) {
+static struct rule *rule_slot_for(uint64_t code) {
     if (unlikely(is_filled(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), 12))) rule_grow();
     struct rule_table *table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
     for (;;) {
@@ -145,7 +145,7 @@ static struct rule *slot_for(uint64_t code) {
 }
 
 struct rule rule_read(uint64_t code) {
-    struct rule rule = rule_look_up(code), *slot = slot_for(code);
+    struct rule rule = rule_look_up(code), *slot = rule_slot_for(code);
     rule.frame = frame_for(code, slot ? __atomic_load_n(&slot->frame, __ATOMIC_RELAXED) : RULE_NO_FRAME);
     if (slot) rule_put(slot, &rule);
     return rule;

@@ -103,7 +103,7 @@ static uint32_t site_of_memo(struct stack *self, struct memo *memo, uintptr_t ad
     return site;
 }
 
-/* If there is not enough room to remember all steps, the innermost ones are left out. */
+/* If there is not enough memory to remember all steps, the innermost ones are left out. */
 static uint32_t find_stack(struct stack *self, struct memo *memo, struct view *view, const struct caller *caller) {
     bool own = view->own;
     enum outcome outcome = unwind(&self->unwound, memo, view, &self->own, caller);

@@ -16,7 +16,7 @@ static struct series words = {.type = SNAP_RUN,
                               .first_bits = 12,
                               .limit = (1 << INDEX_ID_BITS) - 1}; /* a run's id is the id of its first word */
 
-static uint32_t *word_at(uint32_t id) { return series_at(&words, id); }
+static uint32_t *tree_word_at(uint32_t id) { return series_at(&words, id); }
 
 /* The word of a frame. Another thread may set SNAP_RUN_END in it at any time. */
 static inline uint32_t frame_word(const uint32_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
@@ -29,7 +29,7 @@ struct edge {
 };
 
 static struct edge edge_of(uint32_t run) {
-    const uint32_t *word = word_at(run);
+    const uint32_t *word = tree_word_at(run);
     return (struct edge){word[SNAP_RUN_OUTER], frame_word(&word[SNAP_RUN_HEAD]) & SNAP_RUN_FRAME};
 }
 
@@ -50,7 +50,7 @@ static uint32_t run_hash(uint32_t run) {
     return hash_edge(&edge);
 }
 
-static const void *run_record(uint32_t run) { return word_at(run); }
+static const void *run_record(uint32_t run) { return tree_word_at(run); }
 
 static struct index edges = {.equal = run_equal, .hash = run_hash, .record = run_record, .may_grow = budget_has};
 
@@ -79,7 +79,7 @@ static uint64_t free_runs[LONG + 1];
 static uint32_t free_length(const uint32_t *word) { return word[0] & ~IS_FREE; }
 
 static void put_free(uint32_t id, uint32_t length) {
-    uint32_t *word = word_at(id);
+    uint32_t *word = tree_word_at(id);
     uint64_t *head = &free_runs[length < LONG ? length : LONG], seen = os_load(head), now;
     count_free_words(length);
     __atomic_store_n(&word[0], IS_FREE | length, __ATOMIC_RELAXED);
@@ -94,11 +94,11 @@ static uint32_t take_free_of(uint32_t list) {
     uint64_t *head = &free_runs[list], seen = __atomic_load_n(head, __ATOMIC_ACQUIRE), now;
     do {
         if (!(seen & FREE_ID)) return TREE_NONE;
-        const uint32_t *word = word_at((uint32_t)seen & FREE_ID);
+        const uint32_t *word = tree_word_at((uint32_t)seen & FREE_ID);
         now = ((seen | FREE_ID) + 1) | (__atomic_load_n(&word[1], __ATOMIC_RELAXED) & FREE_ID);
     } while (!__atomic_compare_exchange_n(head, &seen, now, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
     uint32_t id = (uint32_t)seen & FREE_ID;
-    count_free_words(-(int64_t)free_length(word_at(id)));
+    count_free_words(-(int64_t)free_length(tree_word_at(id)));
     return id;
 }
 
@@ -117,7 +117,7 @@ static uint32_t take_free(uint32_t length) {
     uint32_t id = take_free_of(length);
     for (uint32_t list = length + 2; id == TREE_NONE && list <= LONG; list++) {
         id = take_free_of(list);
-        if (id != TREE_NONE) put_free(id + length, free_length(word_at(id)) - length);
+        if (id != TREE_NONE) put_free(id + length, free_length(tree_word_at(id)) - length);
     }
     return id;
 }
@@ -137,10 +137,10 @@ static uint32_t new_run(uint32_t length, enum budget of) {
 }
 
 /* Adds a run of `count` frames. If another thread has just added a run with the same start, returns that run.
- * INDEX_NONE: there is no room. */
+ * INDEX_NONE: there is no memory. */
 static uint32_t add_run(const struct edge *edge, uint32_t hash, const uint32_t *frames, uint32_t count,
                         enum budget of) {
-    uint32_t id = new_run(SNAP_RUN_HEAD + count, of), *word = word_at(id);
+    uint32_t id = new_run(SNAP_RUN_HEAD + count, of), *word = tree_word_at(id);
     if (!word) return index_find(&edges, hash, edge);
     __atomic_store_n(&word[SNAP_RUN_OUTER], edge->outer, __ATOMIC_RELAXED);
     /* take_free_of in another thread may still read this word. */
@@ -165,7 +165,7 @@ static uint32_t add_frames(const struct edge *edge, uint32_t hash, const uint32_
 static uint32_t first_place(uint32_t run) { return run == INDEX_NONE ? TREE_NONE : run + SNAP_RUN_HEAD; }
 
 uint32_t tree_step(uint32_t at, const uint32_t *frames, uint32_t count) {
-    const uint32_t *word = word_at(at);
+    const uint32_t *word = tree_word_at(at);
     if (!(frame_word(word) & SNAP_RUN_LAST) && (frame_word(word + 1) & SNAP_RUN_FRAME) == frames[0]) return at + 1;
     struct edge edge = {at, frames[0]};
     uint32_t hash = hash_edge(&edge), run = index_find(&edges, hash, &edge);
@@ -175,46 +175,46 @@ uint32_t tree_step(uint32_t at, const uint32_t *frames, uint32_t count) {
 
 uint32_t tree_stack_known(uint32_t place) {
     const struct edge edge = {place, SNAP_RUN_FRAME};
-    uint32_t word = frame_word(word_at(place));
+    uint32_t word = frame_word(tree_word_at(place));
     if (!(word & (SNAP_RUN_LAST | SNAP_RUN_END))) return TREE_NONE;
     if (word & SNAP_RUN_LAST) return place;
     return first_place(index_find(&edges, hash_edge(&edge), &edge));
 }
 
-/* Makes a stack of a place that is not the last of its run: a run without a frame. There is room for it even when other
+/* Makes a stack of a place that is not the last of its run: a run without a frame. It gets memory even when other
  * stacks get none, because it is small, and totals of other stacks may have to be counted there. */
 uint32_t tree_stack(uint32_t place) {
     const struct edge edge = {place, SNAP_RUN_FRAME};
     uint32_t stack = tree_stack_known(place);
     if (likely(stack != TREE_NONE)) return stack;
     stack = first_place(add_run(&edge, hash_edge(&edge), &edge.frame, 1, BUDGET_ENDS));
-    if (stack != TREE_NONE) __atomic_fetch_or(word_at(place), SNAP_RUN_END, __ATOMIC_RELAXED);
+    if (stack != TREE_NONE) __atomic_fetch_or(tree_word_at(place), SNAP_RUN_END, __ATOMIC_RELAXED);
     return stack;
 }
 
-uint32_t tree_frame(uint32_t place) { return frame_word(word_at(place)) & SNAP_RUN_FRAME; }
+uint32_t tree_frame(uint32_t place) { return frame_word(tree_word_at(place)) & SNAP_RUN_FRAME; }
 
 /* The id of the run that contains a place other than the root. */
 static uint32_t run_of(uint32_t place) {
-    for (const uint32_t *word = word_at(place); !(frame_word(word) & SNAP_RUN_FIRST); word--) place--;
+    for (const uint32_t *word = tree_word_at(place); !(frame_word(word) & SNAP_RUN_FIRST); word--) place--;
     return place - SNAP_RUN_HEAD;
 }
 
 uint32_t tree_first(uint32_t place) { return first_place(run_of(place)); }
 
-uint32_t tree_outside(uint32_t place) { return word_at(run_of(place))[SNAP_RUN_OUTER]; }
+uint32_t tree_outside(uint32_t place) { return tree_word_at(run_of(place))[SNAP_RUN_OUTER]; }
 
 uint32_t tree_outer(uint32_t place) {
-    const uint32_t *word = word_at(place);
-    return frame_word(word) & SNAP_RUN_FIRST ? word_at(place - SNAP_RUN_HEAD)[SNAP_RUN_OUTER] : place - 1;
+    const uint32_t *word = tree_word_at(place);
+    return frame_word(word) & SNAP_RUN_FIRST ? tree_word_at(place - SNAP_RUN_HEAD)[SNAP_RUN_OUTER] : place - 1;
 }
 
 /* The root's site is the word after the root. */
 uint32_t *tree_site(uint32_t stack) {
-    return word_at(stack == TREE_ROOT ? TREE_ROOT + 1 : run_of(stack) + SNAP_RUN_SITE);
+    return tree_word_at(stack == TREE_ROOT ? TREE_ROOT + 1 : run_of(stack) + SNAP_RUN_SITE);
 }
 
-/* --- making room --- */
+/* --- giving words back --- */
 
 static struct ids *used, *hidden;
 
@@ -224,7 +224,7 @@ void tree_use(uint32_t stack) {
     while (stack != TREE_ROOT) {
         uint32_t run = run_of(stack);
         if (!ids_mark(used, run)) return;
-        stack = word_at(run)[SNAP_RUN_OUTER];
+        stack = tree_word_at(run)[SNAP_RUN_OUTER];
     }
 }
 
@@ -257,7 +257,7 @@ static enum progress take_all_free(struct tree_walk *walk) {
     for (int i = 0; i < IDS_AT_A_TIME; i++) {
         while (!walk->at && walk->length < LONG) walk->at = take_all_of(++walk->length);
         if (!walk->at) return PROGRESS_DONE;
-        const uint32_t *word = word_at(walk->at);
+        const uint32_t *word = tree_word_at(walk->at);
         ids_mark(hidden, walk->at);
         count_free_words(-(int64_t)free_length(word));
         walk->at = __atomic_load_n(&word[1], __ATOMIC_RELAXED) & FREE_ID;
@@ -273,7 +273,7 @@ static bool is_beside(uint32_t id, uint32_t next) {
 
 /* The length of a run or of a free piece. */
 static uint32_t length_of(uint32_t id) {
-    const uint32_t *word = word_at(id);
+    const uint32_t *word = tree_word_at(id);
     uint32_t length = SNAP_RUN_HEAD;
     if (word[0] & IS_FREE) return free_length(word);
     while (!(frame_word(&word[length++]) & SNAP_RUN_LAST))
@@ -322,7 +322,7 @@ uint64_t tree_bytes(void) { return os_load(&words.next) * sizeof(uint32_t) + ind
 
 bool tree_begin(void) {
     if (series_take_run(&words, 2) != TREE_ROOT || !index_begin(&edges)) return false;
-    *word_at(TREE_ROOT) = SNAP_RUN_FIRST | SNAP_RUN_LAST | SNAP_RUN_FRAME;
+    *tree_word_at(TREE_ROOT) = SNAP_RUN_FIRST | SNAP_RUN_LAST | SNAP_RUN_FRAME;
     return true;
 }
 

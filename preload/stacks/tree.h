@@ -20,11 +20,11 @@
 enum { TREE_ROOT = 0, TREE_NONE = UINT32_MAX };
 
 /* Finds the place of the first of these frames, inside of the place `at`. If there is none, makes places for it and the
- * next frames, as many as fit into one piece. `count` > 0. TREE_NONE: there is no room. */
+ * next frames, as many as fit into one piece. `count` > 0. TREE_NONE: there is no memory. */
 uint32_t tree_step(uint32_t at, const uint32_t *frames, uint32_t count);
 
 /* Returns a place for the stack that ends at `place`: one that can have a site. Only the last place of a run can have
- * one. If `place` is not the last of its run, the stack gets a place of its own. TREE_NONE: there is no room. */
+ * one. If `place` is not the last of its run, the stack gets a place of its own. TREE_NONE: there is no memory. */
 uint32_t tree_stack(uint32_t place);
 /* As tree_stack, but only finds an existing stack; else TREE_NONE. */
 uint32_t tree_stack_known(uint32_t place);
@@ -40,7 +40,7 @@ uint32_t tree_outside(uint32_t place);
 /* The id of the frame at a place; SNAP_RUN_FRAME: it has none. */
 uint32_t tree_frame(uint32_t place);
 
-/* --- making room (fold.c) --- */
+/* --- giving words back (fold.c) --- */
 
 /* Work in small steps, so that no allocation waits for long. */
 enum progress {
@@ -71,7 +71,7 @@ enum progress tree_give_away(struct tree_walk *walk);
 /* Memory in use, in bytes, including the table that finds runs. */
 uint64_t tree_bytes(void);
 
-/* False: there is no room even for an empty tree. */
+/* False: there is no memory even for an empty tree. */
 bool tree_begin(void);
 
 #pragma GCC visibility pop

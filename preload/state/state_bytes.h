@@ -57,7 +57,7 @@ int state_bytes_in_folder(struct state_bytes *self, const struct state_source *s
 int state_bytes_from_file(struct state_bytes *self, int fd, uint64_t length, uint64_t checksum);
 void state_bytes_drop(struct state_bytes *self);
 
-/* A private, writable mapping of everything. NULL: there is no room, or the program has closed the descriptor. */
+/* A private, writable mapping of everything. NULL: there is no memory, or the program has closed the descriptor. */
 void *state_bytes_view(const struct state_bytes *self);
 /* False: somebody has made its file shorter, or closed it. */
 bool state_bytes_are_whole(const struct state_bytes *self);

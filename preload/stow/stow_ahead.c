@@ -77,13 +77,13 @@ static void stow_ahead_report(struct stow_ahead *self, uint64_t number, uint32_t
     os_call(SYS_futex, &self->serial, FUTEX_WAKE_PRIVATE, 1);
 }
 
-static bool goes_on(const struct stow_ahead *self) {
+static bool stow_ahead_goes_on(const struct stow_ahead *self) {
     return !__atomic_load_n(&self->stop, __ATOMIC_RELAXED) && !__atomic_load_n(&self->refusal, __ATOMIC_RELAXED);
 }
 
 static void go_ahead(void *context) {
     struct stow_ahead *self = context;
-    for (uint64_t number = 0, from = 0; from < self->length && goes_on(self); number++, from += PIECE) {
+    for (uint64_t number = 0, from = 0; from < self->length && stow_ahead_goes_on(self); number++, from += PIECE) {
         uint64_t left = self->length - from;
         stow_ahead_report(self, number, make_ready(self, from, left < PIECE ? left : PIECE));
     }
@@ -93,7 +93,7 @@ static void go_ahead(void *context) {
 static void read_huge(void *context) {
     struct stow_ahead *self = context;
     uint64_t end = self->start + self->length, next;
-    for (uint64_t at = self->start; at < end && goes_on(self); at = next) {
+    for (uint64_t at = self->start; at < end && stow_ahead_goes_on(self); at = next) {
         bool known;
         next = (at + OS_HUGE_PAGE) & ~(uint64_t)(OS_HUGE_PAGE - 1);
         if (next > end) next = end;

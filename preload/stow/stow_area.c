@@ -88,7 +88,7 @@ static bool stow_area_deliver(struct reading *self) {
     return !held || self->visit(self->context, &self->area);
 }
 
-static bool read_line(struct reading *self, const char *line) {
+static bool stow_area_read_line(struct reading *self, const char *line) {
     if (*line >= 'A' && *line <= 'Z') {
         if (self->held) parse_detail(line, &self->area);
         return true;
@@ -113,7 +113,7 @@ int64_t stow_areas(bool detail, char *text, bool (*visit)(void *context, const s
         char *line = text, *end;
         for (; more && (end = strchr(line, '\n')); line = end + 1) {
             *end = 0;
-            more = read_line(&reading, line);
+            more = stow_area_read_line(&reading, line);
         }
         held -= (size_t)(line - text);
         if (held == STOW_AREA_TEXT - 1) held = 0; /* no line is that long */

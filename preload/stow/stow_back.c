@@ -14,7 +14,7 @@
  * mremap keeps the registration only for a descriptor that gets events, and it waits until the event is read. A
  * debugger cannot stop a thread in that wait. So if the debugger had stopped the reader, both would wait for ever.
  * Therefore two readers exist as long as this takes: a thread of ours, and a process, which no debugger stops. One
- * reader is enough, but somebody may kill the process, or there may be no room for it.
+ * reader is enough, but somebody may kill the process, or the system may refuse another one.
  *
  * If nobody else uses the range (realloc, idle owners): the file is read past the page cache into memory of ours, on
  * threads that run ahead (stow_read.c; with CAP_CHECKPOINT_RESTORE, else as above). Pages that were written since are
@@ -263,7 +263,7 @@ static bool is_hole(uint64_t start) {
 }
 
 /* The kernel unmaps the old mapping first. If it then has no memory for the rest, it is asked again until it has: the
- * content is held by the pipes or in a copy, and this is the only place for it. */
+ * content is held by the pipes or in a copy, and it can go nowhere else. */
 static bool put_over(char *mapping, uint64_t start, uint64_t length) {
     for (int turn = 0;; turn++) {
         long at = os_call(SYS_mremap, mapping, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, start);

@@ -18,7 +18,7 @@
 #define MADV_PAGEOUT 21
 #endif
 
-enum { TABLE_SPARE = 1024 }; /* room for regions that may be cut in two while a chunk moves */
+enum { TABLE_MORE = 1024 }; /* capacity for regions that may be cut in two while a chunk moves */
 
 /* Whether the next chunk would be refused, too. */
 static bool is_final(uint32_t refusal) { return refusal && refusal != STOW_PINNED && refusal != STOW_IN_USE; }
@@ -30,7 +30,7 @@ static uint32_t memory_out(struct stow_session *self, struct stow_host *host, co
     for (uint64_t start = segment->start, end, done; start < segment->end && !is_final(refusal); start = end) {
         end = stow_work_chunk_end(start, segment->end, host->chunk);
         stow_table_lock();
-        bool reserved = stow_table_reserve(TABLE_SPARE);
+        bool reserved = stow_table_reserve(TABLE_MORE);
         stow_table_unlock();
         if (!reserved) return STOW_ADDRESS_SPACE;
         if (!stow_work_begin(work, start, end)) return STOW_DONE;

@@ -63,12 +63,12 @@ static void wait_for_some(struct stow_queue *self) {
     stow_queue_fail(self, STOW_DISK_ERROR);
 }
 
-static void wait_for(struct stow_queue *self, uint32_t pieces) {
+static void stow_queue_wait_for(struct stow_queue *self, uint32_t pieces) {
     while (self->under_way & pieces) wait_for_some(self);
 }
 
 char *stow_queue_buffer(struct stow_queue *self) {
-    wait_for(self, 1u << self->next);
+    stow_queue_wait_for(self, 1u << self->next);
     return self->refusal ? NULL : self->buffers + (uint64_t)self->next * STOW_PIECE;
 }
 
@@ -99,7 +99,7 @@ static uint32_t write_now(struct stow_queue *self, const void *pages, uint64_t l
 }
 
 uint32_t stow_queue_write(struct stow_queue *self, const void *pages, uint64_t length) {
-    wait_for(self, 1u << self->next);
+    stow_queue_wait_for(self, 1u << self->next);
     if (self->refusal) return self->refusal;
     if (!stow_queue_submit(self, pages, length)) stow_queue_fail(self, write_now(self, pages, length));
     self->next = (self->next + 1) % STOW_PIECES;
@@ -107,12 +107,12 @@ uint32_t stow_queue_write(struct stow_queue *self, const void *pages, uint64_t l
 }
 
 uint32_t stow_queue_finish(struct stow_queue *self) {
-    wait_for(self, self->under_way);
+    stow_queue_wait_for(self, self->under_way);
     return self->refusal ? self->refusal : stow_queue_fail(self, stow_file_flush(self->file, self->flushed));
 }
 
 void stow_queue_close(struct stow_queue *self) {
-    wait_for(self, self->under_way);
+    stow_queue_wait_for(self, self->under_way);
     if (self->context) leave_context(self->context);
     if (self->buffers) os_unmap(self->buffers, STOW_PIECE * STOW_PIECES);
 }

@@ -22,7 +22,7 @@ static void wait_for_change(struct stow_read *self, uint32_t serial) {
 }
 
 /* Whether to read a piece: pieces before the first unreadable one are still read. */
-static bool goes_on(const struct stow_read *self, uint64_t number) {
+static bool stow_read_goes_on(const struct stow_read *self, uint64_t number) {
     return !__atomic_load_n(&self->stop, __ATOMIC_RELAXED) && number < __atomic_load_n(&self->bad, __ATOMIC_RELAXED);
 }
 
@@ -34,7 +34,7 @@ static void note_bad(struct stow_read *self, uint64_t number) {
 }
 
 static bool wait_for_slot(struct stow_read *self, uint64_t number) {
-    while (goes_on(self, number)) {
+    while (stow_read_goes_on(self, number)) {
         uint32_t serial = __atomic_load_n(&self->serial, __ATOMIC_ACQUIRE);
         uint64_t taken = __atomic_load_n(&self->taken, __ATOMIC_ACQUIRE);
         if ((number + 1) * READ_PIECE <= taken + self->pieces * READ_PIECE) return true;
@@ -100,7 +100,7 @@ uint64_t stow_read_wait(struct stow_read *self, char **at) {
     for (;;) {
         uint32_t serial = __atomic_load_n(&self->serial, __ATOMIC_ACQUIRE);
         if (__atomic_load_n(&self->ready[number % self->pieces], __ATOMIC_ACQUIRE) == number + 1) break;
-        if (!goes_on(self, number)) {
+        if (!stow_read_goes_on(self, number)) {
             self->refusal = STOW_DISK_ERROR;
             return 0;
         }

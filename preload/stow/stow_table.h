@@ -32,7 +32,7 @@ void stow_table_take(uint64_t start, uint64_t end);
 bool stow_table_first(uint64_t start, uint64_t end, struct stow_region *out);
 uint32_t stow_table_count(void);
 struct stow_region *stow_table_regions(void);
-/* Makes room for `more` regions; false: there is none. */
+/* Makes capacity for `more` regions. False: there is no memory. */
 bool stow_table_reserve(uint32_t more);
 
 /* A chunk moves from begin to end; there is one at a time. stow_table_begin waits for its turn. */

@@ -41,7 +41,7 @@ void stow_work_refuse(struct work *work, uint32_t refusal);
 /* A refusal as an errno: 0 or -errno. */
 int stow_work_error(uint32_t refusal);
 
-/* Ranges whose pages a device knows. With the table's lock. False: there is no room for another. */
+/* Ranges whose pages a device knows. With the table's lock. False: there is no memory for another. */
 bool stow_work_is_registered(uint64_t start, uint64_t end);
 bool stow_work_register(uint64_t start, uint64_t end);
 void stow_work_unregister(uint64_t start, uint64_t end);

@@ -269,7 +269,7 @@ static struct result trigger_act(const struct memstow_decision *decision) {
     return result;
 }
 
-static const struct owner_state *state_of(uint32_t owner, uint32_t count) {
+static const struct owner_state *trigger_state_of(uint32_t owner, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)
         if (trigger.owners[i].id == owner) return &trigger.owners[i];
     return NULL;
@@ -281,7 +281,7 @@ static void see_what_came_of_it(void) {
     if (!trigger_list_owners(&trigger.owners, &trigger.owner_capacity, &owners)) owners = trigger.owner_capacity;
     for (uint32_t i = 0; i < trigger.count; i++) {
         const struct memstow_decision *decision = &trigger.decisions[i];
-        const struct owner_state *state = state_of(decision->owner, owners);
+        const struct owner_state *state = trigger_state_of(decision->owner, owners);
         struct result *result = &trigger.results[i];
         result->after = state ? state->live_bytes : 0;
         result->stowed = state ? state->stowed_bytes : 0;

@@ -78,11 +78,11 @@ static void is_made(struct vram_block *self, void *at, enum vram_backup_kind bac
 
 /* How many bytes more the host has for backups. An eighth of the memory that the machine or the cgroup has left stays
  * free, so that stowing a model does not make the system kill the program. */
-static uint64_t vram_backup_room(const struct vram_limits *limits) {
-    uint64_t left = pressure_left(), room = left - left / 8;
+static uint64_t vram_backup_left(const struct vram_limits *limits) {
+    uint64_t left = pressure_left(), usable = left - left / 8;
     uint64_t taken = vram_backup_bytes(VRAM_IN_MEMORY) + vram_stock_bytes();
     uint64_t allowed = limits->memory > taken ? limits->memory - taken : 0;
-    return limits->memory && allowed < room ? allowed : room;
+    return limits->memory && allowed < usable ? allowed : usable;
 }
 
 static char *make_pinned(const struct vram_driver *driver, const struct vram_block *self,
@@ -90,15 +90,15 @@ static char *make_pinned(const struct vram_driver *driver, const struct vram_blo
     return vram_stock_take(driver, &(struct vram_stock_wish){.bytes = self->size,
                                                              .expected = expected,
                                                              .most = limits->pinned,
-                                                             .most_new = vram_backup_room(limits),
+                                                             .most_new = vram_backup_left(limits),
                                                              .context = self->context,
                                                              .device = self->device});
 }
 
-/* Pinned memory that nothing is in makes room. */
+/* If the memory is not enough, unused pinned memory is freed. */
 static void *make_ordinary(const struct vram_driver *driver, uint64_t bytes, const struct vram_limits *limits) {
-    if (vram_backup_room(limits) < bytes) vram_stock_shrink(driver);
-    void *at = vram_backup_room(limits) < bytes ? NULL : os_map(bytes);
+    if (vram_backup_left(limits) < bytes) vram_stock_shrink(driver);
+    void *at = vram_backup_left(limits) < bytes ? NULL : os_map(bytes);
     if (at) os_call(SYS_madvise, at, bytes, MADV_HUGEPAGE);
     return at;
 }
@@ -152,7 +152,7 @@ void vram_backup_drop(struct vram_block *self) {
     self->backup = NULL;
 }
 
-/* It waits for the list as long as it takes. If there is no memory for a longer list, the place is lost. */
+/* It waits for the list as long as it takes. If there is no memory for a longer list, the backup's memory is lost. */
 void vram_backup_leave(struct vram_block *self) {
     if (!self->backup) return;
     lock_hold(&busy);

@@ -1,7 +1,7 @@
 /* vram_backup.h — where the content of a block is on the host while the block is off its device: in ordinary memory, in
  * pinned memory, or in a file of the host engine (stow_file.h).
- * In: a block that the caller has, and limits. Out: in the block, `backup` (a place for its content) and `backup_kind`;
- * or no place. A forked child does not get the place. The ledger lists all places by address. */
+ * In: a block that the caller has, and limits. Out: in the block, `backup` (memory for its content) and `backup_kind`;
+ * or no backup. A forked child does not get backups. The ledger lists all of them by address. */
 #ifndef MEMSTOW_VRAM_BACKUP_H
 #define MEMSTOW_VRAM_BACKUP_H
 
@@ -17,16 +17,16 @@ struct vram_limits {
     uint64_t disk;
 };
 
-/* Makes a place in memory, pinned if possible, in the block's context, which is the current one. `expected`: how many
- * bytes the move will take in all. False: there is no room. */
+/* Makes a backup in memory, pinned if possible, in the block's context, which is the current one. `expected`: how many
+ * bytes the move will take in all. False: there is too little memory. */
 bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self, const struct vram_limits *limits,
                       uint64_t expected);
-/* Makes a place in a file. The caller writes the whole file and closes it. Returns enum stow_refusal; STOW_EMPTY: no
+/* Makes a backup in a file. The caller writes the whole file and closes it. Returns enum stow_refusal; STOW_EMPTY: no
  * file is allowed. */
 uint32_t vram_backup_make_file(struct vram_block *self, const struct vram_limits *limits, struct stow_file *file);
 void vram_backup_drop(struct vram_block *self);
-/* vram_backup_leave: gives up a place to which the device may still write. The place stays until vram_backup_collect,
- * which the mover calls when no copy is in progress. */
+/* vram_backup_leave: gives up a backup to which the device may still write. Its memory stays until
+ * vram_backup_collect, which the mover calls when no copy is in progress. */
 void vram_backup_leave(struct vram_block *self);
 void vram_backup_collect(void);
 /* The bytes of this kind; VRAM_BACKUP_KINDS: of all kinds. */

@@ -24,7 +24,7 @@ enum vram_state {
     VRAM_SPARE, /* freed, and kept with its memory for the next request of its size (vram_spare.h) */
 };
 
-/* The kind of place that `backup` is. VRAM_DISCARDED: there is none. */
+/* Where `backup` lies. VRAM_DISCARDED: there is none. */
 enum vram_backup_kind { VRAM_IN_MEMORY, VRAM_PINNED, VRAM_IN_FILE, VRAM_BACKUP_KINDS, VRAM_DISCARDED };
 
 struct vram_block {

@@ -79,7 +79,7 @@ static uintptr_t stack_pointer_of(uint32_t thread) {
     return parse_stack_pointer(line);
 }
 
-static bool is_gone(uint32_t thread) {
+static bool vram_dying_is_gone(uint32_t thread) {
     return !seal_is_set() && os_call(SYS_tgkill, os_call(SYS_getpid), thread, 0) == -ESRCH;
 }
 
@@ -99,7 +99,7 @@ static bool is_overwritten(const struct dying *self) {
 
 static bool was_left(const struct dying *self) {
     if (self->thread == os_tid() && is_above((uintptr_t)__builtin_frame_address(0), self->mark)) return true;
-    if (self->thread != os_tid() && is_gone(self->thread)) return true;
+    if (self->thread != os_tid() && vram_dying_is_gone(self->thread)) return true;
     if (self->thread != os_tid() && is_above(stack_pointer_of(self->thread), self->mark)) return true;
     return is_overwritten(self);
 }

@@ -13,7 +13,7 @@
 #pragma GCC visibility push(hidden)
 
 /* A call comes, begins, and is over. `mark`: a word on the calling thread's stack that has the context as long as the
- * call is in progress. False: there is no room for one more. */
+ * call is in progress. False: the list is full. */
 bool vram_dying_comes(cuda_handle context, const uintptr_t *mark);
 void vram_dying_begins(const uintptr_t *mark);
 void vram_dying_over(const uintptr_t *mark);

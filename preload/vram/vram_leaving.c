@@ -24,7 +24,7 @@ static void settle(struct vram_leaving *self, int error) {
     }
 }
 
-static bool goes_on(const struct vram_leaving *self) {
+static bool vram_leaving_goes_on(const struct vram_leaving *self) {
     for (int i = 0; i < VRAM_SLOTS; i++)
         if (self->parts[i].of) return true;
     return false;
@@ -44,7 +44,7 @@ static void arrive(struct vram_leaving *self, uint32_t lane) {
     }
     if (part->of) of->parts--;
     part->of = NULL;
-    if (!error && !goes_on(self)) self->ring->unsettled = false;
+    if (!error && !vram_leaving_goes_on(self)) self->ring->unsettled = false;
 }
 
 static void end_first(struct vram_leaving *self) {
@@ -66,7 +66,7 @@ void vram_leaving_end(struct vram_leaving *self) {
     end_what_is_over(self, self->next);
 }
 
-/* There is room for one block more than can have parts. Blocks without parts may be in the way. */
+/* The list holds one block more than can have parts. Blocks without parts may be in the way. */
 static struct vram_leaving_block *vram_leaving_new(struct vram_leaving *self, struct vram_block *block) {
     end_what_is_over(self, self->next);
     if (self->next - self->first == VRAM_LEAVING) vram_leaving_end(self);
@@ -106,7 +106,7 @@ static uint64_t ask(struct vram_leaving *self, struct vram_leaving_block *of, ui
 
 void vram_leaving_add(struct vram_leaving *self, struct vram_block *block) {
     struct vram_leaving_block *of = vram_leaving_new(self, block);
-    int error = goes_on(self) ? 0 : vram_ring_settle(self->driver, self->ring);
+    int error = vram_leaving_goes_on(self) ? 0 : vram_ring_settle(self->driver, self->ring);
     if (error) vram_leaving_fail(of, error);
     for (uint64_t done = 0, bytes = 1; done < block->size && bytes && !error; done += bytes)
         bytes = ask(self, of, done);

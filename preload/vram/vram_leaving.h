@@ -1,6 +1,6 @@
 /* vram_leaving.h — blocks whose content leaves a device for memory of the host, one behind the other on one stream.
  * While the device copies a block, those before it are ended, so that their unmapping costs no time of the copies.
- * In: blocks that the caller has, with a place in memory. Out: each of them, in turn, when its copy is complete or has
+ * In: blocks that the caller has, with a backup in memory. Out: each of them, in turn, when its copy is complete or has
  * failed. One thread at a time, in the ring's context. */
 #ifndef MEMSTOW_VRAM_LEAVING_H
 #define MEMSTOW_VRAM_LEAVING_H

@@ -141,7 +141,7 @@ static void finish_copied(struct move *self, struct vram_block *block, enum vram
     vram_leaving_add_copied(&self->leaving, block, why, self->error);
 }
 
-/* Copies a block to a disk, if that is allowed: there was no room in memory. */
+/* Copies a block to a disk, if that is allowed: there was not enough memory. */
 static void leave_for_file(struct move *self, struct vram_block *block) {
     vram_leaving_end(&self->leaving);
     finish_copied(self, block, write_out(self, block));

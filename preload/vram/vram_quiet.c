@@ -30,7 +30,7 @@ static bool vram_quiet_becomes(uint32_t from, uint32_t to) {
     return true;
 }
 
-static int wait_for(cuda_handle context) {
+static int vram_quiet_wait_for(cuda_handle context) {
     int error = job.driver.cuCtxSetCurrent(context);
     if (error) return error;
     if (!cuda_captures_hold_off()) return VRAM_CAPTURE;
@@ -39,9 +39,9 @@ static int wait_for(cuda_handle context) {
     return error;
 }
 
-static void *wait_for_all(void *unused) {
+static void *vram_quiet_wait_for_all(void *unused) {
     int error = 0;
-    for (uint32_t i = 0; i < job.count && !error; i++) error = wait_for(job.contexts[i]);
+    for (uint32_t i = 0; i < job.count && !error; i++) error = vram_quiet_wait_for(job.contexts[i]);
     job.error = error;
     if (!vram_quiet_becomes(WAITING, DONE)) vram_quiet_becomes(GIVEN_UP, IDLE);
     return unused;
@@ -52,7 +52,7 @@ static bool vram_quiet_start(void) {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = !pthread_create(&thread, NULL, wait_for_all, NULL);
+    bool started = !pthread_create(&thread, NULL, vram_quiet_wait_for_all, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (started) pthread_detach(thread);
     return started;

@@ -25,7 +25,7 @@ const char *vram_refusal_text(uint32_t refusal) {
         [VRAM_REFUSAL_CONTEXTS] = "there are more contexts than can be waited for",
         [VRAM_REFUSAL_CANCELLED] = "it was told to end",
         [VRAM_REFUSAL_NO_MEMORY] = "no host memory to move it to",
-        [VRAM_REFUSAL_DISK_FULL] = "the disk has no room for it",
+        [VRAM_REFUSAL_DISK_FULL] = "the disk is too full for it",
         [VRAM_REFUSAL_DISK_ERROR] = "the disk answered with an error",
         [VRAM_REFUSAL_DISK] = "there is no directory that will do to move it to",
         [VRAM_REFUSAL_NO_VRAM] = "no device memory to bring it back to",

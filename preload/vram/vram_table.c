@@ -233,17 +233,17 @@ static void count_times(const struct vram_block *self, uint64_t times) {
 
 static void count_in(const struct vram_block *self) { count_times(self, 1); }
 
-static void count_out(const struct vram_block *self) { count_times(self, UINT64_MAX); }
+static void vram_table_count_out(const struct vram_block *self) { count_times(self, UINT64_MAX); }
 
 /* Neighbours in address order have unlike ranks. */
-static uint64_t rank_of(uint64_t number) {
+static uint64_t vram_table_rank_of(uint64_t number) {
     number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9u;
     number = (number ^ number >> 27) * 0x94D049BB133111EBu;
     return number ^ number >> 31;
 }
 
 void vram_table_add(struct vram_block *self) {
-    self->rank = rank_of(self->number);
+    self->rank = vram_table_rank_of(self->number);
     self->next = blocks;
     self->before = NULL;
     if (blocks) blocks->before = self;
@@ -258,7 +258,7 @@ void vram_table_set_state(struct vram_block *self, enum vram_state state) {
     bool is_found = state < VRAM_WRECK;
     if (self->state == state) return;
     if (is_for_shelf(self->state)) take_off_shelf(self);
-    count_out(self);
+    vram_table_count_out(self);
     self->state = state;
     count_in(self);
     if (!is_found) leave_tree(self);
@@ -272,7 +272,7 @@ void vram_table_drop(struct vram_block *self) {
     leave_tree(self);
     if (queue_of(self->state)) leave_queue(queue_of(self->state), self);
     if (is_for_shelf(self->state)) take_off_shelf(self);
-    count_out(self);
+    vram_table_count_out(self);
     *(self->before ? &self->before->next : &blocks) = self->next;
     if (self->next) self->next->before = self->before;
     self->next = unused;

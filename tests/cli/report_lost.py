@@ -10,7 +10,7 @@ ledger.save("x.mst")
 text = memstow("report", "x.mst").stdout
 assert text.endswith("""
 Lost
-  events counted without their call site, for want of room: 1,234
+  events counted without their call site, for want of memory: 1,234
   failures to create or grow the ledger file: 1
   losses of a newer kind: 5
 """), text

@@ -7,7 +7,7 @@ sys.path.insert(0, str(ROOT / "tools/python"))
 import memstow_shutdown as shutdown
 
 SELF, START = 40000, 1000
-KEYS = {"KIN": "parent group session", "SPARED": "parent group session",
+KEYS = {"KIN": "parent group session", "SURVIVORS": "parent group session",
         "PROCESS": "pid parent group session start looks result"}
 
 
@@ -15,7 +15,7 @@ def read_cases():
     """Dictionaries of numbers and words: the program first, with the rule and the name of the case, then the others."""
     cases = []
     for line in pathlib.Path(ROOT / "tests/unit/kin_cases.h").read_text().splitlines():
-        if not (match := re.fullmatch(r'(KIN|SPARED|PROCESS)\((?:"(.*)", )?(.*)\)', line)):
+        if not (match := re.fullmatch(r'(KIN|SURVIVORS|PROCESS)\((?:"(.*)", )?(.*)\)', line)):
             continue
         words = [int(word) if word.isdigit() else word for word in match[3].split(", ")]
         values = dict(zip(KEYS[match[1]].split(), words, strict=True))

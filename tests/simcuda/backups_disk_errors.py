@@ -39,8 +39,8 @@ def refused(image, mib, name, answers):
 
 
 # All of the space is requested first.
-assert refused(support.HERE / "full.image", 16, "full", [errno.ENOSPC]) == ["the disk has no room for it"]
+assert refused(support.HERE / "full.image", 16, "full", [errno.ENOSPC]) == ["the disk is too full for it"]
 # The file system has room, but the disk below it has none: the error comes during a write.
 with _moving.mounted("tmpfs", 12, "small") as small:
     because = refused(small / "image", 64, "failing", [errno.EIO, errno.ENOSPC])
-    assert because and set(because) <= {"the disk answered with an error", "the disk has no room for it"}, because
+    assert because and set(because) <= {"the disk answered with an error", "the disk is too full for it"}, because

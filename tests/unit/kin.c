@@ -10,7 +10,7 @@
 
 enum looks { FIRST = 1, SECOND = 2, BOTH = 3 };
 enum result { NO, YES, SURVIVOR };
-enum rule { OF_A_CASE, KIN_RULE, SPARED_RULE }; /* OF_A_CASE: a process, not the beginning of a case */
+enum rule { OF_A_CASE, KIN_RULE, SURVIVORS_RULE }; /* OF_A_CASE: a process, not the beginning of a case */
 
 /* A line of the table. At the beginning of a case the numbers are the program's. */
 static const struct kin_line {
@@ -21,7 +21,7 @@ static const struct kin_line {
     enum result result;
 } lines[] = {
 #define KIN(name, ...) {name, KIN_RULE, {SELF, __VA_ARGS__, START}, BOTH, NO},
-#define SPARED(name, ...) {name, SPARED_RULE, {SELF, __VA_ARGS__, START}, BOTH, NO},
+#define SURVIVORS(name, ...) {name, SURVIVORS_RULE, {SELF, __VA_ARGS__, START}, BOTH, NO},
 #define PROCESS(pid, parent, group, session, start, looks, result)                                                     \
     {NULL, OF_A_CASE, {pid, parent, group, session, start}, looks, result},
 #include "kin_cases.h"
@@ -93,7 +93,7 @@ static void judge_spared(int from) {
 Test(kin, the_cases_are_answered) {
     for (int at = 0; at < LINES; at = case_end(at)) {
         begin();
-        if (lines[at].rule == SPARED_RULE) judge_spared(at);
+        if (lines[at].rule == SURVIVORS_RULE) judge_spared(at);
         if (lines[at].rule == KIN_RULE) judge_kin(at, FIRST), judge_kin(at, SECOND);
     }
 }

@@ -2,7 +2,7 @@
  * without memstow (tests/ends/kin.py reads this file as text: a line is a call). The program is SELF, start 1000.
  *   KIN(case, parent, group, session): the program's own numbers; the lines behind it say which processes descend from
  *   the program.
- *   SPARED(case, parent, group, session): the same; the lines behind it say which processes live on with a survivor.
+ *   SURVIVORS(case, parent, group, session): the same; the lines behind it say which processes live on with a survivor.
  *   PROCESS(pid, parent, group, session, start, looks, result): a process that is there in the FIRST look, in the
  *   SECOND, or in BOTH. The result holds after the last look in which it is there. */
 KIN("children and their children", 300, 40000, 40000)
@@ -40,21 +40,21 @@ PROCESS(40001, 40000, 40001, 300, 1001, FIRST, YES)
 PROCESS(40001, 1, 40001, 300, 1500, SECOND, NO)
 PROCESS(40002, 1, 40001, 300, 1501, SECOND, NO)
 
-SPARED("a survivor, its children, and the group and session that it began", 300, 500, 600)
+SURVIVORS("a survivor, its children, and the group and session that it began", 300, 500, 600)
 PROCESS(41000, 40000, 41000, 41000, 1001, BOTH, SURVIVOR)
 PROCESS(41001, 41000, 500, 600, 1002, BOTH, YES)
 PROCESS(41002, 41001, 41002, 600, 1003, BOTH, YES)
 PROCESS(41003, 1, 41000, 600, 1004, BOTH, YES)
 PROCESS(41004, 1, 41004, 41000, 1005, BOTH, YES)
 PROCESS(41005, 40000, 500, 600, 1006, BOTH, NO)
-SPARED("a survivor that started the program, and began its group and session", 399, 399, 399)
+SURVIVORS("a survivor that started the program, and began its group and session", 399, 399, 399)
 PROCESS(399, 1, 399, 399, 900, BOTH, SURVIVOR)
 PROCESS(41000, 399, 41000, 399, 1001, BOTH, YES)
 PROCESS(41001, 40000, 399, 399, 1002, BOTH, NO)
-SPARED("the group of the shell, for a program in another group of its session", 399, 500, 399)
+SURVIVORS("the group of the shell, for a program in another group of its session", 399, 500, 399)
 PROCESS(399, 1, 399, 399, 900, BOTH, SURVIVOR)
 PROCESS(41000, 40000, 399, 399, 1001, BOTH, YES)
 PROCESS(41001, 40000, 500, 399, 1002, BOTH, NO)
-SPARED("the children of a survivor that has ended", 300, 500, 600)
+SURVIVORS("the children of a survivor that has ended", 300, 500, 600)
 PROCESS(41000, 40000, 41000, 600, 1001, FIRST, SURVIVOR)
 PROCESS(41001, 41000, 41000, 600, 1002, BOTH, NO)

@@ -5,7 +5,7 @@
 #include "tools/top/keys.h"
 
 static struct face rows_face(size_t count, size_t page) {
-    return (struct face){.place = PLACE_ROWS, .count = count, .page = page, .view = BY_SITE};
+    return (struct face){.level = LEVEL_ROWS, .count = count, .page = page, .view = BY_SITE};
 }
 
 static void type(struct face *face, const char *text) {
@@ -74,7 +74,7 @@ Test(top_keys, only_y_is_yes) {
     keys_press(&face, 'T');
     cr_expect_eq(face.doing, DOING_TRIGGER);
     face = rows_face(9, 9);
-    face.place = PLACE_PROCESSES;
+    face.level = LEVEL_PROCESSES;
     cr_expect_eq(keys_press(&face, 'S'), WISH_NOTHING, "there is no owner in the list of processes");
 }
 
@@ -104,10 +104,10 @@ Test(top_keys, a_search_is_typed) {
 
 Test(top_keys, back_goes_one_step) {
     struct face face = rows_face(9, 9);
-    face.place = PLACE_STACK;
+    face.level = LEVEL_STACK;
     face.focused = true;
     cr_expect_eq(keys_press(&face, KEY_ESCAPE), WISH_RISE);
-    cr_expect(face.place == PLACE_ROWS && face.focused);
+    cr_expect(face.level == LEVEL_ROWS && face.focused);
     cr_expect_eq(keys_press(&face, KEY_ARROW_LEFT), WISH_RISE);
     cr_expect_not(face.focused);
     cr_expect_eq(keys_press(&face, KEY_ESCAPE), WISH_CLOSE);
@@ -130,7 +130,7 @@ Test(top_keys, freeze_and_help) {
 
 Test(top_keys, a_stack_scrolls) {
     struct face face = rows_face(9, 9);
-    face.place = PLACE_STACK;
+    face.level = LEVEL_STACK;
     face.stack_count = 50;
     face.stack_page = 20;
     keys_press(&face, 'G');

@@ -139,7 +139,7 @@ Test(top_sampling, impossible_sites_are_refused) {
     seen_begin(&seen);
     builder_head(&seen.ledger, seen.sites)->first = UINT32_MAX - SITES;
     cr_assert_eq(look(&seen), -1);
-    cr_expect(strstr(seen.error, "more sites than there is room for"), "%s", seen.error);
+    cr_expect(strstr(seen.error, "more sites than the file can hold"), "%s", seen.error);
     seen_end(&seen);
 }
 

@@ -1,6 +1,6 @@
 /* list.h — arrays that grow.
- * In: an array that malloc made, or NULL, with its count and its capacity. Out: the array, perhaps elsewhere, with room
- * for more. Without memory it stays as it is. */
+ * In: an array that malloc made, or NULL, with its count and its capacity. Out: the array, perhaps elsewhere, with
+ * capacity for more. Without memory it stays as it is. */
 #ifndef MEMSTOW_LIST_H
 #define MEMSTOW_LIST_H
 
@@ -10,7 +10,7 @@
 /* `list` is the address of the pointer to the array. False: there is no memory. */
 bool list_grow(void *list, size_t item_size, size_t count, size_t more, size_t *capacity);
 
-/* Makes room for one more item behind the first `count`. `list` and `capacity` are variables. */
+/* Makes capacity for one more item behind the first `count`. `list` and `capacity` are variables. */
 #define LIST_GROW(list, count, capacity) list_grow(&(list), sizeof *(list), (count), 1, &(capacity))
 
 #endif

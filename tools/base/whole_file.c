@@ -15,7 +15,7 @@ static int whole_file_refuse(struct whole_file *file, const char *why) {
 }
 
 /* A file that becomes shorter meanwhile is read up to its end. */
-static int read_all(struct whole_file *file, int fd) {
+static int whole_file_read_all(struct whole_file *file, int fd) {
     size_t size = (size_t)file->st.st_size;
     file->text = malloc(size + 1);
     if (!file->text) return whole_file_refuse(file, "not enough memory");
@@ -41,7 +41,7 @@ int whole_file_read(struct whole_file *file, const char *path, size_t most_mib) 
     else if ((uint64_t)file->st.st_size > most_mib << 20)
         result = -1, snprintf(file->why, sizeof file->why, "longer than %zu MiB", most_mib);
     else
-        result = read_all(file, fd);
+        result = whole_file_read_all(file, fd);
     close(fd);
     if (result == 0) return 0;
     free(file->text);

@@ -118,7 +118,7 @@ static int read_measure(struct figures *figures, struct scan *scan, struct parse
     return scan_end_of_line(scan);
 }
 
-static int read_line(struct figures *figures, struct scan *scan, struct parsed *parsed) {
+static int baseline_read_line(struct figures *figures, struct scan *scan, struct parsed *parsed) {
     char word[16];
     uint64_t runs = 1;
     scan_word(scan, word, sizeof word);
@@ -154,7 +154,7 @@ int baseline_read(struct figures *figures, struct scan *scan) {
     struct parsed parsed = {.total = false};
     if (read_head(figures, scan) < 0) return -1;
     while (scan_line(scan))
-        if (read_line(figures, scan, &parsed) < 0) return -1;
+        if (baseline_read_line(figures, scan, &parsed) < 0) return -1;
     if (!figures->runs) figures->runs = 1;
     return parsed.total ? 0 : scan_fail(scan, "there is no total in it");
 }

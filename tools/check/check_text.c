@@ -6,7 +6,7 @@
 
 enum { WIDTH = 100, NAME = 56 /* NAME: column where names begin */ };
 
-static void print_head(const struct check *check, FILE *to) {
+static void check_text_print_head(const struct check *check, FILE *to) {
     static const char *const words[] = {"fine", "a warning", "FAILED"};
     char command[512], runs[128];
     uint32_t before = check->before.runs;
@@ -87,7 +87,7 @@ static void print_finding(const struct check *check, const struct finding *findi
 
 void check_text(const struct check *check, FILE *to) {
     size_t left = 0;
-    print_head(check, to);
+    check_text_print_head(check, to);
     fprintf(to, "%-8s%11s %11s %12s %9s\n", "", check->now.peak ? "peak before" : "before",
             check->now.peak ? "peak now" : "now", "grew by", "blocks");
     for (size_t i = 0; i < check->gate.count; i++) {

@@ -102,7 +102,7 @@ static int check_alone(const struct image *image, const char *argument) {
 }
 
 /* Reads one image at a time; the last one stays open. */
-static int read_all(struct subject *last, struct leak_sites *to, char **arguments, int count) {
+static int cmd_leaks_read_all(struct subject *last, struct leak_sites *to, char **arguments, int count) {
     struct subject_before before = {.taken_ns = 0};
     for (int i = 0; i < count; i++) {
         if (i) subject_close(last);
@@ -224,7 +224,7 @@ static int cmd_leaks_run(struct choice *choice, char **arguments, int count) {
     leak_sites_begin(&sites);
     if (!choice->follow.file) progress_begin();
     int code = choice->follow.file ? leaks_follow(&choice->follow, &subject, &sites)
-                                   : read_all(&subject, &sites, arguments, count);
+                                   : cmd_leaks_read_all(&subject, &sites, arguments, count);
     if (code == EXIT_FINE) code = leaks_find_in(choice);
     if (code == EXIT_FINE && asks) code = ask_for_more(choice);
     if (code == EXIT_FINE) code = leaks_show(choice);

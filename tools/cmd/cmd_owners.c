@@ -40,7 +40,7 @@ static struct vbars vbars; /* vbars of the file that is shown */
 
 /* --- text --- */
 
-static bool is_shown(const struct roster_row *row) {
+static bool cmd_owners_is_shown(const struct roster_row *row) {
     return row->live_bytes || row->cuda_bytes || !roster_is_retired(row->owner);
 }
 
@@ -61,8 +61,8 @@ static void add_moving(char *more, size_t size, const struct image *image, const
         snprintf(more, size, ", %s", is.out ? "stowing" : "restoring");
 }
 
-static void print_row(const struct roster *roster, const struct roster_row *row, const struct image *image,
-                      int columns) {
+static void cmd_owners_print_row(const struct roster *roster, const struct roster_row *row, const struct image *image,
+                                 int columns) {
     const struct snap_owner *owner = row->owner;
     const char *policy = roster_policy(owner), *origin = image_string(image, owner->origin);
     struct text_line named;
@@ -97,7 +97,7 @@ static void print_devices(const struct image *image) {
     putchar('\n');
 }
 
-static void print_head(const struct roster *roster, const struct image *image) {
+static void cmd_owners_print_head(const struct roster *roster, const struct image *image) {
     char head[512], devices[64] = "";
     if (image->cuda.used)
         snprintf(devices, sizeof devices, ", and %s on CUDA devices", text_size(roster->cuda_bytes).s);
@@ -113,7 +113,7 @@ static void print_text(const struct roster *roster, const struct image *image) {
     size_t left_out = 0;
     bool cuda = image->cuda.used;
     if (cuda) columns -= CUDA_COLUMN;
-    print_head(roster, image);
+    cmd_owners_print_head(roster, image);
     print_devices(image);
     if (!roster->count) {
         puts("no owner was ever registered");
@@ -122,8 +122,8 @@ static void print_text(const struct roster *roster, const struct image *image) {
     printf("%7s %-6s %-7s %-6s %5s %11s %9s %7s  %s%s\n", "id", "kind", "state", "policy", "prio", "live", "blocks",
            "share", cuda ? "       CUDA  " : "", "name");
     for (size_t i = 0; i < roster->count; i++)
-        if (is_shown(&roster->rows[i]))
-            print_row(roster, &roster->rows[i], image, columns < NAME_LEAST ? NAME_LEAST : columns);
+        if (cmd_owners_is_shown(&roster->rows[i]))
+            cmd_owners_print_row(roster, &roster->rows[i], image, columns < NAME_LEAST ? NAME_LEAST : columns);
         else
             left_out++;
     printf("%35s ", "");

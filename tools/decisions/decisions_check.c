@@ -501,7 +501,7 @@ static void check_triggers(struct order *order) {
     }
 }
 
-static int by_line(const void *left, const void *right) {
+static int decisions_check_by_line(const void *left, const void *right) {
     const struct fault *a = left, *b = right;
     return a->n < b->n ? -1 : a->n > b->n;
 }
@@ -513,6 +513,6 @@ int decisions_check(struct decisions *self) {
     check_triggers(&order);
     check_twice(&order);
     free(order.list);
-    if (self->fault_count) qsort(self->faults, self->fault_count, sizeof *self->faults, by_line);
+    if (self->fault_count) qsort(self->faults, self->fault_count, sizeof *self->faults, decisions_check_by_line);
     return order.short_of_memory ? -1 : 0;
 }

@@ -29,7 +29,7 @@ static const struct event *named_by(const struct page *page, const struct event 
 
 /* "UNET (wan.safetensors, model 7)": from its last SET, or from the list of owners. Models with one name differ by
  * origin. */
-static struct text_line owner_name(const struct page *page, const struct event *event) {
+static struct text_line decisions_text_owner_name(const struct page *page, const struct event *event) {
     struct text_line line;
     char name[256] = "", origin[256] = "", kind[16] = "";
     uint64_t id = event->numbers[NUMBER_OWNER];
@@ -66,7 +66,7 @@ static void print_set(const struct page *page, const struct event *set) {
     char by[64], flag[64], line[LINE_SIZE];
     decisions_text(set, "by", by, sizeof by);
     decisions_text(set, "flag", flag, sizeof flag);
-    int used = snprintf(line, sizeof line, "%s: policy %s", owner_name(page, set).s,
+    int used = snprintf(line, sizeof line, "%s: policy %s", decisions_text_owner_name(page, set).s,
                         decisions_policy(set->words[WORD_POLICY]));
     if (*flag) used += snprintf(line + used, sizeof line - (size_t)used, ", by the flag %s", flag);
     if (set->foreign)
@@ -95,7 +95,8 @@ static void print_elements(const struct page *page, const struct event *event, c
 static void print_lost(const struct page *page, const struct event *lost) {
     char phase[200], line[LINE_SIZE];
     decisions_text(lost, "phase", phase, sizeof phase);
-    snprintf(line, sizeof line, "%s is gone, %s", owner_name(page, lost).s, *phase ? phase : "nobody says when");
+    snprintf(line, sizeof line, "%s is gone, %s", decisions_text_owner_name(page, lost).s,
+             *phase ? phase : "nobody says when");
     fputs("Lost ", page->to);
     text_wrap(page->to, line, 5, 5);
     print_elements(page, lost, "stack", "");
@@ -134,7 +135,7 @@ static struct text_line refusal_text(const struct page *page, const struct event
 /* Prints a refusal to a request or to the program itself. Refusals in a trigger are printed with the trigger. */
 static void print_refused(const struct page *page, const struct event *refused) {
     char line[LINE_SIZE];
-    snprintf(line, sizeof line, "%s: %s", owner_name(page, refused).s, refusal_text(page, refused).s);
+    snprintf(line, sizeof line, "%s: %s", decisions_text_owner_name(page, refused).s, refusal_text(page, refused).s);
     fputs("Refused  ", page->to);
     text_wrap(page->to, line, 9, 9);
 }
@@ -178,7 +179,7 @@ static const struct event *find_read(const struct page *page, const struct span 
     return last;
 }
 
-static void print_head(const struct page *page, const struct event *begin) {
+static void decisions_text_print_head(const struct page *page, const struct event *begin) {
     char reason[32], words[256], line[400];
     decisions_text(begin, "reason", reason, sizeof reason);
     decisions_text(begin, "text", words, sizeof words);
@@ -301,7 +302,7 @@ static void print_owner(const struct page *page, const struct span *span, const 
     const struct event *category = event_find(span, EVENT_CATEGORY, owner),
                        *remaining = event_find(span, EVENT_REMAINING, owner);
     const char *left = remaining ? remaining_text(remaining) : NULL;
-    fprintf(page->to, "  %s\n%*s", owner_name(page, decision).s, INDENT, "");
+    fprintf(page->to, "  %s\n%*s", decisions_text_owner_name(page, decision).s, INDENT, "");
     if (category)
         print_outcome(page, decision, category);
     else if (decision->words[WORD_WHY] == MEMSTOW_WHY_EMPTY)
@@ -347,7 +348,7 @@ static void print_act(const struct page *page, const struct span *span, const st
 
 static void print_trigger(const struct page *page, size_t index) {
     struct span span = span_of(page, index);
-    print_head(page, span.first);
+    decisions_text_print_head(page, span.first);
     for (const struct event *event = span.first; event < span.end; event++)
         if (event->kind == EVENT_DECISION && event->trigger == span.trigger) print_owner(page, &span, event);
     if (page->decisions->triggers[index].act)

@@ -23,7 +23,7 @@ static uint64_t amount_of(struct folding *self, const struct row *row, int side)
     return bytes < 0 ? 0 : (uint64_t)bytes;
 }
 
-static void add_part(struct folding *self, struct profile *profile, const struct row *row) {
+static void diff_folded_add_part(struct folding *self, struct profile *profile, const struct row *row) {
     profile->parts[profile->part_count++] =
         (struct profile_part){.root = diff_rows_root(&self->rows, row),
                               .stack = diff_rows_stack(&self->rows, row),
@@ -64,7 +64,8 @@ static int write_side(struct folding *self, int side, const char *rest) {
     if (!profile.parts) return -1;
     for (size_t i = 0; i < self->rows.shown; i++) {
         const struct row *row = self->rows.rows[i];
-        if ((diff_rows_stack(&self->rows, row) ? (int)row->stack_side : 1) == side) add_part(self, &profile, row);
+        if ((diff_rows_stack(&self->rows, row) ? (int)row->stack_side : 1) == side)
+            diff_folded_add_part(self, &profile, row);
     }
     if (side == 1 && self->rows.shown < self->rows.count) add_rest(self, &profile, rest);
     int result = write_parts(self, &profile);

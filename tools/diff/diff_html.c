@@ -147,7 +147,7 @@ static void diff_html_weigh(const struct diff_page *self, struct html_leaf *leav
     }
 }
 
-static uint32_t line_of(struct diff_page *self, size_t index) {
+static uint32_t diff_html_line_of(struct diff_page *self, size_t index) {
     const char *member = groups_member(groups_of(self, index), row_of(self, index));
     return html_lines_module(&self->lines, *member ? member : NULL);
 }
@@ -157,7 +157,7 @@ static struct html_leaf *make_leaves(struct diff_page *self) {
     for (size_t i = 0; leaves && i < self->row_count; i++) {
         const struct row *row = row_of(self, i);
         leaves[i] = (struct html_leaf){.stack = row->stack ? row->stack_node : 0,
-                                       .line = row->stack ? 0 : line_of(self, i),
+                                       .line = row->stack ? 0 : diff_html_line_of(self, i),
                                        .tag = 2 * tag_of(self, i) + (i >= self->host_count),
                                        .cost = cost_of(row) & UINT16_MAX,
                                        .side = row->stack_side & 1};

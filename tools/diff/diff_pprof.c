@@ -38,7 +38,7 @@ static void put_sides(struct pprof *pprof, struct pprof_sample *sample, const st
 }
 
 /* Writes all rows that --top leaves out as one. */
-static void put_rest(struct pprof *pprof, const struct diff_rows *rows) {
+static void diff_pprof_put_rest(struct pprof *pprof, const struct diff_rows *rows) {
     struct row_side sum[2] = {{0, 0}, {0, 0}};
     char name[64];
     struct pprof_sample sample = {.side = 1, .nowhere = name};
@@ -69,7 +69,7 @@ static int write_rows(const struct diff_rows *rows) {
         struct pprof_sample sample = sample_of(rows, rows->rows[i], &labels);
         put_sides(&pprof, &sample, rows->rows[i]->side);
     }
-    if (result == 0 && rows->shown < rows->count) put_rest(&pprof, rows);
+    if (result == 0 && rows->shown < rows->count) diff_pprof_put_rest(&pprof, rows);
     return pprof_end(&pprof) < 0 ? -1 : result;
 }
 

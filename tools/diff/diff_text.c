@@ -30,7 +30,7 @@ static struct text error_text(const struct row *row) {
 
 /* ---- by site */
 
-static const char *owner_name(const struct groups *groups, uint32_t name, struct text_line *copy) {
+static const char *diff_text_owner_name(const struct groups *groups, uint32_t name, struct text_line *copy) {
     return groups_owner_words(groups, name, true, copy->s, sizeof copy->s) ? copy->s : NULL;
 }
 
@@ -49,8 +49,8 @@ static void print_site(struct diff *diff, const struct groups *groups, const str
     site_margin_add(&margin, "%*s %*s %*s", GROWTH, text_size_change(groups_row_growth(row)).s, BLOCKS,
                     text_count_change(groups_row_growth_blocks(row)).s, GROWTH, held_text(row).s);
     if (*error.s) site_margin_add(&margin, "%*s± %s", GROWTH - 2 - (int)strlen(error.s), "", error.s);
-    site_owners(&margin, owner_name(groups, row->model, &model), owner_name(groups, row->node, &node),
-                owner_name(groups, row->run, &run));
+    site_owners(&margin, diff_text_owner_name(groups, row->model, &model),
+                diff_text_owner_name(groups, row->node, &node), diff_text_owner_name(groups, row->run, &run));
     const char *member = groups_member(groups, row);
     site_lines(&margin, &stack, *member ? member : "(call stack unknown)");
 }
@@ -65,7 +65,7 @@ static void print_sites(struct diff *diff, const struct groups *groups, size_t s
 
 static int name_width(const struct diff *diff) { return text_width() - FIGURES - (diff->groups.estimated ? ERROR : 0); }
 
-static void print_row(const struct diff *diff, const struct groups *groups, const struct row *row) {
+static void diff_text_print_row(const struct diff *diff, const struct groups *groups, const struct row *row) {
     char label[2048];
     groups_words(groups, row, label, sizeof label);
     printf("%s %s%12s%s", text_left(label, name_width(diff)).s, growth_style(groups_row_growth(row)),
@@ -78,7 +78,7 @@ static void print_rows(const struct diff *diff, const struct groups *groups, siz
     printf("%-*s %12s%s %12s %13s\n", name_width(diff), groups_view_name(diff->groups.view), "grew by",
            diff->groups.estimated ? "           ±" : "", "blocks",
            diff->peak && groups != &diff->cuda ? "peak in B" : "live in B");
-    for (size_t i = 0; i < shown; i++) print_row(diff, groups, groups_row(groups, i));
+    for (size_t i = 0; i < shown; i++) diff_text_print_row(diff, groups, groups_row(groups, i));
 }
 
 /* ---- */

@@ -65,7 +65,7 @@ static int read_member(struct scan *scan, struct suppression *one, uint32_t toda
     return *glob ? 0 : scan_fail(scan, "not enough memory");
 }
 
-static int read_line(struct scan *scan, struct suppression *one, uint32_t today) {
+static int suppressions_read_line(struct scan *scan, struct suppression *one, uint32_t today) {
     *one = (struct suppression){.line = scan->number};
     do
         if (read_member(scan, one, today) < 0) return -1;
@@ -81,7 +81,7 @@ int suppressions_read(struct suppressions *suppressions, struct scan *scan, uint
     while (scan_line(scan)) {
         if (!LIST_GROW(suppressions->list, suppressions->count, capacity)) return scan_fail(scan, "not enough memory");
         if (suppressions->count == SUPPRESSIONS_MOST) return scan_fail(scan, "too many lines");
-        if (read_line(scan, &suppressions->list[suppressions->count++], today) < 0) return -1;
+        if (suppressions_read_line(scan, &suppressions->list[suppressions->count++], today) < 0) return -1;
     }
     return 0;
 }

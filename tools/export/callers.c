@@ -29,7 +29,7 @@ static void frame_out(const struct callers *self, struct caller *caller) {
     caller->node = 0;
 }
 
-static struct symbol_line line_of(const struct callers *self, const struct caller *caller) {
+static struct symbol_line callers_line_of(const struct callers *self, const struct caller *caller) {
     if (!caller->node) return nothing;
     return (struct symbol_line){stack_segment(self->image, caller->node).frames[caller->position - 1], caller->level};
 }
@@ -37,12 +37,12 @@ static struct symbol_line line_of(const struct callers *self, const struct calle
 /* With inlining, a frame has several functions, the innermost first. */
 static void step_out(const struct callers *self, struct caller *caller) {
     bool begun = caller->node && caller->position != UINT32_MAX;
-    uint32_t functions = begun ? symbols_frame(self->symbols, line_of(self, caller).frame)->count : 0;
+    uint32_t functions = begun ? symbols_frame(self->symbols, callers_line_of(self, caller).frame)->count : 0;
     if (begun && caller->level + 1 < functions)
         caller->level++;
     else
         frame_out(self, caller);
-    caller->line = line_of(self, caller);
+    caller->line = callers_line_of(self, caller);
 }
 
 static int compare_lines(struct symbol_line a, struct symbol_line b) {
@@ -50,7 +50,7 @@ static int compare_lines(struct symbol_line a, struct symbol_line b) {
     return a.symbol < b.symbol ? -1 : a.symbol > b.symbol;
 }
 
-static int by_line(const void *left, const void *right) {
+static int callers_by_line(const void *left, const void *right) {
     return compare_lines(((const struct caller *)left)->line, ((const struct caller *)right)->line);
 }
 
@@ -74,12 +74,12 @@ static void callers_unite(const struct callers *self, struct caller *list, size_
         struct symbol_line line = symbols_alike(self->symbols, list[i].line);
         for (size_t k = i; k < next; k++) list[k].line = line;
     }
-    qsort(list, count, sizeof *list, by_line);
+    qsort(list, count, sizeof *list, callers_by_line);
 }
 
 struct caller_group *callers_step(const struct callers *self, struct caller *list, size_t count, size_t *groups) {
     for (size_t i = 0; i < count; i++) step_out(self, &list[i]);
-    qsort(list, count, sizeof *list, by_line);
+    qsort(list, count, sizeof *list, callers_by_line);
     callers_unite(self, list, count);
     *groups = 0;
     for (size_t i = 0; i < count; i = same_line(list, i, count)) ++*groups;

@@ -27,8 +27,8 @@ static void put_part(const struct profile *profile, struct profile_sink *sink, c
     if (part->amounts[0] | part->amounts[1]) sink->put(sink, part->amounts);
 }
 
-static void put_rest(const struct profile *profile, struct profile_sink *sink, size_t shown,
-                     struct profile_merged *merged) {
+static void profile_each_put_rest(const struct profile *profile, struct profile_sink *sink, size_t shown,
+                                  struct profile_merged *merged) {
     uint64_t amounts[2] = {0, 0};
     char name[64];
     merged->more_count = profile->part_count - shown;
@@ -46,6 +46,6 @@ int profile_each(const struct profile *profile, struct profile_sink *sink, size_
     *merged = (struct profile_merged){0};
     if (shown > profile->part_count) shown = profile->part_count;
     for (size_t i = 0; i < shown && !sink->failed; i++) put_part(profile, sink, &profile->parts[i]);
-    if (shown < profile->part_count) put_rest(profile, sink, shown, merged);
+    if (shown < profile->part_count) profile_each_put_rest(profile, sink, shown, merged);
     return sink->failed ? -1 : 0;
 }

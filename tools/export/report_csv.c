@@ -91,7 +91,8 @@ static void put_site(const struct report *report, const struct listed_site *site
 }
 
 /* One row for all sites that --top leaves out, so that the columns add up. */
-static void put_rest(const struct report *report, const struct listed_site *sites, size_t count, const char *memory) {
+static void report_csv_put_rest(const struct report *report, const struct listed_site *sites, size_t count,
+                                const char *memory) {
     struct total rest = {0};
     double variance = 0;
     char name[64];
@@ -121,7 +122,7 @@ static int put_sites(const struct report *report, const char *memory) {
     if (!sites) return -1;
     size_t shown = count < report->top ? count : report->top;
     for (size_t i = 0; i < shown; i++) put_site(report, &sites[i], memory);
-    if (shown < count) put_rest(report, sites + shown, count - shown, memory);
+    if (shown < count) report_csv_put_rest(report, sites + shown, count - shown, memory);
     free(sites);
     return 0;
 }

@@ -51,7 +51,7 @@ static size_t index_of(const struct tracing *self, const struct snap_owner *owne
     return (size_t)(owner - self->image->owners);
 }
 
-static struct text_line owner_name(const struct tracing *self, const struct snap_owner *owner) {
+static struct text_line report_perfetto_owner_name(const struct tracing *self, const struct snap_owner *owner) {
     struct text_line name;
     const char *text = image_string(self->image, owner->name), *origin = image_string(self->image, owner->origin);
     snprintf(name.s, sizeof name.s, *origin ? "%s:%.500s (%.400s)" : "%s:%.500s", roster_kind(owner), text, origin);
@@ -150,7 +150,7 @@ static bool wants_counter(const struct roster_row *row) {
 
 static void count_owner(struct tracing *self, const struct roster_row *row) {
     const struct snap_owner *owner = row->owner;
-    struct text_line name = owner_name(self, owner), on_devices;
+    struct text_line name = report_perfetto_owner_name(self, owner), on_devices;
     uint64_t track = track_of(TRACK_OWNER, owner->id), device = track_of(TRACK_OWNER_ON_DEVICES, owner->id);
     self->counted[index_of(self, owner)] = 1;
     perfetto_counter(&self->perfetto, track, track_of(TRACK_OWNERS, 0), name.s);
@@ -208,7 +208,7 @@ static void put_slice(struct tracing *self, uint64_t track, const struct snap_ow
     int count = 2;
     if (outcome) notes[count++] = (struct perfetto_note){"outcome", outcome, 0};
     if (policy) notes[count++] = (struct perfetto_note){"policy", policy, 0};
-    perfetto_begin(&self->perfetto, track, owner->begin_ns, owner_name(self, owner).s, notes, count);
+    perfetto_begin(&self->perfetto, track, owner->begin_ns, report_perfetto_owner_name(self, owner).s, notes, count);
     perfetto_end(&self->perfetto, track, end_of(self, owner));
 }
 
@@ -283,7 +283,8 @@ static void put_decision(struct tracing *self, const struct event *event) {
     char why[64];
     struct text_line name;
     decisions_text(event, "why", why, sizeof why);
-    snprintf(name.s, sizeof name.s, "%s %.900s", action, owner ? owner_name(self, owner).s : "(unknown owner)");
+    snprintf(name.s, sizeof name.s, "%s %.900s", action,
+             owner ? report_perfetto_owner_name(self, owner).s : "(unknown owner)");
     const struct perfetto_note notes[] = {{"policy", decisions_policy(event->words[WORD_POLICY]), 0},
                                           {"why", why, 0},
                                           {"bytes", NULL, event->numbers[NUMBER_BYTES]},

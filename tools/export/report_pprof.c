@@ -58,7 +58,7 @@ static void put_sample(struct writer *writer, const struct profiled *one) {
 /* ---- merged samples */
 
 /* Writes one sample for everything that --top leaves out. */
-static void put_rest(struct writer *writer, const struct listed_site *sites, size_t count) {
+static void report_pprof_put_rest(struct writer *writer, const struct listed_site *sites, size_t count) {
     char name[64];
     struct profiled rest = {.inner = name, .tag = MANY_TAGS};
     snprintf(name, sizeof name, "(%zu more)", count);
@@ -128,7 +128,7 @@ static int put_samples(struct writer *writer, const struct listed_site *sites, s
         struct profiled one = site_figures(writer->report, &sites[i]);
         put_sample(writer, &one);
     }
-    if (shown < count) put_rest(writer, sites + shown, count - shown);
+    if (shown < count) report_pprof_put_rest(writer, sites + shown, count - shown);
     return 0;
 }
 

@@ -98,7 +98,7 @@ static void choice_fold(const struct choice *choice, struct html_leaf *leaf) {
 }
 
 /* The upper half of a non-negative float. It sorts like the number itself, to within one part in 128. */
-static uint32_t rank_of(float weight) {
+static uint32_t html_choice_rank_of(float weight) {
     uint32_t bits;
     memcpy(&bits, &weight, sizeof bits);
     return bits >> 16;
@@ -109,14 +109,14 @@ static uint32_t rank_of(float weight) {
 static uint32_t *by_weight(const struct html_tree *tree) {
     enum { RANKS = 1 << 16 };
     uint32_t *order = malloc((tree->leaf_count + 1) * sizeof *order), *next = calloc(RANKS + 1, sizeof *next);
-    for (size_t i = 0; order && next && i < tree->leaf_count; i++) next[rank_of(tree->leaves[i].weight)]++;
+    for (size_t i = 0; order && next && i < tree->leaf_count; i++) next[html_choice_rank_of(tree->leaves[i].weight)]++;
     for (uint32_t rank = RANKS, before = 0; order && next && rank-- > 0;) {
         uint32_t count = next[rank];
         next[rank] = before;
         before += count;
     }
     for (size_t i = 0; order && next && i < tree->leaf_count; i++)
-        order[next[rank_of(tree->leaves[i].weight)]++] = (uint32_t)i;
+        order[next[html_choice_rank_of(tree->leaves[i].weight)]++] = (uint32_t)i;
     if (!next) free(order);
     uint32_t *result = next ? order : NULL;
     free(next);

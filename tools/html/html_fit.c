@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 enum {
-    ROOM = 4600000,  /* bytes for columns; the rest of a page is far smaller than the difference to 5 MB */
+    MOST = 4600000,  /* bytes for columns; the rest of a page is far smaller than the difference to 5 MB */
     GUESS = 3000000, /* bytes that the first choice aims at, by the average cost of each item */
-    AIM = ROOM / 8 * 7,
-    ENOUGH = ROOM / 4 * 3,
+    AIM = MOST / 8 * 7,
+    ENOUGH = MOST / 4 * 3,
     ROUNDS = 4,
 };
 
@@ -33,7 +33,7 @@ static int write_columns(struct html_fit *fit, html_data *write, void *context) 
 /* Whether the columns have the right size: all requested sites are in, or the columns nearly fill the space. */
 static bool html_fit_fits(const struct html_fit *fit, const struct html_tree *tree, size_t most) {
     bool all = tree->leaf_count - tree->folded >= (most < tree->leaf_count ? most : tree->leaf_count);
-    return fit->size <= ROOM && (all || fit->size >= ENOUGH);
+    return fit->size <= MOST && (all || fit->size >= ENOUGH);
 }
 
 int html_fit_begin(struct html_fit *fit, struct html_tree *tree, size_t most, html_data *write, void *context) {

@@ -11,7 +11,7 @@ enum html_line_kind {
     HTML_LINE_PYTHON = 1,
     HTML_LINE_IMPORT = 2,       /* part of Python's import machinery */
     HTML_LINE_ALLOCATOR = 4,    /* allocates memory for other functions */
-    HTML_LINE_UNNAMED = 8,      /* the function is not known: its text is a place */
+    HTML_LINE_UNNAMED = 8,      /* the function is not known: its text says where the code is */
     HTML_LINE_INTERPRETER = 16, /* part of Python's own native code */
 };
 

@@ -229,7 +229,7 @@ static void html_tree_step(struct build *build, struct cursor cursor) {
 
 /* ---- nodes */
 
-static int by_line(const void *left, const void *right) {
+static int html_tree_by_line(const void *left, const void *right) {
     const struct cursor *a = left, *b = right;
     if (a->line != b->line) return a->line < b->line ? -1 : 1;
     if (a->side != b->side) return a->side < b->side ? -1 : 1;
@@ -258,7 +258,7 @@ static void push_group(struct build *build, const struct cursor *first, size_t c
 static uint32_t push_groups(struct build *build) {
     struct cursors *next = &build->next;
     uint32_t count = 0;
-    if (next->count > 1) qsort(next->list, next->count, sizeof *next->list, by_line);
+    if (next->count > 1) qsort(next->list, next->count, sizeof *next->list, html_tree_by_line);
     for (size_t end = next->count, first; end; end = first, count++) {
         for (first = end - 1; first && next->list[first - 1].line == next->list[end - 1].line;) first--;
         push_group(build, next->list + first, end - first);

@@ -17,7 +17,7 @@ struct stretch {
     double each, left;
 };
 
-static int by_line(const struct leak_site *a, const struct leak_site *b) {
+static int leak_lines_by_line(const struct leak_site *a, const struct leak_site *b) {
     if (a->line != b->line) return a->line < b->line ? -1 : 1;
     if (a->model != b->model) return a->model < b->model ? -1 : 1;
     return a->node < b->node ? -1 : a->node > b->node;
@@ -26,7 +26,7 @@ static int by_line(const struct leak_site *a, const struct leak_site *b) {
 static int by_end(const void *left, const void *right, void *context) {
     const struct stretch *a = left, *b = right;
     const struct leak_site *sites = context;
-    int order = by_line(&sites[a->site], &sites[b->site]);
+    int order = leak_lines_by_line(&sites[a->site], &sites[b->site]);
     if (order) return order;
     if (a->last != b->last) return a->last < b->last ? -1 : 1;
     return a->each < b->each ? -1 : a->each > b->each;
@@ -52,7 +52,7 @@ static size_t find_stretches(const struct leak_sites *sites, struct stretch *lis
 }
 
 static bool may_follow(const struct leak_site *sites, const struct stretch *next, const struct stretch *before) {
-    return by_line(&sites[next->site], &sites[before->site]) == 0 && before->first < next->first &&
+    return leak_lines_by_line(&sites[next->site], &sites[before->site]) == 0 && before->first < next->first &&
            next->each <= SIMILAR * before->each && before->each <= SIMILAR * next->each;
 }
 

@@ -41,7 +41,7 @@ void leak_sites_end(struct leak_sites *self) {
 
 /* --- names --- */
 
-/* Makes room for one more name. The first call also makes name 0, which stands for no owner. */
+/* Makes capacity for one more name. The first call also makes name 0, which stands for no owner. */
 static int grow_names(struct leak_sites *self) {
     if (!LIST_GROW(self->names, self->name_count, self->name_capacity)) return -1;
     if (!self->name_count) self->names[self->name_count++] = NULL;
@@ -102,7 +102,7 @@ static uint32_t *leak_sites_find_slot(const struct leak_sites *self, uint32_t mo
     return &slots->list[slot];
 }
 
-/* Makes room for `capacity` sites or more. */
+/* Makes the capacity for sites at least `capacity`. */
 static int sites_grow(struct leak_sites *self, size_t capacity) {
     if (!list_grow(&self->list, sizeof *self->list, 0, capacity, &self->capacity) ||
         !slots_renew(&self->slots, self->capacity))
@@ -140,19 +140,19 @@ int leak_entries_add(struct leak_entries *entries, uint32_t site, struct leak_ch
 
 /* One pass of a counting sort, which is stable. */
 static int sort_by(struct leak_entries *entries, size_t values, bool by_site) {
-    size_t *places = calloc(values + 1, sizeof *places);
+    size_t *starts = calloc(values + 1, sizeof *starts);
     struct leak_entry *sorted = malloc((entries->count + 1) * sizeof *sorted);
-    if (!places || !sorted) {
-        free(places);
+    if (!starts || !sorted) {
+        free(starts);
         free(sorted);
         return -1;
     }
     for (size_t i = 0; i < entries->count; i++)
-        places[1 + (by_site ? entries->list[i].site : entries->list[i].change.point)]++;
-    for (size_t i = 1; i <= values; i++) places[i] += places[i - 1];
+        starts[1 + (by_site ? entries->list[i].site : entries->list[i].change.point)]++;
+    for (size_t i = 1; i <= values; i++) starts[i] += starts[i - 1];
     for (size_t i = 0; i < entries->count; i++)
-        sorted[places[by_site ? entries->list[i].site : entries->list[i].change.point]++] = entries->list[i];
-    free(places);
+        sorted[starts[by_site ? entries->list[i].site : entries->list[i].change.point]++] = entries->list[i];
+    free(starts);
     free(entries->list);
     entries->list = sorted;
     entries->capacity = entries->count + 1;
@@ -291,7 +291,7 @@ static int leak_sites_know(struct leak_sites *self, const struct image *image, s
 }
 
 /* Arenas of Python are mappings: they are no part of the line that came upon a full one. */
-static uint64_t line_of(uint64_t python, uint8_t class) {
+static uint64_t leak_sites_line_of(uint64_t python, uint8_t class) {
     return python ? (python ^ class) * UINT64_C(0xff51afd7ed558ccd) : 0;
 }
 
@@ -312,7 +312,7 @@ static int add_total(struct leak_sites *self, const struct image *image, const s
     if (bytes || !site->stack) {
         site->stack = stack;
         site->module = module;
-        site->line = line_of(known->python[stack], total->class);
+        site->line = leak_sites_line_of(known->python[stack], total->class);
     }
     site->on_cuda = total->class == SNAP_ON_CUDA;
     site->live_bytes += bytes;
@@ -323,7 +323,7 @@ static int add_total(struct leak_sites *self, const struct image *image, const s
     return leak_entries_add(&self->left, (uint32_t)(site - self->list), change);
 }
 
-/* Makes room for all of them at once: there may be a million. */
+/* Makes capacity for all of them at once: there may be a million. */
 static int leak_sites_prepare(struct leak_sites *self, const struct image *image) {
     size_t all = cuda_every_count(image);
     self->sampled = image->header.sample_bytes != 0;

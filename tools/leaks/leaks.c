@@ -460,7 +460,7 @@ static void doubt_growth(struct leaks_doubt *doubt, const struct leaks *self) {
 }
 
 /* Whether it is the ledger of a process that is gone: nothing can be asked of it, and no more runs will end. */
-static bool is_gone(const struct image *image) { return image->header.kind == SNAP_LEDGER && !image->running; }
+static bool leaks_is_gone(const struct image *image) { return image->header.kind == SNAP_LEDGER && !image->running; }
 
 struct leaks_doubt leaks_doubt(const struct leaks *self) {
     struct leaks_doubt doubt = {"", ""};
@@ -479,7 +479,7 @@ struct leaks_doubt leaks_doubt(const struct leaks *self) {
         doubt_growth(&doubt, self);
     else if (!*doubt.why)
         doubt_garbage(&doubt, self->uncollected, runs);
-    if (runs && is_gone(self->image))
+    if (runs && leaks_is_gone(self->image))
         snprintf(doubt.advice, sizeof doubt.advice, "start it again, and ask while it runs");
     return doubt;
 }

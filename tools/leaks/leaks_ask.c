@@ -95,8 +95,8 @@ static size_t write_path(char *to, size_t capacity, const struct leaks_ask_stack
 
 int leaks_ask_holders(struct leaks_ask *self, const struct leaks_ask_stack *stacks, size_t count, uint32_t before,
                       bool meant) {
-    enum { ROOM = WIRE_TEXT - 16 };
-    char all[ROOM] = "", one[128];
+    enum { MOST = WIRE_TEXT - 16 };
+    char all[MOST] = "", one[128];
     for (size_t i = 0; i < count;) {
         i += write_path(one, sizeof one, &stacks[i], count - i);
         if (strlen(all) + strlen(one) >= sizeof all) {

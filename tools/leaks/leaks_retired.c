@@ -45,8 +45,8 @@ bool leaks_is_too_much(uint64_t live, uint64_t allocated) { return live >= LITTL
 
 /* Judges each owner separately, too: an owner that leaks everything must not be hidden by many owners that left a
  * little. */
-static void add_owner(struct leaks *self, const struct snap_owner *owner, const struct had *had,
-                      struct leak_retired *to) {
+static void leaks_retired_add_owner(struct leaks *self, const struct snap_owner *owner, const struct had *had,
+                                    struct leak_retired *to) {
     uint32_t since = leaks_runs_since(self, owner->end_ns);
     to->owners++;
     to->live_bytes += had->live_bytes;
@@ -158,7 +158,7 @@ static int make_groups(struct leaks *self, uint32_t *groups, const struct had *h
         uint32_t known = names->name_count, name = leak_sites_name(names, image, image->owners[i].id);
         if (!name || name == UINT32_MAX || name >= known) continue;
         groups[i] = group_of(self, by_name, name);
-        add_owner(self, &image->owners[i], &had[i], &self->retired[groups[i] - 1]);
+        leaks_retired_add_owner(self, &image->owners[i], &had[i], &self->retired[groups[i] - 1]);
     }
     free(by_name);
     return 0;

@@ -47,7 +47,7 @@ static void print_runs(const struct leaks *self) {
         puts("Python has not looked at all its garbage since: gc.collect() does");
 }
 
-static void print_head(const struct leaks *self) {
+static void leaks_text_print_head(const struct leaks *self) {
     const struct image *image = self->image;
     printf("%s[%u]: %s live\n", TEXT_SAFE(image->header.name), image->header.pid,
            text_size(image->host.live_bytes + image->mapped.live_bytes).s);
@@ -280,7 +280,7 @@ static void print_rest(const struct leaks *self) {
 }
 
 void leaks_text(const struct leaks *self, const struct leaks_view *view) {
-    print_head(self);
+    leaks_text_print_head(self);
     print_verdict(self);
     print_retired(self, view);
     print_growing(self, view);

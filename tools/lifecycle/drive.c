@@ -177,7 +177,7 @@ static int ended_by_itself(struct drive *drive) {
     return step_fail(drive, "the program had ended, with %d", launch_exit_code(drive->observe->launch));
 }
 
-static int wait_for(struct drive *drive, int (*look)(struct drive *drive)) {
+static int drive_wait_for(struct drive *drive, int (*look)(struct drive *drive)) {
     uint64_t end = duration_now() + drive->step->within_ns;
     for (;;) {
         int found = look(drive);
@@ -206,7 +206,7 @@ static int do_wait(struct drive *drive) {
 static int do_http(struct drive *drive) {
     char method[16], path[2048], name[2048] = "";
     struct whole_file file = {0};
-    if (strncmp(drive->text, "GET ", 4) == 0) return wait_for(drive, look_http);
+    if (strncmp(drive->text, "GET ", 4) == 0) return drive_wait_for(drive, look_http);
     if (sscanf(drive->text, "%15s %2047s %2047s", method, path, name) < 2)
         return step_fail(drive, "not METHOD /PATH [FILE]");
     if (*name && read_file(drive, &file, name) < 0) return -1;
@@ -298,7 +298,7 @@ static int do_step(struct drive *drive) {
         [VERB_INTERRUPT] = do_interrupt,
     };
     enum verb verb = drive->step->verb;
-    return looks[verb] ? wait_for(drive, looks[verb]) : actions[verb](drive);
+    return looks[verb] ? drive_wait_for(drive, looks[verb]) : actions[verb](drive);
 }
 
 static int take_step(struct drive *drive, const struct step *step) {

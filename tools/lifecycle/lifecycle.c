@@ -156,7 +156,7 @@ static void note_growth(struct life *life, const struct observe *observe, uint64
 
 /* Whether nothing is left. If exempt processes live on, only a look at all processes can tell. When the time is up, the
  * last look decides. */
-static bool is_gone(const struct observe *observe, bool time_is_over) {
+static bool lifecycle_is_gone(const struct observe *observe, bool time_is_over) {
     const struct family *family = &observe->family;
     if (observe_is_over(observe)) return true;
     return time_is_over && observe->launch->ended && !observe->blind && !family->here && family->stays;
@@ -170,7 +170,7 @@ static void watch_end(struct life *life, struct observe *observe, uint64_t begun
     for (;;) {
         uint64_t passed = duration_now() - begun_ns;
         note_growth(life, observe, passed);
-        if (is_gone(observe, passed >= observe_ns)) {
+        if (lifecycle_is_gone(observe, passed >= observe_ns)) {
             life->gone_ns = observe->empty_ns > begun_ns ? observe->empty_ns - begun_ns : 0;
             return;
         }

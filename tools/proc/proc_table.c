@@ -14,7 +14,7 @@
 
 /* Returns 0 or -errno. Except for the errors of process_lacks_means, -errno means that the process is gone or may not
  * be seen. */
-static int read_line(int proc, const char *pid, char *line, size_t size) {
+static int proc_table_read_line(int proc, const char *pid, char *line, size_t size) {
     char path[64];
     snprintf(path, sizeof path, "%.20s/stat", pid);
     int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
@@ -44,7 +44,7 @@ static bool parse_entry(const char *pid, char *line, struct proc_entry *entry) {
 
 static int read_entry(int proc, const char *pid, struct proc_entry *entry) {
     char line[1024];
-    int error = read_line(proc, pid, line, sizeof line);
+    int error = proc_table_read_line(proc, pid, line, sizeof line);
     return error || parse_entry(pid, line, entry) ? error : -ESRCH;
 }
 

@@ -1,5 +1,5 @@
-/* history_image.c — see history_image.h. A running process may write a record while it is read, and may move points to
- * make room. So the points of a live ledger are read twice, and those that changed meanwhile are left out. */
+/* history_image.c — see history_image.h. A running process may write a record while it is read, and may merge
+ * points. So the points of a live ledger are read twice, and those that changed meanwhile are left out. */
 #include "tools/reader/history_image.h"
 
 #include <stdlib.h>

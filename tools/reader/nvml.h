@@ -28,7 +28,7 @@ uint32_t nvml_ask(const uint8_t uuid[16], struct nvml_device *out, int32_t *erro
 /* Closes the library. */
 void nvml_end(void);
 
-/* Room for "GPU-73696d75-6c61-7465-642d-646576696300", or with `mig` "MIG-…". */
+/* Long enough for "GPU-73696d75-6c61-7465-642d-646576696300", or with `mig` "MIG-…". */
 struct nvml_uuid {
     char s[48];
 };

@@ -112,7 +112,8 @@ static int check_section(const struct reader *reader, struct section *section) {
     if (head->record_size < least) return reader_damaged(reader, offset, "records are too small");
     section->capacity = space / head->record_size;
     if (bytes) head->count = section->capacity; /* such a section keeps no count */
-    if (head->count > section->capacity) return reader_damaged(reader, offset, "more records than there is room for");
+    if (head->count > section->capacity)
+        return reader_damaged(reader, offset, "more records than the section can hold");
     return 0;
 }
 

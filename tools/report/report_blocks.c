@@ -62,7 +62,7 @@ static struct text_line report_blocks_place_of(const struct report *report, uint
     return text_fit_path(image_module_name(report->image, total ? total->module : 0), width);
 }
 
-static void print_row(const struct report *report, const struct block_row *row) {
+static void report_blocks_print_row(const struct report *report, const struct block_row *row) {
     const struct listed *item = &row->item;
     char size[80];
     if (row->count > 1)
@@ -89,7 +89,7 @@ int report_text_blocks(const struct report *report) {
                      text_count(count).s);
         printf("  %*s %*s  %-*s  %s\n", SIZE, "size", AGE, "age", KIND, "kind", "from");
     }
-    for (size_t i = 0; i < shown; i++) print_row(report, &rows[i]);
+    for (size_t i = 0; i < shown; i++) report_blocks_print_row(report, &rows[i]);
     free(rows);
     return 0;
 }

@@ -22,13 +22,15 @@ static void lead_line(const char *key, const char *sentence) {
     text_wrap(stdout, sentence, INDENT, INDENT);
 }
 
-static uint64_t live_bytes(const struct image *image) { return image->host.live_bytes + image->mapped.live_bytes; }
+static uint64_t report_lead_live_bytes(const struct image *image) {
+    return image->host.live_bytes + image->mapped.live_bytes;
+}
 
 /* ---- where */
 
 static void where_part(const struct report *report, uint64_t bytes, const char *words, const char *name) {
     struct text_line line;
-    uint64_t live = live_bytes(report->image);
+    uint64_t live = report_lead_live_bytes(report->image);
     snprintf(line.s, sizeof line.s, "%s of %s live (%.0f %%) %s %.600s", text_size(bytes).s, text_size(live).s,
              live ? 100.0 * (double)bytes / (double)live : 0.0, words, name);
     lead_line("where", line.s);
@@ -78,7 +80,7 @@ static bool where_retained(const struct report *report) {
 
 static int report_lead_where(const struct report *report) {
     size_t count;
-    if (!live_bytes(report->image) || where_retained(report)) return 0;
+    if (!report_lead_live_bytes(report->image) || where_retained(report)) return 0;
     struct report first = *report;
     first.top = 1;
     struct listed_site *sites = report_sites(&first, false, &count);

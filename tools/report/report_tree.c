@@ -85,7 +85,7 @@ static int add_line(struct limb *limb, const struct branch *branch) {
 
 /* Whether the branch belongs to the chain: its bytes differ little from those at the chain's beginning. Otherwise each
  * import on the way to a leak would take lines of its own. */
-static bool goes_on(const struct tree_print *print, const struct limb *limb, const struct branch *branch) {
+static bool report_tree_goes_on(const struct tree_print *print, const struct limb *limb, const struct branch *branch) {
     return limb->branch.bytes - branch->bytes <= print->total / 100 * PERCENT_SAME;
 }
 
@@ -99,7 +99,7 @@ static int limb_follow(struct tree_print *print, struct limb *limb) {
         calltree_clear(&limb->below);
         limb->below = next;
         size_t worthy = count_worthy(print, &limb->below);
-        if (worthy != 1 || !goes_on(print, limb, &limb->below.list[0])) return (int)worthy;
+        if (worthy != 1 || !report_tree_goes_on(print, limb, &limb->below.list[0])) return (int)worthy;
         branch = limb->below.list[0];
     }
     return 0;

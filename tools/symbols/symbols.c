@@ -22,7 +22,7 @@ struct interned {
 struct symbols {
     const struct image *image;
     struct symreader reader;
-    size_t frame_capacity, module_capacity; /* how many frames and modules the arrays below have room for */
+    size_t frame_capacity, module_capacity; /* how many frames and modules the arrays below can hold */
     struct named_frame **frames;            /* by frame id; NULL: not looked up yet */
     uint8_t *bad;                           /* by module: unusable, and reported as such */
     uint8_t *names_only;                    /* by module: no debug information */
@@ -74,7 +74,7 @@ void symbols_end(struct symbols *symbols) {
     free(symbols);
 }
 
-/* Makes room for items from `count` on, as zeros. NULL: no memory; the old array stays. */
+/* Makes capacity for items from `count` on, as zeros. NULL: no memory; the old array stays. */
 static void *array_grow(void *array, size_t size, size_t count, size_t more) {
     uint8_t *grown = reallocarray(array, count + more + 1, size);
     if (grown) memset(grown + (count + 1) * size, 0, more * size);
@@ -319,26 +319,26 @@ bool symbol_text_is_absolute(void) { return absolute; }
 /* A path as it is shown: whole, or its last names. */
 static const char *shown_path(const char *path) { return absolute ? path : symbols_short_path(path); }
 
-static void symbols_describe(const struct named_frame *frame, const struct symbol *symbol, char *name, char *place,
+static void symbols_describe(const struct named_frame *frame, const struct symbol *symbol, char *name, char *where,
                              size_t size) {
     char offset[SYMBOL_NAMELESS];
     snprintf(name, size, "%s", symbol->function ? symbol->function : symbol_nameless(frame, offset));
     if (symbol->file && symbol->line)
-        snprintf(place, size, "%s:%u", shown_path(symbol->file), symbol->line);
+        snprintf(where, size, "%s:%u", shown_path(symbol->file), symbol->line);
     else if (symbol->file)
-        snprintf(place, size, "%s", shown_path(symbol->file));
+        snprintf(where, size, "%s", shown_path(symbol->file));
     else
-        snprintf(place, size, "%s", symbol->function ? module_name(frame) : "");
+        snprintf(where, size, "%s", symbol->function ? module_name(frame) : "");
 }
 
 struct text_line symbol_text(const struct named_frame *frame, const struct symbol *symbol, int width) {
-    char name[800], place[800];
+    char name[800], where[800];
     struct text_line line;
-    symbols_describe(frame, symbol, name, place, sizeof name);
+    symbols_describe(frame, symbol, name, where, sizeof name);
     if (absolute) width = sizeof line.s;
     int rest = width - 2 - text_columns(name); /* columns that a short name leaves free */
-    struct text_line right = text_fit(place, rest > width / 2 ? rest : width / 2);
-    int taken = *place ? text_columns(right.s) + 2 : 0;
-    snprintf(line.s, sizeof line.s, "%.300s%s%.700s", text_fit(name, width - taken).s, *place ? "  " : "", right.s);
+    struct text_line right = text_fit(where, rest > width / 2 ? rest : width / 2);
+    int taken = *where ? text_columns(right.s) + 2 : 0;
+    snprintf(line.s, sizeof line.s, "%.300s%s%.700s", text_fit(name, width - taken).s, *where ? "  " : "", right.s);
     return line;
 }

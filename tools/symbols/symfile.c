@@ -134,11 +134,11 @@ static enum symfile_state read_file(struct symfile *file, int fd, const char *pa
 int symfile_lack(size_t size) {
     int error = 0, fd = open("/", O_PATH | O_CLOEXEC);
     size += LEAST_MORE;
-    void *room = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room == MAP_FAILED)
+    void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
         error = errno;
     else
-        munmap(room, size);
+        munmap(memory, size);
     if (fd < 0) return errno;
     close(fd);
     return error;

@@ -53,7 +53,7 @@ static int add_total(struct figures *figures, const struct image *image) {
     return figures_add(figures, FIGURE_TOTAL, "", bytes, blocks) ? 0 : -1;
 }
 
-static int add_owner(struct figures *figures, const struct side *side, uint32_t id, const struct total *total) {
+static int tally_add_owner(struct figures *figures, const struct side *side, uint32_t id, const struct total *total) {
     char name[FIGURE_KEY_MOST];
     const struct image *image = side->image;
     const struct snap_owner *owner = image_owner(image, id);
@@ -73,8 +73,8 @@ static int add_owners(struct figures *figures, const struct side *side) {
         const struct total *total = &image->totals[i];
         const struct snap_tag *tag = image_tag(image, total->tag);
         if (!tally_counts(total)) continue;
-        result = add_owner(figures, side, tag->model, total);
-        if (result == 0) result = add_owner(figures, side, tag->node, total);
+        result = tally_add_owner(figures, side, tag->model, total);
+        if (result == 0) result = tally_add_owner(figures, side, tag->node, total);
     }
     return result;
 }

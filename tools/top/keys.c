@@ -54,7 +54,7 @@ static enum wish keys_scroll(struct face *face, int key) {
 
 /* Keys that move the cursor; WISH_NOTHING for others. */
 static enum wish keys_move(struct face *face, int key) {
-    if (face->place == PLACE_STACK) return keys_scroll(face, key);
+    if (face->level == LEVEL_STACK) return keys_scroll(face, key);
     size_t page = face->page > 1 ? face->page - 1 : 1;
     switch (key) {
     case KEY_ARROW_UP:
@@ -100,8 +100,8 @@ static enum wish keys_ask(struct face *face, enum doing doing) {
 }
 
 static enum wish keys_back(struct face *face) {
-    if (face->place == PLACE_STACK) {
-        face->place = PLACE_ROWS;
+    if (face->level == LEVEL_STACK) {
+        face->level = LEVEL_ROWS;
         return WISH_RISE;
     }
     if (*face->search) {
@@ -113,14 +113,14 @@ static enum wish keys_back(struct face *face) {
         face->focused = false;
         return WISH_RISE;
     }
-    if (face->place == PLACE_ROWS && !face->one) return WISH_CLOSE;
+    if (face->level == LEVEL_ROWS && !face->one) return WISH_CLOSE;
     return WISH_NOTHING;
 }
 
 static enum wish keys_enter(struct face *face) {
     if (!face->count) return WISH_NOTHING;
-    if (face->place == PLACE_PROCESSES) return WISH_OPEN;
-    return face->place == PLACE_ROWS ? WISH_DRILL : WISH_NOTHING;
+    if (face->level == LEVEL_PROCESSES) return WISH_OPEN;
+    return face->level == LEVEL_ROWS ? WISH_DRILL : WISH_NOTHING;
 }
 
 /* Keys that mean the same wherever rows are. */
@@ -136,7 +136,7 @@ static enum wish keys_common(struct face *face, int key) {
         face->help = true;
         return WISH_NOTHING;
     case '/':
-        if (face->place == PLACE_STACK) return WISH_NOTHING;
+        if (face->level == LEVEL_STACK) return WISH_NOTHING;
         face->asking = ASKING_SEARCH;
         strcpy(face->typed, face->search);
         return WISH_NOTHING;
@@ -233,5 +233,5 @@ enum wish keys_press(struct face *face, int key) {
         face->help = false;
         return key == 'q' ? WISH_QUIT : WISH_NOTHING;
     }
-    return face->place == PLACE_ROWS ? keys_rows(face, key) : keys_common(face, key);
+    return face->level == LEVEL_ROWS ? keys_rows(face, key) : keys_common(face, key);
 }

@@ -29,7 +29,7 @@ enum key {
 };
 
 /* What is on the screen. */
-enum place { PLACE_PROCESSES, PLACE_ROWS, PLACE_STACK };
+enum level { LEVEL_PROCESSES, LEVEL_ROWS, LEVEL_STACK };
 /* What the next keys are for. */
 enum asking { ASKING_NOTHING, ASKING_SEARCH, ASKING_SURE };
 /* What the loop is to do. */
@@ -53,7 +53,7 @@ enum doing { DOING_NOTHING, DOING_STOW, DOING_RESTORE, DOING_TRIGGER };
 enum { SEARCH_MOST = 120 };
 
 struct face {
-    enum place place;
+    enum level level;
     bool one; /* only one process is watched: there is no list to go back to */
     enum asking asking;
     enum doing doing;

@@ -87,7 +87,7 @@ const char *layout_sort_name(enum rows_sort sort) {
 }
 
 const char *layout_keys(const struct face *face) {
-    if (face->place == PLACE_PROCESSES) return "Enter watch  / search  Space freeze  ? help  q quit";
-    if (face->place == PLACE_STACK) return "Esc back  Space freeze  ? help  q quit";
+    if (face->level == LEVEL_PROCESSES) return "Enter watch  / search  Space freeze  ? help  q quit";
+    if (face->level == LEVEL_STACK) return "Esc back  Space freeze  ? help  q quit";
     return "m n u c l t view  s sort  / search  Enter into  Space freeze  w snapshot  S R T  ? help  q quit";
 }

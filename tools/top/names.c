@@ -61,7 +61,7 @@ static void owner_state(const struct image *image, const struct snap_owner *owne
     if (owner->kind != SNAP_OWNER_RUN && roster_is_retired(owner)) state_add(to, size, "retired");
 }
 
-static struct text_line owner_name(const struct image *image, uint32_t id, int width) {
+static struct text_line names_owner_name(const struct image *image, uint32_t id, int width) {
     struct text_line line;
     char state[200] = "";
     if (!id) return (struct text_line){"untagged"};
@@ -166,7 +166,7 @@ struct text_line names_row(struct names *names, enum view view, uint64_t key, in
     case BY_MODEL:
     case BY_NODE:
     case BY_RUN:
-        return owner_name(image, grouping_owner(key), width);
+        return names_owner_name(image, grouping_owner(key), width);
     case BY_MODULE:
         return text_fit_path(image_module_name(image, grouping_module(view, key)), width);
     case BY_THREAD:

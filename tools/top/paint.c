@@ -9,7 +9,7 @@
 enum { CURVE_LINES = 2, HEAD_PROCESSES = 2, HEAD_ROWS = 4 + CURVE_LINES, FOOT = 1, STACK_MOST = 1024 };
 
 size_t paint_page(const struct face *face, int lines) {
-    int rest = lines - FOOT - (face->place == PLACE_PROCESSES ? HEAD_PROCESSES : HEAD_ROWS);
+    int rest = lines - FOOT - (face->level == LEVEL_PROCESSES ? HEAD_PROCESSES : HEAD_ROWS);
     return rest > 0 ? (size_t)rest : 1;
 }
 
@@ -72,7 +72,7 @@ static double since_start(const struct sampling *sampling) {
     return (double)(sampling->look_ns - sampling->begin_ns) / 1e9;
 }
 
-static void state_of(const struct watch *watch, char *to, size_t size) {
+static void paint_state_of(const struct watch *watch, char *to, size_t size) {
     const struct sampling *sampling = &watch->sampling;
     if (sampling->state == SAMPLING_ENDED)
         snprintf(to, size, "ENDED: it %s", sampling->ended);
@@ -95,9 +95,9 @@ static void paint_title(struct watch *watch, int width) {
     if (*face->search) snprintf(search, sizeof search, ", search \"%.150s\"", face->search);
     snprintf(left, sizeof left, "%s (pid %d) by %s%s, %s%s", text_fit(sampling->image.header.name, 32).s,
              (int)sampling->pid, layout_view_name(face->view), of, layout_sort_name(face->sort), search);
-    state_of(watch, right, sizeof right);
-    int room = width - text_columns(right) - 1;
-    screen_put(0, layout_ends(text_fit(left, room > 20 ? room : 20).s, right, width).s, SCREEN_BOLD);
+    paint_state_of(watch, right, sizeof right);
+    int rest = width - text_columns(right) - 1;
+    screen_put(0, layout_ends(text_fit(left, rest > 20 ? rest : 20).s, right, width).s, SCREEN_BOLD);
 }
 
 static void paint_totals(const struct watch *watch, int width) {
@@ -211,13 +211,13 @@ void paint(struct watch *watch) {
         screen_show();
         return;
     }
-    if (watch->face.place == PLACE_PROCESSES) {
+    if (watch->face.level == LEVEL_PROCESSES) {
         paint_processes(watch, width);
     } else {
         paint_title(watch, width);
         paint_totals(watch, width);
         paint_since(watch, width);
-        if (watch->face.place == PLACE_STACK)
+        if (watch->face.level == LEVEL_STACK)
             paint_stack(watch, lines, width);
         else
             paint_rows(watch, width);

@@ -162,7 +162,7 @@ static int64_t rows_value(const struct rows *rows, enum rows_sort sort, uint32_t
                                     : rows_size(rows, row);
 }
 
-static struct rank rank_of(const struct rows *rows, enum rows_sort sort, uint32_t row) {
+static struct rank rows_make_rank(const struct rows *rows, enum rows_sort sort, uint32_t row) {
     return (struct rank){rows_value(rows, sort, row), rows_size(rows, row), rows->keys[row], row};
 }
 
@@ -173,7 +173,7 @@ static size_t rows_take(const struct rows *rows, enum rows_sort sort, int64_t le
     for (uint32_t row = 0; row < rows->count; row++) {
         if (rows_value(rows, sort, row) < least || !(rows->shown[row] & rows->matched[row])) continue;
         if (taken == most) return most + 1;
-        ranks[taken++] = rank_of(rows, sort, row);
+        ranks[taken++] = rows_make_rank(rows, sort, row);
     }
     return taken;
 }
@@ -189,11 +189,12 @@ int rows_sort(struct rows *rows, enum rows_sort sort, size_t most) {
     if (rows->in_order && rows->sort == sort && (most <= rows->ordered || rows->ordered == rows->visible)) return 0;
     if (!rows->in_order) visible_count(rows);
     if (most > rows->visible) most = rows->visible;
-    size_t wanted = most + SLACK, room = 8 * wanted < rows->visible ? 8 * wanted : rows->visible, taken = room + 1;
-    struct rank *ranks = malloc((room + 1) * sizeof *ranks);
+    size_t wanted = most + SLACK, capacity = 8 * wanted < rows->visible ? 8 * wanted : rows->visible,
+           taken = capacity + 1;
+    struct rank *ranks = malloc((capacity + 1) * sizeof *ranks);
     if (!ranks) return -1;
-    if (rows->has_threshold && rows->sort == sort) taken = rows_take(rows, sort, rows->threshold, ranks, room);
-    if (taken > room || taken < most) {
+    if (rows->has_threshold && rows->sort == sort) taken = rows_take(rows, sort, rows->threshold, ranks, capacity);
+    if (taken > capacity || taken < most) {
         struct rank *all = realloc(ranks, (rows->visible + 1) * sizeof *ranks);
         if (!all) {
             free(ranks);

@@ -103,7 +103,7 @@ static int sampling_scan(struct sampling *sampling) {
     if (reader_scan(reader) < 0 || counters_find_wide(reader) < 0) return -1;
     uint64_t sites = sampling_records(sampling, SNAP_SITE);
     if (sites > UINT32_MAX || sites > sampling->source.size / sizeof(struct snap_site))
-        return reader_damaged(reader, 0, "more sites than there is room for");
+        return reader_damaged(reader, 0, "more sites than the file can hold");
     return 0;
 }
 
@@ -341,7 +341,7 @@ static int read_counters(struct sampling *sampling) {
     }
 }
 
-static int read_all(struct sampling *sampling) {
+static int sampling_read_all(struct sampling *sampling) {
     if (read_counters(sampling) < 0) return -1;
     /* a running process registers sites, modules and strings before it counts at them: the tables are read later */
     if (sampling_scan(sampling) < 0 || sites_load(sampling) < 0 || load_owners(sampling) < 0 ||
@@ -358,7 +358,7 @@ static int read_anew(struct sampling *sampling) {
     if (!words) return reader_memory(&sampling->reader);
     for (size_t i = 0; i < count; i++) words[i] = sampling->sites[i].word;
     begin_anew(sampling);
-    int result = read_all(sampling);
+    int result = sampling_read_all(sampling);
     if (sampling->looks) began_keep(sampling, words, count);
     free(words);
     return result;
@@ -436,7 +436,7 @@ static int look_once(struct sampling *sampling) {
     if (fold & 1) return sampling->stale = true, 0;
     bool again = !sampling->looks || fold != sampling->fold_sequence;
     sampling->fold_sequence = fold;
-    int result = again ? read_anew(sampling) : read_all(sampling);
+    int result = again ? read_anew(sampling) : sampling_read_all(sampling);
     if (result < 0 || fold_of(sampling) != fold) sampling_distrust(sampling); /* or a fold meanwhile */
     return result;
 }
@@ -494,7 +494,7 @@ int sampling_look(struct sampling *sampling, char *error, size_t size) {
 
 /* --- stacks --- */
 
-static uint32_t word_at(const struct sampling *sampling, uint64_t id) {
+static uint32_t sampling_word_at(const struct sampling *sampling, uint64_t id) {
     uint32_t word = 0;
     uint64_t offset = record_find(sampling, SNAP_RUN, id);
     return offset && source_read(&sampling->source, offset, &word, sizeof word) == 0 ? word : 0;
@@ -505,9 +505,9 @@ static uint32_t word_at(const struct sampling *sampling, uint64_t id) {
 size_t sampling_stack(const struct sampling *sampling, uint32_t place, uint32_t *frames, size_t most) {
     size_t count = 0;
     for (size_t steps = 0; place >= SNAP_RUN_HEAD && count < most && steps < 2 * most; steps++) {
-        uint32_t word = word_at(sampling, place);
+        uint32_t word = sampling_word_at(sampling, place);
         if ((word & SNAP_RUN_FRAME) != SNAP_RUN_FRAME) frames[count++] = word & SNAP_RUN_FRAME;
-        place = word & SNAP_RUN_FIRST ? word_at(sampling, place - SNAP_RUN_HEAD + SNAP_RUN_OUTER) : place - 1;
+        place = word & SNAP_RUN_FIRST ? sampling_word_at(sampling, place - SNAP_RUN_HEAD + SNAP_RUN_OUTER) : place - 1;
     }
     return count;
 }

@@ -13,11 +13,11 @@ static void watch_say(struct watch *watch, const char *text) {
 }
 
 const struct rows *watch_rows(const struct watch *watch) {
-    return watch->face.place == PLACE_PROCESSES ? &watch->processes.rows : &watch->grouping.rows;
+    return watch->face.level == LEVEL_PROCESSES ? &watch->processes.rows : &watch->grouping.rows;
 }
 
 static struct rows *rows_of(struct watch *watch) {
-    return watch->face.place == PLACE_PROCESSES ? &watch->processes.rows : &watch->grouping.rows;
+    return watch->face.level == LEVEL_PROCESSES ? &watch->processes.rows : &watch->grouping.rows;
 }
 
 /* --- one process --- */
@@ -30,7 +30,7 @@ static enum view first_view(const struct sampling *sampling) {
 static int watch_open(struct watch *watch, pid_t pid, char *error, size_t size) {
     if (sampling_begin(&watch->sampling, pid, error, size) < 0) return -1;
     watch->watching = true;
-    watch->face.place = PLACE_ROWS;
+    watch->face.level = LEVEL_ROWS;
     watch->face.view = first_view(&watch->sampling);
     watch->face.cursor = watch->face.first = 0;
     watch->face.focused = false;
@@ -78,10 +78,10 @@ static size_t stack_read(const struct watch *watch, uint32_t *frames) {
 /* After a fold, a place may have another stack. */
 static void stack_check(struct watch *watch) {
     uint32_t frames[NAMES_FRAMES_MOST];
-    if (watch->face.place != PLACE_STACK || watch->sampling.state != SAMPLING_RUNS) return;
+    if (watch->face.level != LEVEL_STACK || watch->sampling.state != SAMPLING_RUNS) return;
     size_t count = stack_read(watch, frames);
     if (count == watch->stack_count && memcmp(frames, watch->stack, count * sizeof *frames) == 0) return;
-    watch->face.place = PLACE_ROWS;
+    watch->face.level = LEVEL_ROWS;
     watch_say(watch, "the program has folded this stack");
 }
 
@@ -90,7 +90,7 @@ static void exec_take(struct watch *watch) {
     watch->curve = (struct curve){0};
     watch->gained = 0;
     watch->grouping.focus.on = watch->face.focused = false;
-    if (watch->face.place == PLACE_STACK) watch->face.place = PLACE_ROWS;
+    if (watch->face.level == LEVEL_STACK) watch->face.level = LEVEL_ROWS;
     search_begin(&watch->search, watch->face.search);
     watch_say(watch, "the process became another program (exec), which is watched from now on");
 }
@@ -135,7 +135,7 @@ void watch_look(struct watch *watch) {
 void watch_sort(struct watch *watch) {
     struct face *face = &watch->face;
     struct rows *rows = rows_of(watch);
-    if (face->place == PLACE_STACK) return;
+    if (face->level == LEVEL_STACK) return;
     bool follow = face->cursor && face->cursor == watch->picked;
     size_t most = face->first + face->page > face->cursor ? face->first + face->page : face->cursor + 1;
     if (rows_sort(rows, face->sort, most) < 0) return watch_say(watch, "not enough memory");
@@ -175,13 +175,13 @@ static void wish_open(struct watch *watch) {
     if (!row_under_cursor(watch, &pid)) return;
     if (watch_open(watch, (pid_t)pid, error, sizeof error) == 0) return;
     watch_close(watch);
-    watch->face.place = PLACE_PROCESSES;
+    watch->face.level = LEVEL_PROCESSES;
     watch_say(watch, error);
 }
 
 static void wish_close(struct watch *watch) {
     watch_close(watch);
-    watch->face.place = PLACE_PROCESSES;
+    watch->face.level = LEVEL_PROCESSES;
     watch->face.cursor = watch->face.first = 0;
     watch->face.frozen = false;
     watch_look(watch);
@@ -200,7 +200,7 @@ static void wish_drill(struct watch *watch) {
     if (watch->face.view == BY_SITE) {
         watch->stack_key = key;
         watch->stack_count = stack_read(watch, watch->stack);
-        watch->face.place = PLACE_STACK;
+        watch->face.level = LEVEL_STACK;
         watch->face.stack_first = 0;
         return;
     }

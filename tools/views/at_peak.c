@@ -10,7 +10,9 @@ static uint64_t distance_between(uint64_t a, uint64_t b) { return a > b ? a - b 
 
 static uint64_t at_peak_most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-static uint64_t live_bytes(const struct image *image) { return image->host.live_bytes + image->mapped.live_bytes; }
+static uint64_t at_peak_live_bytes(const struct image *image) {
+    return image->host.live_bytes + image->mapped.live_bytes;
+}
 
 static void show_live(struct image *image) {
     for (size_t i = 0; i < image->total_count; i++) {
@@ -18,7 +20,7 @@ static void show_live(struct image *image) {
         total->peak_bytes = total->flags & TOTAL_INHERITED ? 0 : total_live_bytes(total);
         total->peak_blocks = total->flags & TOTAL_INHERITED ? 0 : total_live_blocks(total);
     }
-    image->header.picture_bytes = live_bytes(image);
+    image->header.picture_bytes = at_peak_live_bytes(image);
     image->header.picture_peak = image_peak(image);
     image->header.picture_ns = image_now(image);
     image->has_picture = image->picture_is_live = true;
@@ -26,7 +28,7 @@ static void show_live(struct image *image) {
 
 void at_peak_choose(struct image *image) {
     uint64_t peak = image_peak(image), picture = image->has_picture ? image->header.picture_bytes : 0;
-    if (distance_between(peak, live_bytes(image)) < distance_between(peak, picture)) show_live(image);
+    if (distance_between(peak, at_peak_live_bytes(image)) < distance_between(peak, picture)) show_live(image);
 }
 
 int64_t at_peak_distance(const struct image *image) {
@@ -49,7 +51,7 @@ bool at_peak_of_highest(const struct image *image) {
 bool at_peak_since_freed(const struct image *image) {
     uint64_t peak = image_peak(image);
     return image->header.state == SNAP_EXITED && image->has_picture && !image->picture_is_live &&
-           peak - live_bytes(image) > at_peak_most(NEAR_MIN, peak / 2);
+           peak - at_peak_live_bytes(image) > at_peak_most(NEAR_MIN, peak / 2);
 }
 
 static const char *live_when(const struct image *image) {

@@ -95,7 +95,7 @@ static int compare_lines(struct calltree_line a, struct calltree_line b) {
     return a.level < b.level ? -1 : a.level > b.level;
 }
 
-static int by_line(const void *left, const void *right) {
+static int calltree_by_line(const void *left, const void *right) {
     const struct calltree_part *a = left, *b = right;
     int order = compare_lines(a->line, b->line);
     if (order) return order;
@@ -111,7 +111,7 @@ static int calltree_by_bytes(const void *left, const void *right) {
 static void sort_parts(struct parts *parts) {
     for (size_t i = 1; i < parts->count; i++)
         if (compare_lines(parts->list[i - 1].line, parts->list[i].line) > 0) {
-            qsort(parts->list, parts->count, sizeof *parts->list, by_line);
+            qsort(parts->list, parts->count, sizeof *parts->list, calltree_by_line);
             return;
         }
 }

@@ -336,7 +336,7 @@ struct rank {
     uint32_t row;
 };
 
-static struct rank rank_of(const struct groups *groups, uint32_t index, enum measure measure, bool growth) {
+static struct rank groups_rank_of(const struct groups *groups, uint32_t index, enum measure measure, bool growth) {
     const struct row *row = &groups->rows[index];
     if (growth) return (struct rank){groups_row_growth(row), groups_row_growth_blocks(row), row->stack, index};
     uint64_t bytes = groups->view == BY_THREAD || measure == MEASURE_ALLOCATED ? row->alloc_bytes
@@ -362,7 +362,7 @@ static int rows_sort(struct groups *groups, enum measure measure, bool growth, s
     int result = ranks && groups->order ? 0 : -1;
     for (size_t i = 0; result == 0 && i < groups->count; i++)
         if (!growth || groups_row_growth(&groups->rows[i]) || groups_row_growth_blocks(&groups->rows[i]))
-            ranks[groups->ordered++] = rank_of(groups, (uint32_t)i, measure, growth);
+            ranks[groups->ordered++] = groups_rank_of(groups, (uint32_t)i, measure, growth);
     if (result == 0) top_sort(ranks, groups->ordered, sizeof *ranks, most, by_rank, groups);
     for (size_t i = 0; i < groups->ordered; i++) groups->order[i] = ranks[i].row;
     free(ranks);

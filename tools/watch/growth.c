@@ -24,14 +24,16 @@ static int growth_load(struct image *image, pid_t pid) {
     return result;
 }
 
-static uint64_t live_bytes(const struct image *image) { return image->host.live_bytes + image->mapped.live_bytes; }
+static uint64_t growth_live_bytes(const struct image *image) {
+    return image->host.live_bytes + image->mapped.live_bytes;
+}
 
 int growth_begin(struct growth_look *growth, pid_t pid) {
     struct image image;
     *growth = (struct growth_look){.pid = pid};
     if (growth_load(&image, pid) < 0) return -1;
     growth->since_ns = duration_now();
-    growth->live_bytes = live_bytes(&image);
+    growth->live_bytes = growth_live_bytes(&image);
     growth->header = image.header;
     groups_begin(&growth->groups, BY_SITE, 2);
     int result = groups_add(&growth->groups, &image, 0);
@@ -45,7 +47,7 @@ void growth_end(struct growth_look *growth) {
     growth->pid = 0;
 }
 
-static void add_owner(const struct groups *groups, const char *kind, uint32_t id, char *line, size_t size) {
+static void growth_add_owner(const struct groups *groups, const char *kind, uint32_t id, char *line, size_t size) {
     char copy[NAME_SIZE];
     size_t used = strlen(line);
     if (used >= size || !groups_owner_words(groups, id, true, copy, sizeof copy)) return;
@@ -58,12 +60,12 @@ static void print_stack(FILE *to, int indent, const struct image *image, struct 
     innermost_print(&stack, to, indent);
 }
 
-static void print_row(const struct growth_look *growth, const struct row *row, double seconds, FILE *to, int indent,
-                      const struct image *image, struct symbols *symbols) {
+static void growth_print_row(const struct growth_look *growth, const struct row *row, double seconds, FILE *to,
+                             int indent, const struct image *image, struct symbols *symbols) {
     char owners[4 * NAME_SIZE] = "";
-    add_owner(&growth->groups, "model", row->model, owners, sizeof owners);
-    add_owner(&growth->groups, "node", row->node, owners, sizeof owners);
-    add_owner(&growth->groups, "run", row->run, owners, sizeof owners);
+    growth_add_owner(&growth->groups, "model", row->model, owners, sizeof owners);
+    growth_add_owner(&growth->groups, "node", row->node, owners, sizeof owners);
+    growth_add_owner(&growth->groups, "run", row->run, owners, sizeof owners);
     const char *member = groups_member(&growth->groups, row);
     fprintf(to, "%*s%s/s, %s%s%s\n", indent, "", text_size((uint64_t)((double)groups_row_growth(row) / seconds)).s,
             *owners ? owners : "no owner", row->stack || !*member ? "" : ", in ",
@@ -77,7 +79,7 @@ static void print_rows(const struct growth_look *growth, double seconds, FILE *t
     for (size_t i = 0; symbols && i < growth->groups.ordered && i < most; i++) {
         const struct row *row = groups_row(&growth->groups, i);
         if ((double)groups_row_growth(row) / seconds < WORTH_TELLING) break;
-        print_row(growth, row, seconds, to, indent, image, symbols);
+        growth_print_row(growth, row, seconds, to, indent, image, symbols);
     }
     symbols_end(symbols);
 }
@@ -91,7 +93,7 @@ double growth_tell(struct growth_look *growth, FILE *to, int indent, size_t most
         image.header.start_ns == growth->header.start_ns && image.header.start_ticks == growth->header.start_ticks;
     if (same && seconds > 0.5 && groups_add(&growth->groups, &image, 1) == 0 &&
         groups_sort_by_growth(&growth->groups, most) == 0) {
-        rate = ((double)live_bytes(&image) - (double)growth->live_bytes) / seconds;
+        rate = ((double)growth_live_bytes(&image) - (double)growth->live_bytes) / seconds;
         image_drop_totals(&image);
         print_rows(growth, seconds, to, indent, most, &image);
     }

@@ -16,7 +16,7 @@ static uint64_t age_of(uint64_t start_ticks) {
     return process_age(&process);
 }
 
-static void print_head(FILE *to, const struct family *family, const struct member *member) {
+static void leftovers_print_head(FILE *to, const struct family *family, const struct member *member) {
     double growth = family_member_growth(member, family->looked_ns);
     fprintf(to, "  %s, pid %d", text_fit(member->name, 31).s, (int)member->pid);
     if (member->pid == family->main)
@@ -142,7 +142,7 @@ void leftovers_print(FILE *to, struct family *family) {
         struct member *member = &family->members[i];
         struct holdings holdings;
         if (!member->here) continue;
-        print_head(to, family, member);
+        leftovers_print_head(to, family, member);
         print_growth(to, member);
         if (holdings_load(&holdings, member->pid) == 0) print_holdings(to, &holdings);
         holdings_clear(&holdings);
