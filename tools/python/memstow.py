@@ -1096,7 +1096,8 @@ def full_cleanup(reason: str) -> bool:
 # ---- memstow.comfy, for other node packs in ComfyUI: a file of its own beside this one
 
 if TYPE_CHECKING:
-    import memstow_packs as comfy
+    import memstow_packs
+    comfy = memstow_packs # not `import … as comfy`, which mypy hides from users
 else:
     try: # also in sys.modules, so that `import memstow.comfy` finds it although this is not a package
         comfy = sys.modules[f"{__name__}.comfy"] = _beside("memstow_packs")
