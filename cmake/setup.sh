@@ -214,6 +214,21 @@ need_comfyui_multigpu() {
     }
 }
 
+# The checks of ComfyUI's registry, in build/comfy-cli: its packages would change build/venv.
+install_comfy_cli() {
+    python3 -m venv --clear build/comfy-cli &&
+        build/comfy-cli/bin/python -m pip -qq --disable-pip-version-check install comfy-cli==1.23.0
+}
+
+need_comfy_cli() {
+    mkdir -p build
+    [ -x build/comfy-cli/bin/comfy ] || rm -f build/.done-comfy-cli
+    once comfy-cli install_comfy_cli 2>build/comfy-cli.log || {
+        say "comfy-cli: not to be had; $(tail -n 1 build/comfy-cli.log)"
+        rm -rf build/comfy-cli
+    }
+}
+
 need_mimalloc_bench() {
     mkdir -p build/deps
     [ -d build/deps/mimalloc-bench/bench ] || rm -f build/.done-mimalloc-bench

@@ -12,8 +12,8 @@ A test is tests/<room>/<behaviour>, which is also its name on the command line:
 
 The first comment lines of a test may hold, after // or #:
 
-  needs: WORD…      torch comfyui comfyui-manager comfyui-multigpu comfyui-front-ends mimalloc mimalloc-bench stacks
-                    root cc cuda-headers cupti launchers deb:PACKAGE pip:SPEC; tests/check installs what can be
+  needs: WORD…      torch comfyui comfyui-manager comfyui-multigpu comfyui-front-ends comfy-cli mimalloc mimalloc-bench
+                    stacks root cc cuda-headers cupti launchers deb:PACKAGE pip:SPEC; tests/check installs what can be
                     installed
   timeout: SECONDS  (120)
   alone             runs while no other test does
