@@ -19,6 +19,7 @@ int cmd_restore(int argc, char **argv);
 int cmd_release(int argc, char **argv);
 int cmd_trigger(int argc, char **argv);
 int cmd_metrics(int argc, char **argv);
+int cmd_push(int argc, char **argv);
 int cmd_reap(int argc, char **argv);
 int cmd_lifecycle(int argc, char **argv);
 

@@ -25,6 +25,7 @@ static const struct command commands[] = {
     {"ps", cmd_ps, "which processes are tracked now"},
     {"owners", cmd_owners, "which models, nodes and runs are registered, and what each holds"},
     {"metrics", cmd_metrics, "figures of running processes for Prometheus"},
+    {"push", cmd_push, "send profiles of running processes to Pyroscope or Parca"},
     {"stow", cmd_stow, "move an owner's memory out to disk, in a running process"},
     {"restore", cmd_restore, "bring stowed memory back"},
     {"release", cmd_release, "return an owner's unused memory to the system"},

@@ -62,7 +62,8 @@ static int write_rows(const struct diff_rows *rows) {
                               .symbols = {rows->diff->symbols[0], rows->diff->symbols[1]},
                               .types = types,
                               .type_count = VALUES,
-                              .chosen = 1};
+                              .chosen = 1,
+                              .to = stdout};
     if (rows->diff->groups.estimated) head.comment = "Call stacks are estimates from samples.";
     int result = pprof_begin(&pprof, &head);
     for (size_t i = 0; result == 0 && i < rows->shown; i++) {

@@ -26,7 +26,7 @@ static void compress_bytes(struct pprof *pprof, const uint8_t *bytes, size_t len
         pprof->stream.next_out = out;
         pprof->stream.avail_out = sizeof out;
         deflate(&pprof->stream, flush);
-        fwrite(out, 1, sizeof out - pprof->stream.avail_out, stdout);
+        fwrite(out, 1, sizeof out - pprof->stream.avail_out, pprof->to);
     } while (pprof->stream.avail_out == 0);
 }
 
@@ -278,7 +278,7 @@ static int begin_sides(struct pprof *pprof, const struct pprof_head *head) {
 }
 
 int pprof_begin(struct pprof *pprof, const struct pprof_head *head) {
-    *pprof = (struct pprof){.python = head->python, .value_count = head->type_count};
+    *pprof = (struct pprof){.python = head->python, .value_count = head->type_count, .to = head->to};
     /* 15 bits of window; 16 more ask for the head and tail of gzip */
     if (deflateInit2(&pprof->stream, Z_BEST_SPEED, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK) return -1;
     if (begin_sides(pprof, head) < 0) return -1;

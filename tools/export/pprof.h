@@ -1,5 +1,5 @@
 /* pprof.h — writes a compressed profile for pprof and similar programs.
- * In: samples, each with a call stack of one or two images. Out: a profile on standard output. A profile has repeated
+ * In: samples, each with a call stack of one or two images. Out: a profile on a stream. A profile has repeated
  * fields only, and protocol buffers that follow each other are merged. So each string, function, location and sample is
  * written as a small profile of its own, and a million stacks need no memory. */
 #ifndef MEMSTOW_PPROF_H
@@ -8,6 +8,7 @@
 #include "tools/image/image.h"
 #include "tools/symbols/symbols.h"
 
+#include <stdio.h>
 #include <zlib.h>
 
 enum { PPROF_VALUES = 4, PPROF_SIDES = 2, PPROF_LABELS = 4 };
@@ -43,6 +44,7 @@ struct pprof {
     struct pprof_side sides[PPROF_SIDES];
     bool python; /* leaves out native frames, and Python's import machinery */
     int value_count;
+    FILE *to;
     z_stream stream;
     struct pprof_text *strings, *functions, *names;
     int64_t string_count, function_count, name_count;
@@ -63,6 +65,7 @@ struct pprof_head {
     int type_count, chosen; /* chosen: the type that is shown first */
     const char *comment;    /* NULL: none */
     bool python;
+    FILE *to;
 };
 /* Returns 0, or -1: no memory. */
 int pprof_begin(struct pprof *pprof, const struct pprof_head *head);

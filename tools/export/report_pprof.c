@@ -148,7 +148,8 @@ static int write_profile(struct writer *writer, const struct listed_site *sites,
                               .type_count = PPROF_VALUES,
                               .chosen = report->measure == MEASURE_ALLOCATED ? 1 : 3,
                               .comment = report->image->variances ? words : NULL,
-                              .python = report->python};
+                              .python = report->python,
+                              .to = stdout};
     int result = pprof_begin(&writer->pprof, &head);
     if (result == 0) result = put_samples(writer, sites, count);
     return pprof_end(&writer->pprof) < 0 ? -1 : result;

@@ -4,7 +4,7 @@
 #include "tools/base/list.h"
 
 #include <errno.h>
-#include <netinet/in.h>
+#include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +25,7 @@ struct exchange {
 /* Lets the next call wait for as long as there is time. False: the time is over. */
 static bool may_wait(const struct exchange *exchange) {
     uint64_t now = duration_now();
+    errno = EAGAIN; /* as after a call that had no more time */
     if (now >= exchange->end_ns) return false;
     uint64_t left_us = (exchange->end_ns - now) / 1000 + 1; /* 0 would be without limit */
     struct timeval left = {.tv_sec = (time_t)(left_us / 1000000), .tv_usec = (suseconds_t)(left_us % 1000000)};
@@ -32,12 +33,28 @@ static bool may_wait(const struct exchange *exchange) {
            setsockopt(exchange->socket, SOL_SOCKET, SO_SNDTIMEO, &left, sizeof left) == 0;
 }
 
-static bool connect_to(struct exchange *exchange, uint16_t port) {
-    struct sockaddr_in address = {
-        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    exchange->socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+/* Tries one address of the host. */
+static bool connect_address(struct exchange *exchange, const struct addrinfo *address) {
+    if (exchange->socket >= 0) close(exchange->socket);
+    exchange->socket = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     return exchange->socket >= 0 && may_wait(exchange) &&
-           connect(exchange->socket, (struct sockaddr *)&address, sizeof address) == 0;
+           connect(exchange->socket, address->ai_addr, address->ai_addrlen) == 0;
+}
+
+/* Tries all addresses of the host in turn. Says why none of them can be reached. */
+static bool connect_to(struct exchange *exchange, const struct http_request *request, const char **why) {
+    char port[8];
+    struct addrinfo *all = NULL, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
+    snprintf(port, sizeof port, "%u", request->port);
+    int error = getaddrinfo(request->host, port, &hints, &all);
+    bool connected = false;
+    if (error) *why = gai_strerror(error);
+    for (struct addrinfo *one = all; one && !connected; one = one->ai_next) {
+        connected = connect_address(exchange, one);
+        if (!connected) *why = errno == EINPROGRESS || errno == EAGAIN ? "no answer in time" : strerrordesc_np(errno);
+    }
+    if (all) freeaddrinfo(all);
+    return connected;
 }
 
 static bool send_all(struct exchange *exchange, const char *text, size_t length) {
@@ -88,18 +105,39 @@ static void take_answer(struct http_answer *answer, struct exchange *exchange) {
     exchange->data = NULL;
 }
 
-void http_ask(struct http_answer *answer, uint16_t port, const char *method, const char *path, const char *body,
-              size_t length, uint64_t within_ns) {
+/* Writes the head. Returns its length; 0: it is too long. */
+static size_t head_write(char *head, const struct http_request *request) {
+    int used =
+        snprintf(head, HEAD_SIZE,
+                 "%s %s HTTP/1.0\r\nHost: %s:%u\r\nContent-Type: application/json\r\n"
+                 "%sContent-Length: %zu\r\n\r\n",
+                 request->method, request->path, request->host, request->port, request->headers, request->length);
+    return used > 0 && used < HEAD_SIZE ? (size_t)used : 0;
+}
+
+void http_send(struct http_answer *answer, const struct http_request *request) {
     char head[HEAD_SIZE];
-    struct exchange exchange = {.socket = -1, .end_ns = duration_now() + within_ns};
-    *answer = (struct http_answer){0};
-    int used = snprintf(head, sizeof head,
-                        "%s %s HTTP/1.0\r\nHost: 127.0.0.1:%u\r\nContent-Type: application/json\r\n"
-                        "Content-Length: %zu\r\n\r\n",
-                        method, path, port, length);
-    if (used > 0 && (size_t)used < sizeof head && connect_to(&exchange, port) &&
-        send_all(&exchange, head, (size_t)used) && send_all(&exchange, body, length) && receive_all(&exchange))
-        take_answer(answer, &exchange);
+    struct exchange exchange = {.socket = -1, .end_ns = duration_now() + request->within_ns};
+    *answer = (struct http_answer){.why = "the address is too long"};
+    size_t used = head_write(head, request);
+    if (used && connect_to(&exchange, request, &answer->why)) {
+        answer->why = "no whole answer in time";
+        if (send_all(&exchange, head, used)) send_all(&exchange, request->body, request->length);
+        if (receive_all(&exchange)) take_answer(answer, &exchange); /* also of a server that refused the rest */
+    }
     if (exchange.socket >= 0) close(exchange.socket);
     free(exchange.data);
+}
+
+void http_ask(struct http_answer *answer, uint16_t port, const char *method, const char *path, const char *body,
+              size_t length, uint64_t within_ns) {
+    struct http_request request = {.host = "127.0.0.1",
+                                   .port = port,
+                                   .method = method,
+                                   .path = path,
+                                   .body = body,
+                                   .headers = "",
+                                   .length = length,
+                                   .within_ns = within_ns};
+    http_send(answer, &request);
 }

@@ -1,19 +1,31 @@
-/* http.h — the part of HTTP that requests to a server on this machine need.
- * In: a request. Out: status and body. */
+/* http.h — the part of HTTP that requests to a server need.
+ * In: a request. Out: status and body; or why there is no answer. */
 #ifndef MEMSTOW_HTTP_H
 #define MEMSTOW_HTTP_H
 
 #include <stddef.h>
 #include <stdint.h>
 
+struct http_request {
+    const char *host; /* a name or an address */
+    uint16_t port;
+    const char *method, *path, *body;
+    const char *headers; /* more lines of the head, each with its end; "": none */
+    size_t length;       /* of the body */
+    uint64_t within_ns;
+};
 struct http_answer {
     int status; /* 0: no answer */
     char *body; /* followed by a NUL that is not counted; the caller frees it */
     size_t length;
+    const char *why; /* without an answer: the reason, a text that nobody frees */
 };
 
-/* Sends a request to 127.0.0.1, with `length` bytes of a body. Takes an answer of at most 16 MiB, within the given
- * time. */
+/* Sends a request with a JSON document as body. Takes an answer of at most 16 MiB, within the given time; only the name
+ * of the host is looked up without a limit. */
+void http_send(struct http_answer *answer, const struct http_request *request);
+
+/* Sends a request to 127.0.0.1, with `length` bytes of a body. */
 void http_ask(struct http_answer *answer, uint16_t port, const char *method, const char *path, const char *body,
               size_t length, uint64_t within_ns);
 

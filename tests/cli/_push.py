@@ -1,0 +1,127 @@
+"""A recorder in the place of Pyroscope and Parca (a test double): it takes what `memstow push` sends, reads it by the
+published protocol buffers, and answers as the test says."""
+import base64, functools, gzip, http.server, subprocess, threading
+
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
+
+from support import ROOT
+
+STRING, BYTES, BOOL, MESSAGE = 9, 12, 8, 11
+# Names, numbers and types of github.com/grafana/pyroscope api/push/v1/push.proto and api/types/v1/types.proto, and of
+# github.com/parca-dev/parca proto/parca/profilestore/v1alpha1/profilestore.proto.
+PUBLISHED = {
+    "push": {"LabelPair": [("name", 1, STRING), ("value", 2, STRING)],
+             "RawSample": [("raw_profile", 1, BYTES), ("ID", 2, STRING)],
+             "RawProfileSeries": [("labels", 1, "*LabelPair"), ("samples", 2, "*RawSample")],
+             "PushRequest": [("series", 1, "*RawProfileSeries")]},
+    "parca": {"Label": [("name", 1, STRING), ("value", 2, STRING)],
+              "LabelSet": [("labels", 1, "*Label")],
+              "RawSample": [("raw_profile", 1, BYTES)],
+              "RawProfileSeries": [("labels", 1, "LabelSet"), ("samples", 2, "*RawSample")],
+              "WriteRawRequest": [("tenant", 1, STRING), ("series", 2, "*RawProfileSeries"), ("normalized", 3, BOOL)]}}
+
+
+def messages():
+    pool = descriptor_pool.DescriptorPool()
+    for package, those in PUBLISHED.items():
+        file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")
+        for name, fields in those.items():
+            message = file.message_type.add(name=name)
+            for field, number, kind in fields:
+                one = message.field.add(name=field, number=number, label=1, type=MESSAGE)
+                if isinstance(kind, int):
+                    one.type = kind
+                else:
+                    one.type_name, one.label = f".{package}.{kind.lstrip('*')}", 3 if kind[0] == "*" else 1
+        pool.Add(file)
+    return {"/push.v1.PusherService/Push": message_factory.GetMessageClass(
+                pool.FindMessageTypeByName("push.PushRequest")),
+            "/profiles/writeraw": message_factory.GetMessageClass(
+                pool.FindMessageTypeByName("parca.WriteRawRequest"))}
+
+
+MESSAGES = messages()
+
+
+def decode(packed):
+    """A profile: {type: value} of each sample's values, its labels and its functions, as protoc reads them."""
+    text = subprocess.run(["protoc", f"-I{ROOT}/tools/export", "--decode=pprof.Profile",
+                           f"{ROOT}/tools/export/pprof.proto"], input=gzip.decompress(packed), capture_output=True,
+                          check=True).stdout.decode()
+    opened = [{}]
+    for row in map(str.strip, text.splitlines()):
+        if row == "}":
+            opened.pop()
+        elif row.endswith("{"):
+            opened.append({})
+            opened[-2].setdefault(row[:-2], []).append(opened[-1])
+        else:
+            name, value = row.split(": ", 1)
+            opened[-1].setdefault(name, []).append(value[1:-1] if value[0] == '"' else value)
+    return opened[0]
+
+
+class Profile:
+    """One profile that arrived: the labels of its series, and its samples as (values by type, labels)."""
+
+    def __init__(self, path, body, headers):
+        self.path, path = path, path.removeprefix("/below")
+        message = json_format.Parse(body, MESSAGES[path]()) # an unknown field is an error
+        assert len(message.series) == 1 and len(message.series[0].samples) == 1, message
+        labels = message.series[0].labels
+        pairs = labels.labels if path == "/profiles/writeraw" else labels
+        self.labels = {pair.name: pair.value for pair in pairs}
+        assert len(self.labels) == len(pairs), pairs
+        self.headers, self.packed = headers, message.series[0].samples[0].raw_profile
+
+    @functools.cached_property
+    def raw(self): # not while the sender waits: profiles of other processes may be large
+        return decode(self.packed)
+
+    @functools.cached_property
+    def samples(self):
+        strings = self.raw["string_table"]
+        types = [strings[int(one["type"][0])] for one in self.raw["sample_type"]]
+        return [(dict(zip(types, map(int, one["value"]))),
+                 {strings[int(label["key"][0])]: strings[int(label["str"][0])] for label in one.get("label", [])})
+                for one in self.raw["sample"]]
+
+    def sum(self, kind, **labels):
+        return sum(values[kind] for values, those in self.samples if labels.items() <= those.items())
+
+
+class Recorder:
+    """answer: (status, text); None: no answer until the test ends."""
+
+    def __init__(self, context=None):
+        self.answer, self.profiles, self.asked = (200, "{}"), [], []
+        self.over = threading.Event()
+        recorder = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                answer = recorder.answer
+                recorder.asked.append((self.path, dict(self.headers)))
+                if answer is None:
+                    recorder.over.wait(60)
+                    return
+                if answer[0] == 200:
+                    recorder.profiles.append(Profile(self.path, body, dict(self.headers)))
+                self.send_response(answer[0])
+                self.end_headers()
+                self.wfile.write(answer[1].encode())
+
+            def log_message(self, *_words):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        if context:
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
+        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.server.server_port}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+def basic(text):
+    return "Basic " + base64.b64encode(text.encode()).decode()

@@ -1,0 +1,150 @@
+# needs: deb:protobuf-compiler deb:openssl pip:protobuf==7.36.2
+# timeout: 300
+"""`memstow push` sends what the report has, by the published protocols of Pyroscope and Parca, to a recorder (a test
+double; the engines themselves are in no package registry that the tests use). What was allocated adds up from profile
+to profile, also over a time in which the server was down. A server that refuses, hangs or is not there costs one
+message and status 3; one that is down is asked again."""
+import os, pathlib, shutil, signal, ssl, subprocess, sys
+
+from _push import Recorder, basic
+from support import MEMSTOW, PYTHON, ROOT, free_port, memstow, report, run, skip, start, wait_for
+
+if not shutil.which("protoc"):
+    skip("needs protoc to read a profile with")
+pathlib.Path("program.py").write_text("""
+import sys, memstow
+model = memstow.owner("unet", origin="wan.safetensors")
+with memstow.run("run 7"), model.scope():
+    kept = [bytearray(1 << 20) for _ in range(8)]
+print("ready", flush=True)
+for line in sys.stdin:
+    for _ in range(int(line)):
+        bytearray(1 << 20)
+    print("done", flush=True)
+""")
+program = start(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--exec", "--", PYTHON, "program.py", stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": str(ROOT / "tools/python")})
+assert program.stdout.readline() == "ready\n"
+pid = program.pid
+
+
+def allocate(megabytes):
+    program.stdin.write(f"{megabytes}\n")
+    program.stdin.flush()
+    assert program.stdout.readline() == "done\n"
+
+
+def allocated():
+    return report(pid)["totals"]["allocated_bytes"]
+
+
+def push(*words, status=0):
+    """One profile. Returns the complaint."""
+    done = memstow("push", *words, status=status)
+    assert not done.stdout, done.stdout
+    return done.stderr
+
+
+# --- one profile has what the report has
+recorder = Recorder()
+for server in ("pyroscope", "parca"):
+    recorder.profiles.clear()
+    assert not push(f"--to={server}", recorder.url, pid, "--service=worker", "--label=zone=a b", "--label=pod=mine")
+    profile, = recorder.profiles
+    expected = {"__name__": "memory", "service_name": "worker", "pod": "mine", "zone": "a b", "pid": str(pid),
+                "process": profile.labels["process"], **({"__delta__": "false"} if server == "pyroscope" else {})}
+    assert profile.labels == expected and profile.labels["process"].startswith("python"), profile.labels
+    totals = report(pid)["totals"]
+    assert profile.sum("inuse_space") == totals["live_bytes"], (profile.sum("inuse_space"), totals)
+    assert profile.sum("inuse_objects") == totals["live_blocks"], totals
+    assert profile.sum("inuse_space", model="unet", run="run 7") >= 8 << 20
+    assert profile.sum("alloc_space") == profile.sum("alloc_objects") == 0 # nothing came before
+assert any("program.py" in text for text in profile.raw["string_table"])
+
+# --- all processes
+recorder.profiles.clear()
+memstow("push", "--to=pyroscope", recorder.url + "/below/", "--all", status=None) # others may be damaged
+mine, = (profile for profile in recorder.profiles if profile.labels["pid"] == str(pid))
+assert mine.path == "/below/push.v1.PusherService/Push" and mine.labels["service_name"] == mine.labels["process"]
+
+# --- again and again: what was allocated adds up, also where the server was down meanwhile
+recorder.profiles.clear()
+before = allocated()
+with open("repeated.txt", "w") as said:
+    pusher = start(MEMSTOW, "push", "--to=pyroscope", recorder.url, pid, "--every=200ms", stderr=said)
+wait_for(lambda: recorder.profiles, what="the first profile")
+arrived = lambda: sum(profile.sum("alloc_space") for profile in list(recorder.profiles))
+allocate(20)
+wait_for(lambda: arrived() == allocated() - before, what="20 MiB more")
+recorder.answer = 503, "busy"
+wait_for(lambda: "status 503: busy" in pathlib.Path("repeated.txt").read_text(), what="the complaint")
+asked = len(recorder.asked)
+allocate(30)
+wait_for(lambda: len(recorder.asked) > asked, what="another try")
+recorder.answer = 200, "{}"
+wait_for(lambda: arrived() == allocated() - before, what="what was allocated while the server was down")
+assert arrived() >= 50 << 20
+durations = [int(profile.raw["duration_nanos"][0]) for profile in recorder.profiles[1:]]
+assert max(durations) > 500_000_000, durations # one profile covers the time in which the server was down
+said = pathlib.Path("repeated.txt").read_text().splitlines()
+assert len(said) == 2 and "is asked again later" in said[0] and "answers again" in said[1], said
+pusher.send_signal(signal.SIGTERM)
+assert pusher.wait(30) == 0
+
+# --- refused, hanging, not there
+recorder.answer = 401, "no such token\nmore"
+pathlib.Path("token").write_text("s3cret\n")
+said = push("--to=pyroscope", recorder.url, pid, "--bearer=token", status=3)
+assert f"{recorder.url}: status 401: no such token\n" in said and "in the clear" not in said, said
+assert "go over http" in said and "s3cret" not in said and len(said.splitlines()) == 2, said
+assert recorder.asked[-1][1]["Authorization"] == "Bearer s3cret"
+said = push("--to=parca", recorder.url, pid, "--every=100ms", status=3) # asking again would not help
+assert said == f"memstow: {recorder.url}: status 401: no such token\n", said
+recorder.answer = 500, ""
+assert push("--to=parca", recorder.url, pid, status=3) == f"memstow: {recorder.url}: status 500\n"
+recorder.answer = None
+assert "no whole answer in time" in push("--to=parca", recorder.url, pid, status=3)
+recorder.over.set()
+closed = f"http://127.0.0.1:{free_port()}"
+assert push("--to=parca", closed, pid, status=3) == f"memstow: {closed}: Connection refused\n"
+assert "memstow: http://no.such.host.invalid:80: " in push("--to=parca", "http://no.such.host.invalid", pid, status=3)
+assert push("--to=parca", closed, 2**22, "--every=1s", status=3)
+
+# --- wrong words
+for words in (("--to=parca", pid), ("--to=x", "http://a", pid), ("http://a", pid), ("--to=parca", "ftp://a", pid),
+              ("--to=parca", "http://u:p@a", pid), ("--to=parca", "http://a:0", pid), ("--to=parca", "http://a:b", pid),
+              ("--to=parca", "http://a", pid, "--all"), ("--to=parca", "http://a", "x"),
+              ("--to=parca", "http://a", pid, "--every=0"), ("--to=parca", "http://a", pid, "--label=1x=2"),
+              ("--to=parca", "http://a", pid, "--bearer=token", "--basic=token")):
+    push(*words, status=2)
+pathlib.Path("two").write_text("one\ntwo\n")
+for path in ("two", "no such file", "/dev/null"):
+    assert path in push("--to=parca", closed, pid, f"--basic={path}", status=3)
+
+# --- TLS
+run("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-out", "cert.pem", "-days", "2",
+    "-subj", "/CN=recorder", "-addext", "subjectAltName=IP:127.0.0.1")
+context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+context.load_cert_chain("cert.pem", "key.pem")
+secure = Recorder(context)
+said = push("--to=pyroscope", secure.url, pid, status=3)
+if "needs libcurl" in said:
+    print("libcurl is not installed: https was not tried")
+else:
+    assert "certificate" in said and not secure.asked, said # nobody vouches for it
+    pathlib.Path("user").write_text("me:s3cret")
+    assert not push("--to=pyroscope", secure.url, pid, "--basic=user", "--cacert=cert.pem")
+    assert secure.profiles[0].headers["Authorization"] == basic("me:s3cret")
+    secure.answer = 403, "no"
+    assert push("--to=pyroscope", secure.url, pid, "--cacert=cert.pem", status=3) == \
+        f"memstow: {secure.url}: status 403\n"
+
+# --- the process ends, and so does the command
+with open("ended.txt", "w") as said:
+    recorder.answer = 200, "{}"
+    pusher = start(MEMSTOW, "push", "--to=parca", recorder.url, pid, "--every=200ms", stderr=said)
+recorder.profiles.clear()
+wait_for(lambda: recorder.profiles, what="a profile")
+program.stdin.close()
+assert program.wait(60) == 0 and pusher.wait(60) == 0, pathlib.Path("ended.txt").read_text()
+sys.exit(0)

@@ -1,0 +1,25 @@
+/* body.h — a profile as the request that a server of profiles takes: JSON by the mapping of protocol buffers.
+ * In: a profile, labels. Out: a text. Pyroscope: push.v1.PushRequest of api/push/v1/push.proto. Parca: WriteRawRequest
+ * of proto/parca/profilestore/v1alpha1/profilestore.proto. */
+#ifndef MEMSTOW_BODY_H
+#define MEMSTOW_BODY_H
+
+#include <stddef.h>
+
+enum body_form { BODY_PYROSCOPE, BODY_PARCA };
+
+struct body_label {
+    const char *name, *value;
+};
+struct body {
+    char *text; /* the caller frees it */
+    size_t length;
+};
+
+/* The path of requests of this form, below that of the server. */
+const char *body_path(enum body_form form);
+/* Returns 0, or -1: no memory. */
+int body_write(struct body *body, enum body_form form, const struct body_label *labels, size_t count,
+               const void *profile, size_t length);
+
+#endif

@@ -1,0 +1,32 @@
+/* churn.h — what each call stack has allocated since the look before.
+ * In: images of one process, one after the other. Out: for each total, the growth of its allocations. Stacks are known
+ * by their frames, so ids that are used again do no harm. */
+#ifndef MEMSTOW_CHURN_H
+#define MEMSTOW_CHURN_H
+
+#include "tools/image/image.h"
+
+struct churn_entry {
+    uint64_t key, bytes, blocks; /* all that was ever allocated; key 0: an empty place */
+    uint64_t grown_bytes, grown_blocks;
+};
+struct churn_table {
+    struct churn_entry *entries;
+    size_t places; /* a power of two */
+};
+struct churn {
+    struct churn_table before, now;
+    bool looked; /* before: without a look before, nothing has grown */
+    uint64_t *stacks;
+};
+
+/* Looks at all totals of an image. Begin with zeros. Returns 0, or -1: no memory. */
+int churn_look(struct churn *churn, const struct image *image);
+/* The growth of one total, between churn_look and churn_done. Of totals with the same stack and owners, the first has
+ * the growth of all. */
+struct churn_entry churn_take(struct churn *churn, const struct image *image, const struct total *total);
+/* Ends a look. */
+void churn_done(struct churn *churn);
+void churn_clear(struct churn *churn);
+
+#endif

@@ -1,0 +1,32 @@
+/* delivery.h — the way of profiles to a server: a queue, and pauses while the server is down.
+ * In: requests. Out: requests that arrived, and messages when the server is down or refuses one. The queue is bounded:
+ * the oldest request goes first. */
+#ifndef MEMSTOW_DELIVERY_H
+#define MEMSTOW_DELIVERY_H
+
+#include "tools/push/body.h"
+#include "tools/push/url.h"
+
+enum { DELIVERY_MOST = 64, DELIVERY_BYTES_MOST = 64 << 20 };
+
+struct delivery {
+    struct url url;
+    enum body_form form;
+    char headers[2048];      /* that of the credentials; "": none */
+    const char *authorities; /* file of certificates; NULL: none */
+    struct body queue[DELIVERY_MOST];
+    size_t count, bytes, dropped;
+    uint64_t pause_ns, again_ns; /* pause_ns: 0 while the server answers */
+};
+
+/* Takes the request, which the delivery frees. */
+void delivery_add(struct delivery *delivery, struct body body);
+/* Whether the server may be asked now: it is not down, or the pause is over. */
+bool delivery_is_due(const struct delivery *delivery);
+/* Sends what is in the queue. Returns 0, also where the server is down and will be asked again; or an exit code after a
+ * complaint: the server refuses the request. */
+int delivery_send(struct delivery *delivery);
+/* Sends what is in the queue, for the last time. Returns 0, or an exit code after a complaint. */
+int delivery_end(struct delivery *delivery);
+
+#endif
