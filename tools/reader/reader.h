@@ -23,8 +23,8 @@ struct wide_counters {
         uint64_t address, length; /* its address in the process; of all its records */
     } sections[32];               /* each section is twice as large as the previous one */
     size_t count, last;           /* last: that had the last counter; the next one is often there */
-    bool missing;    /* more of them exist, in sections that are not known yet */
-    uint64_t window; /* of a process that is gone: offset of the last window that was read */
+    bool missing;                 /* more of them exist, in sections that are not known yet */
+    uint64_t window;              /* of a process that is gone: offset of the last window that was read */
     size_t window_length;
     uint8_t window_bytes[4096];
 };
