@@ -475,7 +475,7 @@ def follow_tasks(loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
             return before(loop, coroutine, **options)
         return asyncio.Task(coroutine, loop=loop, **options)
 
-    factory._memstow = True # type: ignore[attr-defined]
+    factory._memstow = True # type: ignore[attr-defined] # a mark on a function
     loop.set_task_factory(factory)
 
 
@@ -520,9 +520,10 @@ def _beside(name: str) -> ModuleType:
     if name not in sys.modules:
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
         spec = importlib.util.spec_from_file_location(name, path)
-        module = importlib.util.module_from_spec(spec) # type: ignore[arg-type]
-        spec.loader.exec_module(module)                # type: ignore[union-attr]
-        return sys.modules.setdefault(name, module)    # another thread may have been faster
+        assert spec and spec.loader # for a name that ends in .py
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return sys.modules.setdefault(name, module) # another thread may have been faster
     return sys.modules[name]
 
 

@@ -18,7 +18,10 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Iterator
+from typing import Any
 
+Nodes = dict[str, Any] # a workflow: its nodes by id
 SEEDS = ("seed", "noise_seed")
 START_SECONDS, RUN_SECONDS, END_SECONDS = 300, 3600, 20
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
@@ -29,12 +32,12 @@ DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 class Failure(Exception):
     """An exit status and its message."""
 
-    def __init__(self, status, text):
+    def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
         self.status = status
 
 
-def arguments():
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--memstow", required=True, help="the memstow command")
     parser.add_argument("--folder", required=True, type=pathlib.Path, help="where the snapshots go: run-0001.mst, ...")
@@ -47,7 +50,7 @@ def arguments():
     return parser.parse_args()
 
 
-def read_workflow(path):
+def read_workflow(path: pathlib.Path) -> Nodes:
     """The nodes by their ids. The user interface saves another format by default, which is refused."""
     try:
         document = json.loads(path.read_bytes())
@@ -62,7 +65,7 @@ def read_workflow(path):
     return nodes
 
 
-def with_seed(nodes, number):
+def with_seed(nodes: Nodes, number: int) -> tuple[Nodes, int]:
     """A copy of the workflow with other seeds, and the number of seeds."""
     copy, changed = json.loads(json.dumps(nodes)), 0
     for node in copy.values():
@@ -73,13 +76,13 @@ def with_seed(nodes, number):
     return copy, changed
 
 
-def free_port():
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+        return int(probe.getsockname()[1])
 
 
-def port_of(command):
+def port_of(command: list[str]) -> tuple[int, list[str]]:
     """The port that the command names, and the command. If it names no port, one is added."""
     for at, word in enumerate(command):
         value = word[7:] if word.startswith("--port=") else command[
@@ -93,7 +96,7 @@ def port_of(command):
 class Server:
     """A ComfyUI under memstow."""
 
-    def __init__(self, options):
+    def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
         self.port, command = port_of(options.command)
         ledger = options.folder / "comfyui.mst"
@@ -103,7 +106,7 @@ class Server:
                                         stdin=subprocess.DEVNULL, start_new_session=True,
                                         preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS))
 
-    def ask(self, path, document=None):
+    def ask(self, path: str, document: Any = None) -> Any:
         """The JSON answer to a GET, or to a POST of a document. None if nothing answers, or the path does not exist."""
         data = None if document is None else json.dumps(document).encode()
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data,
@@ -118,7 +121,7 @@ class Server:
         except (OSError, ValueError):
             return None
 
-    def wait_for(self, condition, seconds, what):
+    def wait_for(self, condition: Callable[[], Any], seconds: float, what: str) -> Any:
         end = time.monotonic() + seconds
         while not (value := condition()):
             if told_to_end:
@@ -130,12 +133,12 @@ class Server:
             time.sleep(0.05)
         return value
 
-    def start(self):
+    def start(self) -> None:
         self.wait_for(lambda: self.ask("/system_stats"), START_SECONDS, "its server answered")
         self.pid = self.find_pid()
         self.has_pack = self.ask("/memstow/owners") is not None
 
-    def find_pid(self):
+    def find_pid(self) -> int:
         """The pid of the process that listens at the port. The started process may be a script that started it."""
         tables = [pathlib.Path(f"/proc/net/{name}") for name in ("tcp", "tcp6")] # a kernel may be without IPv6
         sockets = {f"socket:[{line.split()[9]}]" for table in tables if table.exists()
@@ -148,9 +151,9 @@ class Server:
                         return pid
                 except OSError:
                     continue
-        raise Failure(4, f"who answers at port {self.port} was not started by this check")
+        raise Failure(4, f"the process that answers at port {self.port} was not started by this check")
 
-    def descendants(self, pid):
+    def descendants(self, pid: int) -> Iterator[int]:
         yield pid
         try:
             children = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
@@ -159,7 +162,7 @@ class Server:
         for child in children:
             yield from self.descendants(int(child))
 
-    def run(self, nodes):
+    def run(self, nodes: Nodes) -> None:
         """Runs the workflow, and waits until the work after the run is done."""
         answer = self.ask("/prompt", {"prompt": nodes, "client_id": "memstow"})
         if not answer or "prompt_id" not in answer:
@@ -172,13 +175,13 @@ class Server:
         if self.has_pack:
             self.wait_for(lambda: (self.ask("/memstow/report") or {}).get("prompt") == prompt, 60, "the end of the run")
 
-    def snapshot(self, path):
+    def snapshot(self, path: pathlib.Path) -> None:
         done = subprocess.run([self.options.memstow, "snapshot", str(self.pid), "-o", str(path)],
                               stdout=subprocess.DEVNULL)
         if done.returncode:
             raise Failure(4, f"no snapshot could be taken: memstow snapshot exited with {done.returncode}")
 
-    def stop(self):
+    def stop(self) -> None:
         """Asks the server to end, then kills it and all that it started. A signal during this does not keep it
         alive."""
         ignore_signals()
@@ -195,7 +198,7 @@ class Server:
         self.process.wait()
 
 
-def check(options):
+def check(options: argparse.Namespace) -> None:
     nodes = read_workflow(options.workflow)
     if not with_seed(nodes, 0)[1]:
         print(f"memstow: {options.workflow} has no input {' or '.join(SEEDS)}: ComfyUI may answer from its cache",
@@ -215,22 +218,22 @@ def check(options):
         server.stop()
 
 
-told_to_end = [] # the failure, because Python drops an exception in a finalizer
+told_to_end: list[Failure] = [] # the failure, because Python drops an exception in a finalizer
 
 
-def ignore_signals():
+def ignore_signals() -> None:
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
 
 
-def interrupted(number, _frame):
+def interrupted(number: int, _frame: Any) -> None:
     """Handles the first signal only: a second one must not stop the end of the server."""
     ignore_signals()
     told_to_end.append(Failure(128 + number, f"ended by signal {number}"))
     raise told_to_end[0]
 
 
-def main():
+def main() -> int:
     for number in SIGNALS:
         signal.signal(number, interrupted)
     try:

@@ -118,7 +118,7 @@ def _variables_311(frame: types.FrameType) -> Iterator[tuple[str, int]]:
         return
     for number in range(len(code.co_varnames) + len(code.co_cellvars) + len(code.co_freevars)):
         try:
-            name = code._varname_from_oparg(number) # type: ignore[attr-defined]
+            name = code._varname_from_oparg(number) # type: ignore[attr-defined] # CPython's own
         except IndexError: # there are fewer: a variable that is also a cell counts once
             return
         value = _pointer.from_address(inner + _NAMES_TAKEN + 8 * number).value
@@ -306,7 +306,7 @@ def _step(holder: Any, thing: Any, then: Any) -> str:
     return f" → {kind.__qualname__}{_attribute(holder, thing) or _attribute(holder, then)}"
 
 
-_FINALIZER = weakref.finalize._Info # type: ignore[attr-defined]
+_FINALIZER = weakref.finalize._Info # type: ignore[attr-defined] # CPython's own
 
 
 def _is_said(holder: Any, thing: Any, before: Any) -> bool:

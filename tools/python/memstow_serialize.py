@@ -127,7 +127,7 @@ class _Writer:
         if not length:
             return self.add(b"")
         memory = (ctypes.c_char * length).from_address(address)
-        memory.owner = owner  # type: ignore[attr-defined]
+        memory.owner = owner  # type: ignore[attr-defined] # keeps it alive
         return self.add(memory)
 
     def tensor(self, value: Any) -> dict[str, Any]:

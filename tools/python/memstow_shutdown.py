@@ -58,7 +58,7 @@ class Handler:
     function: Callable[[], Any]
     name: str
     stage: str
-    after: tuple
+    after: tuple[str, ...]
     seconds: float
     parallel: bool
     begun: float = 0.0
@@ -78,16 +78,17 @@ class Process:
 class Result:
     """The result of a shutdown: handlers that failed or took too long, the number of killed processes, and
     leftovers."""
-    failed: tuple
+    failed: tuple[tuple[str, str], ...] # (name, error)
     killed: int
-    threads: tuple # threads that Python or C would have waited for
+    threads: tuple[str, ...] # threads that Python or C would have waited for
     seconds: float
     # "name (pid 12)": all processes that descend from this program, registered or not, except for those that live on
     # and helpers of Python's multiprocessing
-    processes: tuple = ()
+    processes: tuple[str, ...] = ()
     other_threads: int = 0 # daemon threads and those of libraries, which end with the process
-    handles: tuple = () # (descriptor, its file or socket), without standard input, output and error, and /dev/null
-    memory: tuple = () # (stage, resident bytes at its beginning); at last ("end", …)
+    # (descriptor, its file or socket), without standard input, output and error, and /dev/null
+    handles: tuple[tuple[int, str], ...] = ()
+    memory: tuple[tuple[str, int], ...] = () # (stage, resident bytes at its beginning); at last ("end", …)
 
     @property
     def clean(self) -> bool:
@@ -126,7 +127,7 @@ def handler(function: Callable[[], Any], name: Optional[str] = None, *, stage: s
     if stage not in STAGES:
         raise ValueError(f"stage is one of {', '.join(STAGES)}")
     _mark()
-    name = name or getattr(function, "__qualname__", repr(function))
+    name = name or str(getattr(function, "__qualname__", repr(function)))
     with _lock:
         if name in _handlers:
             raise ValueError(f"there is a handler {name!r}")
@@ -182,12 +183,12 @@ def close(thing: Any, name: str = "", *, after: Iterable[str] = (), seconds: flo
 
 @dataclasses.dataclass
 class _Quit:
-    delete: tuple
+    delete: tuple[Any, ...]
     seconds: float
 
 
 _quits: dict[str, _Quit] = {}
-_errands: list = [] # Qt may still know their objects
+_errands: list[Any] = [] # Qt may still know their objects
 _left_loop = False # set by another thread
 
 
@@ -217,7 +218,7 @@ def _qt_is_here() -> Optional[Any]:
     """QtCore, if quit_qt was called and this is the application's own thread; else None."""
     core, application = (_quits and _qt()) or (None, None)
     with contextlib.suppress(RuntimeError): # the object is gone
-        if core and core.QThread.currentThread() == application.thread():
+        if core and application and core.QThread.currentThread() == application.thread():
             return core
     return None
 
@@ -232,7 +233,7 @@ def _sleep(seconds: float) -> None:
 
 def _wait(call: Callable[[], Any]) -> Any:
     """The call's result. On Qt's thread, events are delivered meanwhile."""
-    results: list = []
+    results: list[Any] = []
     beside = threading.Thread(target=lambda: results.append(call()), daemon=True, name="shutdown: waits")
     try:
         if _qt_is_here():
@@ -246,7 +247,7 @@ def _wait(call: Callable[[], Any]) -> Any:
     return results[0]
 
 
-def _leave_loop(core: Any, application: Any, delete: tuple) -> None:
+def _leave_loop(core: Any, application: Any, delete: tuple[Any, ...]) -> None:
     deferred_delete = 52 # QEvent.Type; in some bindings its members are not numbers
     core.QCoreApplication.processEvents()
     for thing in delete:
@@ -260,7 +261,7 @@ def _send_to_loop(core: Any, application: Any, work: Callable[[], Any], seconds:
     """Has the application's thread do the work."""
     done, errors = threading.Event(), []
 
-    class Errand(core.QObject):
+    class Errand(core.QObject):  # type: ignore[misc] # the binding is found when it is used
         def event(self, event: Any) -> bool:
             if event.type() != core.QEvent.Type.User:
                 return bool(super().event(event))
@@ -306,7 +307,7 @@ def _quit_all() -> list[tuple[str, str]]:
 
 # ---- processes
 
-def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subprocess.Popen:
+def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subprocess.Popen[Any]:
     """subprocess.Popen(argv, **options) in a process group of its own, registered as by process(). Processes that it
     starts end with it, unless they leave the group. This holds even if it has ended itself, as launcher scripts do,
     until somebody has waited for it. Ctrl-C at a terminal does not reach it. After a crash, `memstow reap` finds
@@ -317,14 +318,15 @@ def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subp
     options["env"] = _environment(options.get("env"), number)
     child = subprocess.Popen(argv, **options)
     try:
-        return _register(child, name, keep, number)
+        _register(child, name, keep, number)
     except memstow.Error: # with all that it has started by now
         _end([_Ending(child.pid, _start(child.pid, ended="X"))], signal.SIGKILL, 1.0)
         child.wait()
         raise
+    return child
 
 
-def _environment(asked: Optional[Mapping], number: int) -> dict:
+def _environment(asked: Optional[Mapping[str, str]], number: int) -> dict[str, str]:
     """The environment with the mark by which reap recognises descendants of the process. MEMSTOW_SERVER_MODE is left
     out, because it was meant for this program: a server that lives on would otherwise leave its own children behind
     later."""
@@ -580,7 +582,7 @@ def _stage(name: str, number: int) -> None:
         _look()
 
 
-def _handles() -> tuple:
+def _handles() -> tuple[tuple[int, str], ...]:
     found = []
     for name in sorted(map(int, _names("/proc/self/fd"))):
         with contextlib.suppress(OSError): # the descriptor of this look itself
@@ -594,7 +596,7 @@ HELPERS = {"multiprocessing.resource_tracker": "_resource_tracker._pid",
            "multiprocessing.forkserver": "_forkserver._forkserver_pid"}
 
 
-def _helpers() -> set:
+def _helpers() -> set[int]:
     found = set()
     for module, path in HELPERS.items():
         with contextlib.suppress(AttributeError): # it is not imported
@@ -602,7 +604,7 @@ def _helpers() -> set:
     return found
 
 
-def _verify(goes_on: bool) -> tuple[tuple, int]:
+def _verify(goes_on: bool) -> tuple[tuple[str, ...], int]:
     """The processes that are left, and the number of other threads."""
     pids = (ctypes.c_int32 * 256)()
     left = _library.shutdown_end(int(goes_on))
@@ -705,7 +707,7 @@ def _run_both(name: str) -> tuple[list[Handler], int]:
     return wrong, counts[0]
 
 
-def _join_threads() -> tuple:
+def _join_threads() -> tuple[str, ...]:
     """Joins the threads that Python would wait for at its end, and those that C registered. Returns the names of
     threads that go on."""
     left, until = [], time.monotonic() + THREAD_SECONDS

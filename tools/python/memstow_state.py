@@ -18,7 +18,8 @@ import os
 import pathlib
 import threading
 import weakref
-from typing import Any, Optional, Union
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 import memstow
 import memstow_serialize
@@ -79,8 +80,18 @@ class _Library:
         self.munmap = library.munmap
         self.munmap.argtypes = (_ANY, ctypes.c_size_t)
 
+    if TYPE_CHECKING:
+        def __getattr__(self, name: str) -> Callable[..., Any]: ...
+
 
 _library: Optional[_Library] = None
+
+
+def _calls() -> _Library:
+    """The functions, looked up when they are first used."""
+    global _library
+    _library = _library or _Library()
+    return _library
 
 
 def available() -> bool:
@@ -116,10 +127,8 @@ def open(loop: str, *, use_ram: bool = True, ram_limit: Optional[int] = None, pe
     """Opens a loop's store. With persist_prefix, a name below `directory`, it continues from the last committed
     generation, also of a killed process. use_ram=False: all values are in files. ram_limit: at most so many bytes
     of values are in memory, and the others in files."""
-    global _library
     if not available():
         raise StateError(errno.ENODEV, "a loop's state is in memstow's hands: " + memstow.ADVICE)
-    _library = _library or _Library()
     if ram_limit is not None and (type(ram_limit) is not int or ram_limit < 0):
         raise StateError(errno.EINVAL, f"ram_limit is a number of bytes, not {ram_limit!r}")
     options = _Options(size=ctypes.sizeof(_Options), in_file=not use_ram or ram_limit == 0,
@@ -130,14 +139,14 @@ def open(loop: str, *, use_ram: bool = True, ram_limit: Optional[int] = None, pe
     if directory is not None:
         options.directory = os.fsencode(directory)
     what = f"loop {loop!r}" + (f", prefix {persist_prefix!r}" if persist_prefix is not None else "")
-    number = _check(_library.open(_encoded(loop, "a loop's name"), ctypes.byref(options)), what)
+    number = _check(_calls().open(_encoded(loop, "a loop's name"), ctypes.byref(options)), what)
     return Store(loop, number, persist_prefix, use_ram and ram_limit != 0)
 
 
 def _view_of(address: int, length: int) -> Any:
     """Memory that is given back when no piece of it is in use any more."""
     memory = (ctypes.c_char * length).from_address(address)
-    weakref.finalize(memory, _library.munmap, address, length).atexit = False
+    weakref.finalize(memory, _calls().munmap, address, length).atexit = False
     return memory
 
 
@@ -159,7 +168,7 @@ class Store:
         self.close(keep=True)
 
     def _call(self, name: str, *arguments: Any, what: str) -> int:
-        return _check(getattr(_library, name)(self._number, *arguments), f"loop {self.loop!r}: {what}")
+        return _check(getattr(_calls(), name)(self._number, *arguments), f"loop {self.loop!r}: {what}")
 
     @property
     def generation(self) -> int:
@@ -187,7 +196,7 @@ class Store:
 
     def _write(self, name: bytes, serialized: Serialized) -> None:
         parts = (_Part * len(serialized.segments))()
-        kept = []
+        kept: list[Any] = []
         for part, segment in zip(parts, serialized.segments):
             part.start, part.length = _address(segment, kept)
         self._call("put", name, serialized.type.encode(), ctypes.byref(parts), len(parts),
@@ -212,7 +221,7 @@ class Store:
                     self._held.pop(id, None)
                     continue
                 # the bytes of an earlier put, if there was one
-                _library.release(self._number, id.encode("utf-8", "surrogatepass"))
+                _calls().release(self._number, id.encode("utf-8", "surrogatepass"))
                 self._held[id] = (reference[0], generation, reference[1])
             self._put.clear()
             self._begun = False
@@ -235,7 +244,7 @@ class Store:
             if id in self._held and id not in self._put:
                 return self._held[id][0]
         value = _Value(size=ctypes.sizeof(_Value))
-        result = _library.get(self._number, _encoded(id, "an id"), ctypes.byref(value))
+        result = _calls().get(self._number, _encoded(id, "an id"), ctypes.byref(value))
         if result == -errno.ENOENT:
             if default is _MISSING:
                 raise KeyError(id)
@@ -285,7 +294,7 @@ class Store:
         """Removes the value, also from the disk. KeyError: there is none."""
         with self._lock:
             held = [self._held.pop(id, None), self._put.pop(id, None)]
-            result = _library.release(self._number, _encoded(id, "an id"))
+            result = _calls().release(self._number, _encoded(id, "an id"))
         if result == -errno.ENOENT and not any(held):
             raise KeyError(id)
         if result != -errno.ENOENT:

@@ -9,29 +9,31 @@ ledger has all of it. Each block of the ledger is a segment. A block with parts 
 the viewer for each part. The outermost frames of a stack are the owners. Needs the memstow command (in MEMSTOW, or
 on the PATH) and nothing of PyTorch's."""
 import json, os, pickle, subprocess, sys
+from typing import Any, Optional
 
+Item = dict[str, Any] # an object of the report, or of PyTorch's snapshot
 VIEWED = {"device", "pool", "managed", "vmm"}
 
 
-def owner_frames(item):
+def owner_frames(item: Item) -> list[Item]:
     """The owners of an item as frames; the outermost is the model."""
     return [{"name": f"{kind}: {item[kind]}", "filename": "", "line": 0} for kind in ("run", "node", "model")
             if item[kind]]
 
 
-def frames(site, item):
+def frames(site: Optional[Item], item: Item) -> list[Item]:
     """The call stack, innermost first, and then the owners of the item."""
     stack = site["stack"] if site else []
     return [{"name": frame["function"] or "??", "filename": frame["file"] or frame["module"] or "",
              "line": frame["line"] or 0} for frame in stack] + owner_frames(item)
 
 
-def block(address, size, item, sites):
+def block(address: int, size: int, item: Item, sites: dict[int, Item]) -> Item:
     return {"address": address, "size": size, "requested_size": size, "state": "active_allocated",
             "frames": frames(sites.get(item["site"]), item)}
 
 
-def split(whole, parts, sites):
+def split(whole: Item, parts: list[Item], sites: dict[int, Item]) -> list[Item]:
     """The blocks of a segment: its parts, and the gaps between them, which belong to the segment itself."""
     blocks, at = [], whole["address"]
     for part in sorted(parts, key=lambda p: p["address"]):
@@ -43,7 +45,7 @@ def split(whole, parts, sites):
     return blocks + ([block(at, end - at, whole, sites)] if end > at else [])
 
 
-def segment(whole, parts, sites):
+def segment(whole: Item, parts: list[Item], sites: dict[int, Item]) -> Item:
     size = whole["size_bytes"]
     return {"device": whole["device"], "address": whole["address"], "total_size": size, "allocated_size": size,
             "active_size": size, "requested_size": size, "stream": whole["stream"], "segment_type": "large",
@@ -51,10 +53,10 @@ def segment(whole, parts, sites):
             "frames": frames(sites.get(whole["site"]), whole), "blocks": split(whole, parts, sites)}
 
 
-def trace(segments, ages):
+def trace(segments: list[Item], ages: dict[int, float]) -> list[list[Item]]:
     """The allocations on each device that are still live, oldest first."""
     devices = max((s["device"] for s in segments), default=-1) + 1
-    traces = [[] for _ in range(devices)]
+    traces: list[list[Item]] = [[] for _ in range(devices)]
     for found in sorted(segments, key=lambda s: -ages[s["address"]]):
         for one in found["blocks"]:
             traces[found["device"]].append({
@@ -63,11 +65,11 @@ def trace(segments, ages):
     return traces
 
 
-def snapshot(report):
+def snapshot(report: Item) -> Item:
     """PyTorch's snapshot of a `memstow report --json --top=all`."""
     cuda = report["cuda"] or {"blocks": [], "sites": []}
     sites = {site["site"]: site for site in cuda["sites"]}
-    parts = {}
+    parts: dict[int, list[Item]] = {}
     for item in cuda["blocks"]:
         if item["part_of"] is not None:
             parts.setdefault(item["part_of"], []).append(item)
@@ -80,15 +82,16 @@ def snapshot(report):
             "allocator_settings": {}, "external_annotations": []}
 
 
-def read(subject):
+def read(subject: str) -> Item:
     command = [os.environ.get("MEMSTOW", "memstow"), "report", subject, "--json", "--top=1000000"]
     done = subprocess.run(command, stdout=subprocess.PIPE)
     if done.returncode:
         sys.exit(done.returncode)
-    return json.loads(done.stdout)
+    report: Item = json.loads(done.stdout)
+    return report
 
 
-def main():
+def main() -> None:
     if len(sys.argv) != 3 or sys.argv[1].startswith("-"):
         sys.stderr.write("usage: python3 -m memstow_viz FILE|PID OUT.pickle\n")
         sys.exit(2)

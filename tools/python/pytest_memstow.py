@@ -57,6 +57,7 @@ def _load_memstow() -> Any:
         return loaded
     path = pathlib.Path(__file__).resolve().with_name("memstow.py")
     spec = importlib.util.spec_from_file_location("memstow", path)
+    assert spec and spec.loader # for a name that ends in .py
     module = sys.modules["memstow"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -125,12 +126,12 @@ class Limits:
 class Measured(NamedTuple):
     peak: int
     left: int
-    sites: tuple = () # (bytes, Stack) of each call stack over a limit, the largest first
+    sites: tuple[tuple[int, Stack], ...] = () # (bytes, Stack) of each call stack over a limit, the largest first
 
 
 def live_now() -> int:
     memstow.peak(anew=True)
-    return memstow.peak()
+    return int(memstow.peak())
 
 
 def sites_of(run_name: str) -> list[tuple[int, Stack]]:
@@ -160,7 +161,7 @@ class Plugin:
         self.figures: list[tuple[str, int, int]] = []
 
     @pytest.hookimpl(trylast=True)
-    def pytest_collection_modifyitems(self, items: list) -> None:
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Runs nothing if a selected test has a limit that makes no sense."""
         wrong = []
         for item in items:
@@ -205,10 +206,10 @@ class Plugin:
     @staticmethod
     def look_at_leaks(run: Any, limits: Limits, measured: Measured) -> Measured:
         """Looks at call stacks only if all together exceed the limit; otherwise none does."""
-        left = memstow.figures(run.id).live_bytes
-        sites = sites_of(run.name) if left > limits.leaks else []
+        left, limit = memstow.figures(run.id).live_bytes, limits.leaks or 0
+        sites = sites_of(run.name) if left > limit else []
         over = [(size, stack) for size, stack in sites
-                if size > limits.leaks and (limits.filter_fn is None or limits.filter_fn(stack))]
+                if size > limit and (limits.filter_fn is None or limits.filter_fn(stack))]
         return measured._replace(left=left, sites=tuple(over))
 
     @staticmethod
@@ -218,7 +219,8 @@ class Plugin:
             text += (f"Test is limited to {show_size(limits.memory)} and had {show_size(measured.peak)} at once, "
                      "beyond what was live before it\n")
         if measured.sites:
-            text += f"Test is allowed to leave {show_size(limits.leaks)} behind at each call stack, and left more at:\n"
+            text += (f"Test is allowed to leave {show_size(limits.leaks or 0)} behind at each call stack, "
+                     "and left more at:\n")
         for size, stack in measured.sites[:SHOWN]:
             text += "\n".join([f"  {show_size(size)}", *stack.lines(), ""])
         if len(measured.sites) > SHOWN:
