@@ -10,7 +10,8 @@ for text, place, message in (
         ("program: touch ran\nprogram: b", "2:1", "said twice"),
         ("program:  ", "1:11", "nothing follows the colon"),
         ("program: touch ran\n  frobnicate: 1", "2:3", "not one of program, folder"),
-        ("program: touch ran\nready: jump", "2:8", "not one of wait, says"),
+        ("program: touch ran\nready: jump", "2:8", "not one of wait, says, file, http, run, input, signal, prompt, "
+         "running, waiting, finished, interrupt\n"),
         ("program: touch ran\nready: wait long", "2:13", "not a time like 2s"),
         ("program: touch ran\nready: wait", "2:12", "'wait' says nothing more"),
         ("program: touch ran\nfinish: finished now", "2:18", "nothing may follow 'finished'"),

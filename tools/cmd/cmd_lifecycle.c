@@ -37,8 +37,8 @@ struct cycle {
     struct json *json;
     const char *path;
     char here[4096], ledgers[4096]; /* ledgers: a temporary folder for them; "": they go where -o says */
-    bool wanted[LIFECYCLE_TESTS + 1], strict, untracked, exempts;
-    unsigned long repeat; /* 0: as the scenario says */
+    bool chosen, wanted[LIFECYCLE_TESTS + 1], strict, untracked, exempts; /* chosen: not all tests are wanted */
+    unsigned long repeat;                                                 /* 0: as the scenario says */
     uint64_t observe_ns;
     bool observe_given;
     size_t count[VERDICT_FAILED + 1], own_faults, skipped;
@@ -150,7 +150,7 @@ static void life_tell(struct cycle *cycle, const struct life *life, unsigned tes
 }
 
 static int run_test(struct cycle *cycle, unsigned test) {
-    for (unsigned i = 1; i <= cycle->scenario.repeat; i++) {
+    for (unsigned i = 1; i <= (unsigned)cycle->scenario.repeat; i++) {
         struct life life;
         int code = lifecycle_run(&cycle->lifecycle, test, &life);
         if (code == EXIT_FINE) life_tell(cycle, &life, test, i);
@@ -164,7 +164,7 @@ static int run_test(struct cycle *cycle, unsigned test) {
 static int run_tests(struct cycle *cycle) {
     for (unsigned test = 1; test <= LIFECYCLE_TESTS; test++) {
         const char *lacks = lifecycle_lacks(&cycle->scenario, test);
-        if (!cycle->wanted[test]) continue;
+        if (cycle->chosen && !cycle->wanted[test]) continue;
         if (!cycle->json)
             printf("T%u %s%s%s%s\n", test, lifecycle_name(test), lacks ? ": skipped, the scenario has no '" : "",
                    lacks ? lacks : "", lacks ? "'" : "");
@@ -178,8 +178,7 @@ static int run_tests(struct cycle *cycle) {
 
 static int exit_code(const struct cycle *cycle) {
     size_t failed = cycle->count[VERDICT_FAILED];
-    if (failed > cycle->own_faults) return EXIT_OVER;
-    if (failed) return EXIT_PROGRAM;
+    if (failed) return failed > cycle->own_faults ? EXIT_OVER : EXIT_PROGRAM;
     return cycle->strict && cycle->count[VERDICT_WARNING] ? EXIT_OVER : EXIT_FINE;
 }
 
@@ -239,7 +238,7 @@ static int cmd_lifecycle_prepare(struct cycle *cycle) {
         complain("%s", cycle->scenario.error);
         return EXIT_UNREADABLE;
     }
-    if (cycle->repeat) cycle->scenario.repeat = (unsigned)cycle->repeat;
+    if (cycle->repeat) cycle->scenario.repeat = (int)cycle->repeat;
     if (cycle->observe_given) cycle->scenario.observe_ns = cycle->observe_ns;
     find_here(cycle);
     const struct drive at = {.here = cycle->here};
@@ -259,7 +258,7 @@ static bool take_tests(struct cycle *cycle, const char *list) {
     for (const char *at = list;; at += 3) {
         bool known = (at[0] == 'T' || at[0] == 't') && at[1] >= '1' && at[1] <= '0' + LIFECYCLE_TESTS;
         if (!known || (at[2] && at[2] != ',')) return false;
-        cycle->wanted[at[1] - '0'] = true;
+        cycle->chosen = cycle->wanted[at[1] - '0'] = true;
         if (!at[2]) return true;
     }
 }
@@ -298,12 +297,6 @@ static int cmd_lifecycle_take_option(struct cycle *cycle, int option, char **arg
     }
 }
 
-static void want_all(struct cycle *cycle) {
-    for (unsigned test = 1; test <= LIFECYCLE_TESTS; test++)
-        if (cycle->wanted[test]) return;
-    for (unsigned test = 1; test <= LIFECYCLE_TESTS; test++) cycle->wanted[test] = true;
-}
-
 int cmd_lifecycle(int argc, char **argv) {
     static const struct option options[] = {START_OPTIONS,
                                             {"test", required_argument, NULL, OPTION_TEST},
@@ -324,7 +317,6 @@ int cmd_lifecycle(int argc, char **argv) {
     }
     if (argc - optind != 1) return complain_usage("lifecycle", "one SCENARIO is needed");
     cycle.path = argv[optind];
-    want_all(&cycle);
     int code = cmd_lifecycle_prepare(&cycle);
     if (code == EXIT_FINE) code = cmd_lifecycle_execute(&cycle);
     remove_ledgers(&cycle);

@@ -73,7 +73,7 @@ static bool wants_input(const struct scenario *scenario) {
 
 void drive_open(struct drive *drive) {
     int ends[2] = {-1, -1};
-    drive->port = drive->scenario->port ? drive->scenario->port : free_port();
+    drive->port = drive->scenario->port ? (uint16_t)drive->scenario->port : free_port();
     drive->output = memfd_create("output", MFD_CLOEXEC);
     fcntl(drive->output, F_SETFL, O_APPEND);
     /* A socket, because writing to a pipe without a reader would kill this process. */
@@ -173,8 +173,12 @@ static int look_finished(struct drive *drive) {
     return strcmp(outcome, "success") == 0 ? 1 : step_fail(drive, "it ended with '%s'", outcome);
 }
 
-static int ended_by_itself(struct drive *drive) {
-    return step_fail(drive, "the program had ended, with %d", launch_exit_code(drive->observe->launch));
+/* Whether a step may go on waiting: 0 or -1. */
+static int check_wait(struct drive *drive) {
+    const struct launch *launch = drive->observe->launch;
+    if (drive->observe->interrupted) return step_fail(drive, "interrupted");
+    if (!launch->ended || drive->step->phase == PHASE_CLOSE) return 0;
+    return step_fail(drive, "the program had ended, with %d", launch_exit_code(launch));
 }
 
 static int drive_wait_for(struct drive *drive, int (*look)(struct drive *drive)) {
@@ -182,8 +186,7 @@ static int drive_wait_for(struct drive *drive, int (*look)(struct drive *drive))
     for (;;) {
         int found = look(drive);
         if (found) return found < 0 ? -1 : 0;
-        if (drive->observe->launch->ended && drive->step->phase != PHASE_CLOSE) return ended_by_itself(drive);
-        if (drive->observe->interrupted) return step_fail(drive, "interrupted");
+        if (check_wait(drive) < 0) return -1;
         if (duration_now() > end) return step_fail(drive, "not within %s", text_duration(drive->step->within_ns).s);
         observe_step(drive->observe, TURN_NS);
     }
@@ -192,13 +195,11 @@ static int drive_wait_for(struct drive *drive, int (*look)(struct drive *drive))
 /* --- actions: 0 or -1 --- */
 
 static int do_wait(struct drive *drive) {
-    uint64_t length = 0, end;
+    uint64_t length = 0, now = duration_now();
     duration_parse(drive->text, &length);
-    for (end = duration_now() + length; duration_now() < end;) {
-        uint64_t left = end - duration_now();
-        observe_step(drive->observe, left < TURN_NS ? left : TURN_NS);
-        if (drive->observe->interrupted) return step_fail(drive, "interrupted");
-        if (drive->observe->launch->ended && drive->step->phase != PHASE_CLOSE) return ended_by_itself(drive);
+    for (uint64_t end = now + length; now < end; now = duration_now()) {
+        observe_step(drive->observe, end - now < TURN_NS ? end - now : TURN_NS);
+        if (check_wait(drive) < 0) return -1;
     }
     return 0;
 }

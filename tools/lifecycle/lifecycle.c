@@ -250,15 +250,9 @@ static void lifecycle_live(struct drive *drive, unsigned test, struct life *life
     size_t size = 0;
     struct observe *observe = drive->observe;
     FILE *details = open_memstream(&life->details, &size);
-    if (!details) {
-        lifecycle_judge(life, VERDICT_FAILED, "%s", strerror(errno));
-        life->own_fault = true;
-        observe_end_all(observe, NULL);
-        return;
-    }
-    if (lifecycle_use(drive, test, life, duration_now()) < 0) {
-        lifecycle_judge(life, VERDICT_FAILED, "%s", drive->error);
-        life->own_fault = true;
+    life->own_fault = !details || lifecycle_use(drive, test, life, duration_now()) < 0;
+    if (life->own_fault) {
+        lifecycle_judge(life, VERDICT_FAILED, "%s", details ? drive->error : strerror(errno));
         observe_end_all(observe, NULL);
         if (observe->launch->ended) life->exit_code = launch_exit_code(observe->launch);
     } else
@@ -267,6 +261,7 @@ static void lifecycle_live(struct drive *drive, unsigned test, struct life *life
     life->peak_bytes = observe->family.peak_rss;
     life->processes = observe->family.most_here;
     life->threads = observe->family.most_threads;
+    if (!details) return;
     if (life->verdict == VERDICT_FAILED) write_tail(details, drive->output);
     fclose(details);
 }

@@ -96,7 +96,7 @@ static int take_step(struct line *line, enum phase phase) {
     if (step.verb == VERBS)
         return line_fault(
             line, line->value,
-            "not one of wait, says, file, http, run, input, signal, prompt, running, finished, interrupt");
+            "not one of wait, says, file, http, run, input, signal, prompt, running, waiting, finished, interrupt");
     if (scenario->step_count == SCENARIO_STEPS_MOST) return line_fault(line, line->key, "more steps than can be");
     char *rest = skip_blanks(line->value + length);
     if (take_within(line, rest, &step.within_ns) < 0) return -1;
@@ -121,19 +121,21 @@ static int take_observe(struct line *line) {
     return line_fault(line, line->value, "not a time like 60s or 2m, a day at most");
 }
 
-static int take_repeat(struct line *line) {
+/* Returns the number, or -1. */
+static int take_number(const struct line *line, const char *word, unsigned long least, unsigned long most,
+                       const char *why) {
     unsigned long number;
-    if (!size_parse_count(line->value, 1, REPEAT_MOST, &number))
-        return line_fault(line, line->value, "not a number from 1 to 10000");
-    line->scenario->repeat = (unsigned)number;
-    return 0;
+    return size_parse_count(word, least, most, &number) ? (int)number : line_fault(line, word, why);
+}
+
+static int take_repeat(struct line *line) {
+    line->scenario->repeat = take_number(line, line->value, 1, REPEAT_MOST, "not a number from 1 to 10000");
+    return line->scenario->repeat < 0 ? -1 : 0;
 }
 
 static int take_port(struct line *line) {
-    unsigned long number;
-    if (!size_parse_count(line->value, 0, UINT16_MAX, &number)) return line_fault(line, line->value, "not a port");
-    line->scenario->port = (uint16_t)number;
-    return 0;
+    line->scenario->port = take_number(line, line->value, 0, UINT16_MAX, "not a port");
+    return line->scenario->port < 0 ? -1 : 0;
 }
 
 static int take_set(struct line *line) {
@@ -148,10 +150,10 @@ static int take_exits(struct line *line) {
     struct scenario *scenario = line->scenario;
     char *rest = NULL;
     for (char *word = strtok_r(line->value, " \t,", &rest); word; word = strtok_r(NULL, " \t,", &rest)) {
-        unsigned long status;
-        if (!size_parse_count(word, 0, 255, &status)) return line_fault(line, word, "not an exit status, 0 to 255");
+        int status = take_number(line, word, 0, 255, "not an exit status, 0 to 255");
+        if (status < 0) return -1;
         if (scenario->exit_count == SCENARIO_EXITS_MOST) return line_fault(line, word, "more statuses than can be");
-        scenario->exits[scenario->exit_count++] = (int)status;
+        scenario->exits[scenario->exit_count++] = status;
     }
     return 0;
 }
@@ -200,15 +202,11 @@ static int take_line(struct line *line) {
 
 static int take_lines(struct scenario *scenario, const char *name, char *text, size_t length) {
     struct line line = {.scenario = scenario, .name = name, .number = 1};
-    for (char *end = text + length; text < end; line.number++) {
-        char *stop = memchr(text, '\n', (size_t)(end - text));
-        line.text = text;
-        if (!stop) stop = end;
-        if (memchr(text, 0, (size_t)(stop - text)))
-            return line_fault(&line, text + strlen(text), "a byte that is no text");
-        *stop = 0;
+    for (char *rest = text, *end = text + length; rest && rest < end; line.number++) {
+        line.text = strsep(&rest, "\n");
+        const char *stop = line.text + strlen(line.text);
+        if (!rest && stop < end) return line_fault(&line, stop, "a byte that is no text"); /* a NUL */
         if (take_line(&line) < 0) return -1;
-        text = stop + 1;
     }
     line.text = "";
     return scenario->program ? 0 : line_fault(&line, line.text, "'program' is missing");

@@ -49,8 +49,8 @@ enum { SCENARIO_STEPS_MOST = 200, SCENARIO_EXITS_MOST = 16, SCENARIO_SETS_MOST =
 struct scenario {
     char *text;                   /* the whole text; the other strings are parts of it */
     const char *program, *folder; /* program: a command for the shell; folder NULL: the current one */
-    uint16_t port;                /* 0: a free one each time */
-    unsigned repeat;
+    int port;                     /* 0: a free one each time */
+    int repeat;
     uint64_t observe_ns;
     int exits[SCENARIO_EXITS_MOST];       /* exit statuses that are accepted beside 0 */
     const char *sets[SCENARIO_SETS_MOST]; /* NAME=VALUE */
