@@ -94,9 +94,9 @@ struct memstow_figures {
     uint32_t retired, adopted_by;                      /* 0 or 1; 0 or the owner that has all its memory now */
     uint64_t live_bytes, live_blocks, allocated_bytes; /* host and mapped together */
     uint64_t host_bytes, mapped_bytes, cuda_bytes;     /* the parts of live_bytes, and device memory */
-    /* The host part of movable_bytes that is in memory now. Of stowed memory, only the pages that were used since
-     * count. Pages that were only read share one page of zeros, and do not count. Before Linux 6.7 such pages cannot be
-     * told from others: they count, and memstow_stow moves them. UINT64_MAX: not known. */
+    /* The host part of movable_bytes that is in memory now. Stowed pages count only if they were used since. Pages that
+     * were only read share one page of zeros, and do not count. Before Linux 6.7 such pages cannot be told from others:
+     * they count, and memstow_stow moves them. UINT64_MAX: not known. */
     uint64_t resident_bytes;
     uint64_t stowed_bytes;  /* content is elsewhere, addresses stay */
     uint64_t movable_bytes; /* whole pages of large blocks and mappings, and served device memory */

@@ -1,6 +1,6 @@
 /* capacity.h — arrays that grow.
- * In: an array, how many items it has memory for (its capacity), how many it needs. Out: the array, larger; what was in
- * it is kept. Only the array's owner may call, also in a hook. The old memory is never freed, so the array takes at
+ * In: an array, how many items it has memory for (its capacity), how many it needs. Out: the same items in a
+ * larger array. Only the array's owner may call, also in a hook. The old memory is never freed, so the array takes at
  * most twice its memory. */
 #ifndef MEMSTOW_CAPACITY_H
 #define MEMSTOW_CAPACITY_H

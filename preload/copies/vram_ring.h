@@ -36,7 +36,7 @@ int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self);
 /* Frees everything, or returns the driver's error. */
 int vram_ring_end(const struct vram_driver *driver, struct vram_ring *self);
 
-/* Waits until no copy goes on. An error: one may still go on, and what it uses must stay. */
+/* Waits until no copy goes on. After an error a copy may still go on, so its memory must stay. */
 int vram_ring_settle(const struct vram_driver *driver, struct vram_ring *self);
 /* The same after an error, which it returns. */
 int vram_ring_fail(const struct vram_driver *driver, struct vram_ring *self, int error);

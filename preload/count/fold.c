@@ -335,8 +335,8 @@ static uint64_t fold_forgotten(const struct snap_counter *sum, uint32_t site, ui
     return sum->alloc_blocks && snap_site_stack(site_record(heir)) != snap_site_stack(site_record(site));
 }
 
-/* A reader of the ledger must not take the old stack of an id for its new one, nor see the moved counts twice. So the
- * sequence is odd meanwhile. */
+/* The sequence is odd meanwhile. It tells readers of the ledger that an id may have its old or its new stack, and that
+ * moved counts may be there twice. */
 static void move_totals(uint32_t chunk, const uint32_t heirs[CHUNK]) {
     __atomic_fetch_add(&ledger_head->fold_sequence, 1, __ATOMIC_SEQ_CST);
     for (uint32_t i = 0; i < CHUNK; i++)

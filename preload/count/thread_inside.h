@@ -42,8 +42,8 @@ extern struct thread thread_shared, thread_mapped;
 struct thread *thread_acquire(void);
 /* Starts a new quantum: the thread holds back nothing now, and may hold back what is allowed at present. */
 void thread_begin_quantum(struct thread *self);
-/* thread_leave: the calling thread has a slot no more; returns its former slot, or NULL. thread_give_up: nobody looks
- * at that slot any more; another thread may have it. */
+/* thread_leave: takes the slot from the calling thread, and returns it; NULL: it had none. thread_give_up: another
+ * thread may have that slot. Call it when no thread reads the slot. */
 struct thread *thread_leave(void);
 void thread_give_up(struct thread *self);
 

@@ -1,8 +1,8 @@
 /* cuda_captures.c — see cuda_captures.h. A capture is identified by its slot in the list, not only by its number: the
  * end of a stream that was not in capture fails, and must not end another capture. When a stream is destroyed, its
  * captures lose its name: after the driver's call another stream may have that name. Default streams of threads share
- * one name. They are told apart by the thread, and only the thread itself can use that name. If the list was full,
- * the capture never ends for it. Then the driver is never asked again. */
+ * one name. They are told apart by the thread, and only the thread itself can use that name. A capture that the full
+ * list did not take counts as one that never ends, so the driver is never asked again. */
 #include "preload/cuda/cuda_captures.h"
 
 #include <linux/futex.h>

@@ -1,8 +1,9 @@
 /* cuda_oom.c — see cuda_oom.h.
  *
  * PyTorch's native allocator frees its cache after a refusal, asks the driver for the same again, and raises an error
- * only then. A program that probes asks for less. So for memory outside of pools, a snapshot is made when a thread asks
- * for as much a second time. Programs do not ask a pool twice: the first refusal is an error that the program sees. */
+ * only then. A program that tries how much it can get asks for less each time, and its refusals are no errors. So for
+ * memory outside of pools, a snapshot is made when a thread asks for as much a second time. Programs do not ask a pool
+ * twice: the first refusal is an error that the program sees. */
 #include "preload/events/cuda_oom.h"
 
 #include <string.h>

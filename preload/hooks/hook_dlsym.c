@@ -23,7 +23,7 @@ __attribute__((used, visibility("hidden"))) lookup *hook_next_dlsym;
 __attribute__((used, visibility("hidden"))) versioned_lookup *hook_next_dlvsym;
 __attribute__((visibility("hidden"))) void hook_find_dlsym(void);
 
-/* In two registers: the answer, and whether it is final. If it is not, the real function follows by a jump. */
+/* It is returned in two registers. If the answer is not final, the assembly jumps to the real function. */
 struct answer {
     void *at;
     uint64_t final;

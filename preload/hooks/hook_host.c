@@ -369,7 +369,7 @@ static void *as_it_is(void *p) {
     return misuse_leads_astray(p) || misuse_is_raw(p) ? misuse_nobody() : p;
 }
 
-/* Writes the header anew, from what is known of the block. */
+/* Writes the header anew, from the block's data in the table. */
 static struct host_known hook_host_mend(void *p, const struct misuse *misuse) {
     struct block entry;
     uint32_t mark = blocks_find((uintptr_t)p, &entry) ? entry.mark : tracked_mark;

@@ -203,8 +203,8 @@ static struct misuse misuse_freed(uintptr_t p, uintptr_t raw, uint64_t size, uin
     return found;
 }
 
-/* Whether the chunk was in a bin and was then joined to the one before it: it then has old links and our note, and no
- * other chunk begins there. */
+/* Whether the chunk was in a bin, and was later joined to the chunk before it. Then it has old links and our note, and
+ * no other chunk begins there. */
 static bool was_in_bin(uintptr_t p) {
     uint64_t forward = ((const uint64_t *)p)[-2], back = ((const uint64_t *)p)[-1];
     bool links = forward % BEFORE == 0 && back % BEFORE == 0 && forward >= OS_PAGE && back >= OS_PAGE;

@@ -198,8 +198,8 @@ static bool is_high(int32_t word) { return word >= 0xd800 && word < 0xdc00; }
 
 static bool is_low(int32_t word) { return word >= 0xdc00 && word < 0xe000; }
 
-/* Reads \uXXXX, or two of them, as one character. Half of a pair becomes U+FFFD. So does NUL, which would end the
- * text. */
+/* Reads \uXXXX, or two of them, as one character. Half of a pair becomes U+FFFD. NUL does, too, because it would
+ * end the text. */
 static uint32_t read_escaped(struct cursor *in) {
     int32_t word = hex_word(in->at, in->end);
     in->at += 4;

@@ -15,7 +15,7 @@ enum { SHUTDOWN_PATH = 4096 };
 
 /* "": no change. False: the path is too long. */
 bool shutdown_log_file(const char *path);
-/* Fixes the path of the log: in the present folder, unless it has one. */
+/* Sets the path of the log to a file in the present folder, unless a folder was chosen before. */
 void shutdown_log_ready(void);
 /* The log's time starts here. */
 void shutdown_log_begin(void);

@@ -159,7 +159,7 @@ bool python_maps_arenas(uintptr_t caller) {
     return self && self->arenas && caller - self->arenas < FUNCTION;
 }
 
-/* Objects without an interpreter, by start address. Most of them are asked about often. */
+/* Libraries and programs that contain no interpreter, by start address. Most of them are looked up often. */
 static uint64_t plain_objects[PLAIN_OBJECTS];
 
 static uint64_t plain_word(uintptr_t start, uint32_t generation) {
@@ -361,7 +361,7 @@ static uintptr_t first_frame(const struct interpreter *self, uintptr_t inner, ui
  * not wait for one link of the chain before it reads the next. */
 static inline uintptr_t as_expected(const struct python_frame *expected) {
     uintptr_t frame;
-    /* This is assembly, because the compiler would use the chain's value: it knows that both are equal. */
+    /* In C the compiler would return the frame that was read from the chain, because it knows that both are equal. */
     __asm__("movq %1, %0" : "=r"(frame) : "m"(expected->frame));
     return frame;
 }

@@ -1,7 +1,7 @@
 /* python.h — the Python functions that run on the calling thread, read inside malloc.
  * In: native frames in a CPython evaluation loop, as the unwinder meets them. Out: the interpreter frames that each of
- * them runs, and a ledger record for each. Of the interpreter only the two functions that read its thread-local thread
- * state are called: no GIL, no lock, no memory of the program; errno is kept.
+ * them runs, and a ledger record for each. Only two functions of the interpreter are called, which read its
+ * thread-local thread state: no GIL, no lock, no memory of the program; errno is kept.
  *
  * It supports CPython 3.11 and later, and several interpreters in one process, linked or loaded in any way. An
  * interpreter is found when its code is first seen on a stack, so dlopen needs no hook. */
@@ -41,9 +41,9 @@ struct python_walk {
 };
 
 /* The frames that the evaluation loop in [slot, cfa) runs, innermost first. Returns their number, and stores the first
- * `capacity` of them. Ask for loops from the innermost outwards, with one walk; some may be left out. *anchor
- * identifies the loop's variable in its native frame, for python_same. If the frames cannot be found, the number is 0,
- * *anchor is 0, and SNAP_LOST_PYTHON counts it. */
+ * `capacity` of them. Use one walk for all loops of a stack, and ask for them from the innermost outwards. You may
+ * leave some out. *anchor identifies the loop's variable in its native frame, for python_same. If the frames cannot be
+ * found, the number is 0, *anchor is 0, and SNAP_LOST_PYTHON counts it. */
 size_t python_frames(struct python_walk *walk, uintptr_t slot, uintptr_t cfa, uintptr_t *anchor,
                      struct python_frame *out, size_t capacity);
 

@@ -107,7 +107,7 @@ static void begin_huge(struct stow_ahead *self) {
     self->reader = stow_thread_start(read_huge, self, NULL);
 }
 
-/* A single piece is made ready at once, before the call returns. So is everything if there can be no thread. */
+/* A single piece is made ready at once, before the call returns. If there can be no thread, all pieces are. */
 void stow_ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
                       bool huge) {
     *self = (struct stow_ahead){.start = start, .length = length, .until = until, .expected = expected};

@@ -10,7 +10,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Returns the reason for pieces that stayed without a reason of their own, or STOW_DONE. */
+/* Moves what the plan says. Some pieces have their own reasons to stay. Returns the reason why others stayed, or
+ * STOW_DONE. */
 uint32_t stow_carry_out(struct stow_plan *plan);
 
 #pragma GCC visibility pop

@@ -18,7 +18,8 @@ enum {
 enum vram_state {
     VRAM_LIVE,
     VRAM_STOWED, /* its content is in `backup`, or was discarded */
-    /* freed: ends when `event` has come; without an event, or while a copy may go on, when its context is quiet */
+    /* freed. Its memory is given back when `event` has come. If it has no event, or a copy may go on: when its context
+     * is quiet */
     VRAM_FREEING,
     VRAM_WRECK, /* freed, without an owner; the driver has not taken all of it back yet */
     VRAM_SPARE, /* freed, and kept with its memory for the next request of its size (vram_spare.h) */
@@ -73,8 +74,8 @@ int vram_block_reserve(const struct vram_driver *driver, struct vram_block *self
 int vram_block_open(const struct vram_driver *driver, struct vram_block *self, uint64_t devices);
 /* Makes all its physical memory. On failure, it keeps as little as the driver allows. */
 int vram_block_make(const struct vram_driver *driver, struct vram_block *self);
-/* Makes what is missing of its physical memory, maps it and grants access. On failure, it keeps as little memory as the
- * driver allows. */
+/* Makes the physical memory that the block lacks, maps it and grants access. On failure, it keeps as little memory as
+ * the driver allows. */
 int vram_block_fill(const struct vram_driver *driver, struct vram_block *self);
 /* Frees the physical memory. False: the driver did not release all of it. */
 bool vram_block_strip(const struct vram_driver *driver, struct vram_block *self);

@@ -21,8 +21,8 @@ struct vram_move_options {
     uint64_t trigger;          /* the trigger that moves the owner; 0: another request does */
     struct move_end end;       /* for moving out: the move ends after its present block */
 };
-/* Return the bytes that moved. If bytes stayed, *refusal and *error (the driver's) say why. Of several reasons the
- * first counts, but a reason that concerns the whole move replaces one that concerns a single block. vram_move_in
+/* Return the bytes that moved. If bytes stayed, *refusal and *error (the driver's) say why. The first reason
+ * counts, but a reason that concerns the whole move replaces one that concerns a single block. vram_move_in
  * brings everything back or nothing. */
 uint64_t vram_move_out(const struct vram_move_options *options, enum vram_refusal *refusal, int *error);
 uint64_t vram_move_in(const struct vram_move_options *options, enum vram_refusal *refusal, int *error);
@@ -41,8 +41,8 @@ void vram_move_hold_off(cuda_handle context, const uintptr_t *mark);
 void vram_move_go_on(const uintptr_t *mark);
 /* The program asks for a move from this frame: calls of the thread that lie below it were left by longjmp. */
 void vram_move_asked_at(const void *frame);
-/* With the lock of the table, while moves are held off: notes that this context has ended, and with it the copy buffers
- * that were made in it, and what was pinned in it. */
+/* This context has ended, and its copy buffers and pinned memory ended with it: forgets them. The caller holds the lock
+ * of the table, and moves are held off. */
 void vram_move_forget_context(cuda_handle context);
 
 #pragma GCC visibility pop

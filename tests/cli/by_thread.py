@@ -25,7 +25,7 @@ child = ledger(2 * MIB, flags=FORK_CHILD, inherited=100 * MIB)
 child.count(1, free=(3 * MIB, 3))
 child.save("b.mst")
 text = memstow("report", "b.mst", "--by=thread").stdout
-assert "\n  (inherited): of the blocks from before the fork, what the threads freed.\n" in text, text
+assert "\n  (inherited): blocks from before the fork that the threads freed.\n" in text, text
 document = json.loads(memstow("diff", "a.mst", "b.mst", "--by=thread", "--json").stdout)
 rows = {row["name"]: row["growth_bytes"] for row in document["rows"]}
 assert rows == {"program": MIB, "worker": 2 * MIB, "writer": MIB, "(mappings)": MIB, "(inherited)": 3 * MIB}, rows

@@ -302,7 +302,7 @@ int metrics_add(struct metrics *metrics, const struct image *image) {
                : add_devices(metrics, image);
 }
 
-/* A leak that only retired owners left does not grow: it counts, and gains nothing. */
+/* Memory that retired owners left is a leak, but it does not grow: it adds to the total, and nothing to the growth. */
 int metrics_add_leaks(struct metrics *metrics, const struct image *image, const struct leaks *leaks) {
     double growth = 0;
     if (leaks_verdict(leaks) == LEAKS_CANNOT_TELL) return 0;

@@ -66,7 +66,7 @@ static void count_now(struct tracing *self, enum track_kind kind, uint64_t numbe
     perfetto_count(&self->perfetto, track, self->perfetto.last_ns, bytes);
 }
 
-/* Counts the process's memory at several times. Of two values at one time, the later one counts. */
+/* Counts the process's memory at several times. If there are two values for one time, the later one counts. */
 static void count_memory(struct tracing *self) {
     const struct snap_header *header = &self->image->header;
     uint64_t track = track_of(TRACK_MEMORY, 0);

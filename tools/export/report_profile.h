@@ -10,10 +10,10 @@
 /* The frame of a stack without frames: "libx.so", "(call stack unknown)" or "(no Python)". */
 const char *report_no_frames(const struct report *report, uint32_t module);
 
-/* Writes the sites of the report into the sink, in its measure, and says on standard error what it merges; `what` names
- * the profile there, if a form has several; "": it has one. Branches with less than 1/2000 of all memory (half a pixel
- * of 1,000) are merged, and so are frames more than a thousand deep, unless --min or --top says otherwise. Returns 0,
- * or -1: no memory. */
+/* Writes the sites of the report into the sink, in its measure, and says on standard error what it merges. `what` is
+ * the name of the profile in that line; "": the form has only one profile. Branches with less than 1/2000 of all memory
+ * (half a pixel of 1,000) are merged, and so are frames more than a thousand deep, unless --min or --top says
+ * otherwise. Returns 0, or -1: no memory. */
 int report_profile(const struct report *report, const struct roots *roots, struct profile_sink *sink, const char *what);
 
 /* As report_profile, with blocks instead of bytes. Here, too, --min=0 merges nothing. Other values of --min are bytes,

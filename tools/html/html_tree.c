@@ -1,7 +1,7 @@
-/* html_tree.c — see html_tree.h. A cursor is at a line in a segment of a node. Cursors at lines with the same text that
- * come after the same lines are one group. A step moves each of them by a line, and into the node's children at the end
- * of a segment. A group continues as one node of the page while all its cursors continue with the same line and no site
- * ends there. */
+/* html_tree.c — see html_tree.h. The tree is built from the outermost line inwards. A cursor is at a line in a segment
+ * of a node of the image. All cursors whose lines and outer lines have the same texts are one group. A step moves each
+ * cursor of a group to the next line; at the end of a segment it moves to each child of the node. While all cursors of
+ * a group have the same next line, and no site ends there, the group stays one node of the page. */
 #include "tools/html/html_tree.h"
 #include "tools/base/list.h"
 #include "tools/views/stacks.h"

@@ -183,8 +183,8 @@ bool image_same_process(const struct snap_header *a, const struct snap_header *b
 /* Whether image_now is known. It is not for the ledger of a killed process, because the time of its end is not in the
  * ledger. */
 bool image_knows_now(const struct image *image);
-/* The image's present by CLOCK_MONOTONIC: the end of the process, the time of the snapshot, or now. Of a killed process
- * it is the time of the peak, or of the start. */
+/* The image's present by CLOCK_MONOTONIC: the end of the process, the time of the snapshot, or now. For a
+ * killed process it is the time of the peak, or of the start. */
 uint64_t image_now(const struct image *image);
 /* The most bytes of host and mapped memory together; at least what is live. */
 uint64_t image_peak(const struct image *image);

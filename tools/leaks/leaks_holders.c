@@ -84,7 +84,7 @@ static int leaks_holders_compare(const struct leak_holder *a, const struct leak_
     return a->name < b->name ? -1 : a->name > b->name;
 }
 
-/* Sorts by subject. Of lines about one subject the last line of the trace comes first, because it replaces the
+/* Sorts by subject. Lines about one subject are in reverse order, because the last line of the trace replaces the
  * others. */
 static int by_subject(const void *left, const void *right) {
     const struct leak_holder *a = left, *b = right;

@@ -683,8 +683,8 @@ def find(targets: list[Any], ignored: Iterable[int] = (), deadline: Optional[Dea
 
 
 def is_final(found: list[Holder]) -> bool:
-    """Whether a longer search would name no better holder. If time ran out, the ways that were found may begin at an
-    object on the way to the holder."""
+    """Whether a longer search cannot find a better holder. If time ran out, a route that was found may begin at an
+    object between the memory and its holder; such a route is not whole."""
     best = best_rank()
     return any(holder.is_whole and holder.rank <= best for holder in found)
 

@@ -106,8 +106,8 @@ static bool is_program(const struct image *image, const char *module) {
     return module && strcmp(module, image_fact(image, SNAP_FACT_EXE)) == 0;
 }
 
-/* Adds a frame to the name. Of inlined functions it takes the outer one, because compilers inline differently. False:
- * the name ends here, after main or for lack of space. */
+/* Adds a frame to the name. If functions were inlined, it takes the outer one, because compilers inline differently.
+ * False: the name ends here, after main or for lack of space. */
 static bool name_frame(char *name, size_t capacity, const struct image *image, const struct named_frame *frame,
                        bool *libc) {
     const struct symbol *symbol = &frame->symbols[frame->count - 1];

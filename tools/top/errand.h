@@ -1,6 +1,6 @@
 /* errand.h — a command of memstow that runs beside top: a snapshot, or a request to the process.
- * In: the words of the command. Out: the last line that it says. It is a process of its own, so the screen goes on, and
- * what goes wrong there goes wrong there. */
+ * In: the words of the command. Out: the last line that it says. It is a process of its own, so the screen goes on,
+ * and a fault of the command does not end top. */
 #ifndef MEMSTOW_TOP_ERRAND_H
 #define MEMSTOW_TOP_ERRAND_H
 
@@ -19,7 +19,7 @@ struct errand {
 bool errand_start(struct errand *errand, const char *const *words);
 /* True: it has just ended, and `said` has its last line, made safe. */
 bool errand_poll(struct errand *errand);
-/* Leaves it alone: it goes on by itself. */
+/* Forgets the command, which goes on by itself. */
 void errand_leave(struct errand *errand);
 
 #endif

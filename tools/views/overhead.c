@@ -1,6 +1,6 @@
-/* overhead.c — see overhead.h. Of small blocks the ledger has only bytes and a number for each site, so each block
- * counts with the mean size at its site. Large blocks are known one by one; their overhead is the unused part of their
- * last page. */
+/* overhead.c — see overhead.h. The ledger has only the bytes and the number of the small blocks of a site, so each
+ * block counts with the mean size at its site. Large blocks are known one by one; their overhead is the unused part of
+ * their last page. */
 #include "tools/views/overhead.h"
 
 #include <stdlib.h>

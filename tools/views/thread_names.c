@@ -38,7 +38,7 @@ const char *thread_name_note(const char *name) {
         {THREADS_MAPPINGS, "the mappings of all threads."},
         {THREADS_EARLIER, "threads that ended, whose tables later ones use."},
         {THREADS_SHARED, "threads that got no table of their own."},
-        {THREADS_INHERITED, "of the blocks from before the fork, what the threads freed."},
+        {THREADS_INHERITED, "blocks from before the fork that the threads freed."},
     };
     for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
         if (strcmp(notes[i].name, name) == 0) return notes[i].note;

@@ -168,5 +168,6 @@ void leftovers_print_traces(FILE *to, const struct traces *traces) {
         if (trace->kind != TRACE_SOCKET) fprintf(to, ", %s", text_size(trace->bytes).s);
         fprintf(to, ", of %s (pid %d)\n", text_fit(trace->name, 31).s, (int)trace->pid);
     }
-    if (traces->missed) fprintf(to, "  and what was not followed: there were more than %d at a time\n", TRACES_MOST);
+    if (traces->missed)
+        fprintf(to, "  and files that were not followed: there were more than %d at a time\n", TRACES_MOST);
 }
