@@ -22,7 +22,7 @@ extern "C" {
 #endif
 
 /* Version of this interface: major << 16 | minor. A new minor adds functions, and changes none. */
-#define MEMSTOW_ABI_VERSION 0x00010008u
+#define MEMSTOW_ABI_VERSION 0x00010009u
 
 /* The version that the library in the process implements. */
 uint32_t memstow_abi_version(void);
@@ -322,9 +322,9 @@ int64_t memstow_peak(uint32_t anew);
 /* --- the store: what lives on from one run to the next (docs/state.md): since 1.7 --- */
 
 /* A loop has values, each with an id. They change together: an iteration begins, values are put, the iteration
- * commits. Before the commit, get and list already show the new values, on every thread. The new values are dropped
- * if the iteration is abandoned, the commit fails, or the process is killed. A value that is not put in an iteration
- * stays as it was.
+ * commits. Before the commit, get and list already show the new values, on every thread, and get_committed still shows
+ * the old ones. The new values are dropped if the iteration is abandoned, the commit fails, or the process is killed. A
+ * value that is not put in an iteration stays as it was.
  *
  * The bytes of a value never change. They lie in memory or in a file, and are counted once, for the owner
  * `state:LOOP/ID` (MEMSTOW_STATE). memstow_stow, memstow_restore and triggers move them by the owner's policy; a
@@ -386,7 +386,7 @@ struct memstow_state_value {
     uint64_t bytes;      /* sum of the lengths of its parts */
     uint64_t held_bytes; /* the bytes that are counted: parts, header and padding */
     char id[MEMSTOW_STATE_ID + 8], type[MEMSTOW_STATE_TYPE];
-    /* set by memstow_state_get: */
+    /* set by memstow_state_get and memstow_state_get_committed: */
     void *view; /* private and writable: no other reader sees changes. Give it back by munmap */
     uint64_t view_length;
     const struct memstow_state_part *part; /* `parts` of them, in the view */
@@ -395,6 +395,10 @@ struct memstow_state_value {
 /* Maps a value without a copy: the value of the present iteration, or else the last committed one. The view outlives
  * the value. -ENOENT: there is no value with that id, or no such loop. */
 int32_t memstow_state_get(int64_t state, const char *id, struct memstow_state_value *out);
+
+/* As memstow_state_get, but the last committed value, also while the present iteration has another one. For readers
+ * that are not part of the iteration. -ENOENT also for a value that has never been committed. Since 1.9. */
+int32_t memstow_state_get_committed(int64_t state, const char *id, struct memstow_state_value *out);
 
 /* Lists the values that memstow_state_get would find, without views. Writes at most `capacity` structures, each of
  * `size` bytes (sizeof(struct memstow_state_value)), and returns the number of all values. */

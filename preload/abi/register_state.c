@@ -204,17 +204,26 @@ EXPORTED int64_t memstow_state_put(int64_t state, const char *id, const char *ty
     return with_owners(result_of(result));
 }
 
-EXPORTED int32_t memstow_state_get(int64_t state, const char *id, struct memstow_state_value *out) {
+static int32_t register_state_get(int64_t state, const char *id, struct memstow_state_value *out,
+                                  int get(int64_t number, const char *id, struct memstow_state_value *out)) {
     char name[MEMSTOW_STATE_ID + 2];
     struct memstow_state_value value;
     if (!register_state_is_there()) return (int32_t)not_there();
     int64_t size = entry_size(out, sizeof value, sizeof value), error = size < 0 ? size : id_text(name, id);
-    if (!error) error = result_of(state_get(state, name, &value));
+    if (!error) error = result_of(get(state, name, &value));
     if (error) return (int32_t)error;
     value.size = (uint32_t)size;
     if (entry_out(out, &value, (size_t)size)) return 0;
     os_unmap(value.view, value.view_length);
     return (int32_t)entry_fails(-EFAULT, "the value cannot be written there");
+}
+
+EXPORTED int32_t memstow_state_get(int64_t state, const char *id, struct memstow_state_value *out) {
+    return register_state_get(state, id, out, state_get);
+}
+
+EXPORTED int32_t memstow_state_get_committed(int64_t state, const char *id, struct memstow_state_value *out) {
+    return register_state_get(state, id, out, state_get_committed);
 }
 
 struct copying {

@@ -44,14 +44,31 @@ static int view_value(struct state_value *value, struct memstow_state_value *out
     return 0;
 }
 
-int state_get(int64_t number, const char *id, struct memstow_state_value *out) {
+static struct state_value *visible_value(struct state_loop *loop, const char *id) {
+    struct state_value *value = *state_value_find(&loop->put, id);
+    return value ? value : *state_value_find(&loop->committed, id);
+}
+
+static struct state_value *committed_value(struct state_loop *loop, const char *id) {
+    return *state_value_find(&loop->committed, id);
+}
+
+static int get_value(int64_t number, const char *id, struct memstow_state_value *out,
+                     struct state_value *find(struct state_loop *loop, const char *id)) {
     if (!lock_wait(&state_registry)) return -EBUSY;
     struct state_loop *loop = state_loop_known(number);
-    struct state_value *value = loop ? *state_value_find(&loop->put, id) : NULL;
-    if (loop && !value) value = *state_value_find(&loop->committed, id);
+    struct state_value *value = loop ? find(loop, id) : NULL;
     int error = value ? view_value(value, out) : -ENOENT;
     lock_let_go(&state_registry);
     return error;
+}
+
+int state_get(int64_t number, const char *id, struct memstow_state_value *out) {
+    return get_value(number, id, out, visible_value);
+}
+
+int state_get_committed(int64_t number, const char *id, struct memstow_state_value *out) {
+    return get_value(number, id, out, committed_value);
 }
 
 int64_t state_list(int64_t number, bool (*visit)(const struct memstow_state_value *value, void *context),

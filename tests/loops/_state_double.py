@@ -73,6 +73,10 @@ class Store:
             tables = [self.committed] if self.open is None else [self.open, self.committed]
             return next((private(table[id]) for table in tables if id in table), default)
 
+    def get_committed(self, id, default=None):
+        with _lock:
+            return private(self.committed[id]) if id in self.committed else default
+
     def ids(self):
         with _lock:
             return list({**self.committed, **(self.open or {})})

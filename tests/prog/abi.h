@@ -48,6 +48,7 @@
     X(int64_t, memstow_state_commit, (int64_t))                                                                        \
     X(int32_t, memstow_state_abandon, (int64_t))                                                                       \
     X(int32_t, memstow_state_get, (int64_t, const char *, struct memstow_state_value *))                               \
+    X(int32_t, memstow_state_get_committed, (int64_t, const char *, struct memstow_state_value *))                     \
     X(int64_t, memstow_state_list, (int64_t, struct memstow_state_value *, uint32_t, uint32_t))                        \
     X(int64_t, memstow_state_generation, (int64_t))                                                                    \
     X(int32_t, memstow_state_release, (int64_t, const char *))                                                         \

@@ -89,6 +89,19 @@ static bool holds(int64_t loop, const char *id, size_t length, int number) {
     return does;
 }
 
+static bool holds_committed(int64_t loop, const char *id, size_t length, int number) {
+    struct memstow_state_value value = {.size = sizeof value};
+    MUST(abi_memstow_state_get_committed(loop, id, &value) == 0);
+    bool does = view_holds(&value, length, number);
+    drop_view(&value);
+    return does;
+}
+
+static bool is_uncommitted(int64_t loop, const char *id) {
+    struct memstow_state_value value = {.size = sizeof value};
+    return abi_memstow_state_get_committed(loop, id, &value) == -ENOENT;
+}
+
 static bool is_gone(int64_t loop, const char *id) {
     struct memstow_state_value value = {.size = sizeof value};
     return abi_memstow_state_get(loop, id, &value) == -ENOENT;
@@ -109,12 +122,13 @@ static void generations(void) {
     MUST(abi_memstow_state_begin(loop) == 1 && abi_memstow_state_begin(loop) == -EBUSY);
     put(loop, "x", SMALL, 1);
     put(loop, "kept", 100, 5);
-    MUST(holds(loop, "x", SMALL, 1));
+    MUST(holds(loop, "x", SMALL, 1) && is_uncommitted(loop, "x"));
     MUST(abi_memstow_state_commit(loop) == 1 && abi_memstow_state_commit(loop) == -EPERM);
+    MUST(holds_committed(loop, "x", SMALL, 1));
     MUST(abi_memstow_state_begin(loop) == 2);
     put(loop, "x", SMALL, 2);
     put(loop, "new", 10, 2);
-    MUST(holds(loop, "x", SMALL, 2));
+    MUST(holds(loop, "x", SMALL, 2) && holds_committed(loop, "x", SMALL, 1) && is_uncommitted(loop, "new"));
     MUST(abi_memstow_state_abandon(loop) == 0 && abi_memstow_state_abandon(loop) == 0);
     MUST(holds(loop, "x", SMALL, 1) && is_gone(loop, "new") && abi_memstow_state_generation(loop) == 1);
     MUST(abi_memstow_state_begin(loop) == 2);
@@ -129,7 +143,7 @@ static void generations(void) {
                                        : values[i].generation == 2 && values[i].bytes == SMALL);
     MUST(abi_memstow_state_list(loop, values, 1, sizeof *values) == 2 && abi_memstow_state_list(loop, NULL, 0, 0) == 2);
     MUST(abi_memstow_state_release(loop, "x") == 0 && abi_memstow_state_release(loop, "x") == -ENOENT);
-    MUST(is_gone(loop, "x") && holds(loop, "kept", 100, 5));
+    MUST(is_gone(loop, "x") && is_uncommitted(loop, "x") && holds(loop, "kept", 100, 5));
     MUST(abi_memstow_state_close(loop, 0) == 0 && abi_memstow_state_close(loop, 0) == -ENOENT);
     MUST(is_gone(loop, "kept") && abi_memstow_state_begin(loop) == -ENOENT);
 }

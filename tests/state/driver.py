@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 # needs: torch
 # timeout: 300
-"""The memory of a batch on disk, with the driver over the real store and a double of ComfyUI's queue. While it runs,
-also while values are put together into one, it takes at most 64 MiB more; and nobody but the store has its inputs."""
+"""The memory of loops, with the driver over the real store and a double of ComfyUI's queue. A batch on disk takes at
+most 64 MiB more while it runs, also while values are put together into one; and nobody but the store has its inputs.
+A reader of a value that the present iteration has replaced gets the committed one, and no copy of it is made."""
 import _state, support
 
 CODE = """if True:
     import gc, logging, re, sys, time
     sys.path[:0] = [%r, %r]
     import torch
-    from _double_host import Pack, Queue, end_of
-    from _graphs import port
+    from _double_host import MORE, Pack, Queue, end_of
+    from _graphs import described, port
     import memstow_loops
+    from memstow_loops import InfoClasses
 
     MB = 2**20
 
@@ -51,6 +53,30 @@ CODE = """if True:
             assert all(bool((value == number).all()) for number, value in enumerate(found)), found
             del found
         queue.loops.drop(loop)
+
+    def read_replaced(prompt):
+        if len(queue.prompts) != 4: # the second workflow of the second iteration
+            return
+        gc.collect()
+        before = resident("RssAnon")
+        views = [read_loop.committed_values("v")[0], read_loop.values()["v"]]
+        views[0][0] = 7.0 # the store and the other reader do not see it
+        grown = resident("RssAnon") - before
+        found.append(([float(view[0]) for view in views], float(read_loop.look("v")[0][0]), grown))
+
+    queue.classes = InfoClasses({**MORE, "Add": described(["*"], a=["*", {}], b=["INT", {}])})
+    add = {"1": port("v"), "add": {"class_type": "Add", "inputs": {"a": ["1", 0], "b": 1}}, "2": port("v", ["add", 0])}
+    for use_ram in (True, False):
+        found, queue.before = [], read_replaced
+        queue.prompts.clear()
+        read_loop = memstow_loops.start_loop([add, same], {"v": torch.zeros(96 * MB // 4)}, 2, use_ram=use_ram)
+        read_loop.wait(200)
+        assert read_loop.state == "done", read_loop.error
+        (values, newest, grown), = found
+        print(values, newest, grown // MB)
+        assert values == [7.0, 1.0] and newest == 2.0, found
+        assert grown < 16 * MB, f"reading a replaced value took {grown // MB} MiB"
+        queue.loops.drop(read_loop)
     """ % (str(support.ROOT / "tests"), str(support.ROOT / "tests/loops"))
 folder = _state.real_disk()
 print(_state.python(CODE, folder, timeout=250).stdout)

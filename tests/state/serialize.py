@@ -138,6 +138,7 @@ CODE = r"""if True:
     store.begin()
     store.put("model", models[0]); store.put("v0", models[3])
     assert store.get("model") is models[0]
+    assert store.get_committed("model", None) is None and same(store.get_committed("v0"), tensors[0])
     store.abandon()
     assert store.get("model", None) is None and same(store.get("v0"), tensors[0])
     store.begin(); store.put("model", models[0]); store.put("v0", models[3]); store.commit()
@@ -148,7 +149,10 @@ CODE = r"""if True:
     store.begin(); store.put("v0", b"for a moment"); store.put("v0", models[0]); store.commit()
     assert store.get("v0") is models[0] and store.ids().count("v0") == 1
     assert not any(row.id == b"v0" for row in store._values())
-    store.begin(); store.put("v0", "text again"); store.commit()
+    store.begin(); store.put("v0", "text again")
+    assert store.get_committed("v0") is models[0] and store.get("v0") == "text again"
+    store.commit()
+    assert store.get_committed("v0") == "text again"
     assert store.get("v0") == "text again" and store.get("model") is models[0]
     store.release("model"); store.release("v1")
     for gone in ("model", "v1"):

@@ -27,7 +27,7 @@ from memstow_serialize import Serialized, SerializeError
 
 __all__ = ["StateBusy", "StateError", "Store", "available", "open"]
 
-MINOR = 7
+MINOR = 9
 MOST_LIMIT = 2**64 - 1
 PLACES = {1: "ram", 2: "file", 3: "stowed"}
 _MISSING = object()
@@ -63,6 +63,7 @@ _I32, _I64, _U32, _U64, _TEXT, _ANY = (ctypes.c_int32, ctypes.c_int64, ctypes.c_
                                        ctypes.c_char_p, ctypes.c_void_p)
 _CALLS = {"open": (_I64, _TEXT, _ANY), "begin": (_I64, _I64), "put": (_I64, _I64, _TEXT, _TEXT, _ANY, _U32),
           "commit": (_I64, _I64), "abandon": (_I32, _I64), "get": (_I32, _I64, _TEXT, _ANY),
+          "get_committed": (_I32, _I64, _TEXT, _ANY),
           "list": (_I64, _I64, _ANY, _U32, _U32), "generation": (_I64, _I64), "release": (_I32, _I64, _TEXT),
           "close": (_I32, _I64, _U32),}
 
@@ -243,13 +244,25 @@ class Store:
                 return put[0]
             if id in self._held and id not in self._put:
                 return self._held[id][0]
+        return self._read("get", id, default)
+
+    def get_committed(self, id: str, default: Any = _MISSING) -> Any:
+        """The last committed value, also if the current iteration has put another one. For readers that are not part of
+        the iteration. Raises KeyError if there is no value and no default."""
+        with self._lock:
+            if id in self._held:
+                return self._held[id][0]
+        return self._read("get_committed", id, default)
+
+    def _read(self, call: str, id: str, default: Any) -> Any:
+        """A view of the bytes that a call of the library gives."""
         value = _Value(size=ctypes.sizeof(_Value))
-        result = _calls().get(self._number, _encoded(id, "an id"), ctypes.byref(value))
+        result = getattr(_calls(), call)(self._number, _encoded(id, "an id"), ctypes.byref(value))
         if result == -errno.ENOENT:
             if default is _MISSING:
                 raise KeyError(id)
             return default
-        _check(result, f"loop {self.loop!r}: get {id!r}")
+        _check(result, f"loop {self.loop!r}: {call} {id!r}")
         memory = memoryview(_view_of(value.view, value.view_length)).cast("B")
         segments = [memory[part.start:part.start + part.length] for part in value.part[:value.parts]]
         return memstow_serialize.deserialize(Serialized(value.type.decode(), segments))

@@ -15,7 +15,7 @@ from typing import Any, Optional, Protocol
 from .graph import Classes, LoopError, name_of, one_line
 from .plan import Plan, Prompt, Step
 from .ports import OURS
-from .values import PICKLE, copied, digests
+from .values import PICKLE, digests
 
 log = logging.getLogger("memstow")
 
@@ -53,6 +53,7 @@ class Store(Protocol):
     def commit(self) -> int: ...
     def abandon(self) -> None: ...
     def get(self, id: str, default: Any = ...) -> Any: ...
+    def get_committed(self, id: str, default: Any = ...) -> Any: ...
     def ids(self) -> list[str]: ...
     def info(self) -> list[dict[str, Any]]: ...
     def release(self, id: str) -> None: ...
@@ -142,7 +143,6 @@ class Loop:
         self.versions: dict[str, int] = {}   # by id: how often it was put since the loop began
         self.fresh: set[str] = set()         # ids that were put in this iteration
         self.given: set[str] = set()         # ids of ports into which a value came in this run
-        self.last: dict[str, Any] = {}       # committed values that this iteration has replaced
         self.done = 0                        # iterations that were completed since the loop began
         self.begun, self.ended = time.time(), 0.0
         self.next_line = time.monotonic() + PROGRESS_SECONDS # when the log gets its next line
@@ -192,25 +192,22 @@ class Loop:
     def save(self, port: str, values: list[Any]) -> None:
         """The work of a saver node, on the thread that runs nodes."""
         place = self.plan.place(port)
-        with self.whole:
-            if place not in self.fresh and self._key(place) in self.committed:
-                self.last[self._key(place)] = self.store.get(self._key(place))
-            self.store.put(self._key(place), values[0] if len(values) == 1 else {SEVERAL: list(values)})
-            self.fresh.add(place)
+        self.store.put(self._key(place), values[0] if len(values) == 1 else {SEVERAL: list(values)})
+        self.fresh.add(place)
         self.given.add(port)
         self.versions[port] = self.versions.get(port, 0) + 1
 
     def committed_values(self, port: str) -> Optional[list[Any]]:
         """The last committed value of a port, as load() returns it. In a batch it has an element for each iteration,
-        which is None where the iteration has given nothing. None if there is no value."""
+        which is None where the iteration has given nothing. None if there is no value. Nothing is copied: each caller
+        has a view of its own."""
         place = self.plan.place(port)
         with self.whole:
             if self.closed or not self._is_committed(place):
                 return None
             if self.plan.independent:
                 return [unwrapped(value) for value in self._elements(place)]
-            is_shared, value = place in self.last, self._committed_value(place)
-        return listed(copied(value) if is_shared else value)
+            return listed(self.store.get_committed(place))
 
     def _is_committed(self, place: str) -> bool:
         """Whether a value of this place was committed; in a batch, of any element."""
@@ -219,26 +216,20 @@ class Loop:
         return any(f"{place}[{number}]" in self.committed for number in range(self.plan.iterations)) \
             or bool(self._chunks(place))
 
-    def _committed_value(self, key: str) -> Any:
-        """The committed value of a key. During an iteration the store returns the values that were put in it, so
-        a replaced value is kept here, and all readers share it."""
-        return self.last[key] if key in self.last else self.store.get(key)
-
     def values(self) -> dict[str, Any]:
         """The last committed values, all of one iteration. In a batch it is a list for each port, with None for each
-        failed element. None of a closed loop."""
+        failed element. None of a closed loop. Nothing is copied: each caller has views of its own."""
         with self.whole:
-            shared, found = set(self.last), self._values()
-        return {port: copied(value) if self.plan.place(port) in shared else value for port, value in found.items()}
+            return self._values()
 
     def _values(self) -> dict[str, Any]:
-        """The values for those who only read them; self.whole must be held."""
+        """As values(); self.whole must be held."""
         places = {port: self.plan.place(port) for port in self.plan.ids()}
         if self.closed:
             return {}
         if self.plan.independent:
             return {port: [unwrapped(value) for value in self._elements(place)] for port, place in places.items()}
-        return {port: unwrapped(self._committed_value(place))
+        return {port: unwrapped(self.store.get_committed(place))
                 for port, place in places.items() if place in self.committed}
 
     # ---- a batch: an element has a key of its own until it is folded into a chunk; each key takes a descriptor
@@ -294,11 +285,11 @@ class Loop:
     def _elements(self, place: str) -> list[Any]:
         found = [None] * self.plan.iterations
         for key in self._chunks(place):
-            for number, value in zip(*self.store.get(key)):
+            for number, value in zip(*self.store.get_committed(key)):
                 found[number] = value
         for number in range(self.plan.iterations):
             if (key := f"{place}[{number}]") in self.committed:
-                found[number] = self.store.get(key)
+                found[number] = self.store.get_committed(key)
         return found
 
     def _fold(self, least: int = CHUNK) -> None:
@@ -500,7 +491,7 @@ class Loop:
         with self.whole:
             if not self.closed:
                 self.store.abandon()
-            self.fresh, self.last = set(), {}
+            self.fresh = set()
 
     def _commit(self) -> None:
         """LoopError names the workflows and nodes whose values cannot be kept, as on a full disk."""
@@ -520,7 +511,7 @@ class Loop:
             self.committed = self.committed | {BEGUN}
         for place in self.fresh if self.plan.independent else ():
             self.singles.setdefault(place, []).append(self.iteration - 1)
-        self.last, self.done = {}, self.done + 1
+        self.done += 1
 
     def _unkept(self, what: str, error: Exception) -> LoopError:
         return LoopError(f"iteration {self.iteration}, {what}: the values cannot be kept: {error}")
@@ -639,8 +630,7 @@ class Loop:
                 "values": self._info()}
 
     def document_and_values(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The loop's entry, and the values of the iteration that it names as the last committed one, for those who only
-        read them. Nothing is copied."""
+        """The loop's entry, and the values of the iteration that it names as the last committed one."""
         with self.whole:
             return self.document(), self._values()
 

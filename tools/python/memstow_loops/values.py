@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import memstow_serialize
-from memstow_serialize import Serialized, SerializeError
+from memstow_serialize import Serialized
 
 from .graph import ANY, LoopError
 from .ports import COMBO, Port
@@ -50,16 +50,6 @@ def check_value(port: Port, value: Any) -> None:
 
 def _shape(value: Any) -> str:
     return f" with the shape {list(value.shape)}" if hasattr(value, "shape") else ""
-
-
-def copied(value: Any) -> Any:
-    """The value with memory of its own. A value that passes by reference, such as a model, is returned itself."""
-    try:
-        found = memstow_serialize.serialize(value)
-    except SerializeError:
-        return value
-    pieces = [bytearray(memoryview(piece).cast("B")) if len(piece) else piece for piece in found.segments]
-    return memstow_serialize.deserialize(Serialized(found.type, pieces))
 
 
 def digests(inputs: Mapping[str, Any]) -> dict[str, str]:
