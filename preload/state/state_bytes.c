@@ -212,6 +212,15 @@ static int copy_to_file(struct state_bytes *copy, const struct state_bytes *from
     return error ? state_bytes_failed(copy, error) : 0;
 }
 
+/* The file's pages stay, but nothing maps them. Piece by piece, because older kernels let nobody map memory meanwhile,
+ * so a reader would wait: 1 GiB takes tens of milliseconds. */
+static void unmap_pages(const struct state_bytes *self) {
+    for (uint64_t done = 0; done < self->length; done += BUFFER) {
+        uint64_t part = self->length - done < BUFFER ? self->length - done : BUFFER;
+        os_call(SYS_madvise, self->base + done, part, MADV_DONTNEED);
+    }
+}
+
 int state_bytes_copy(struct state_bytes *copy, const struct state_bytes *from, uint32_t place) {
     *copy = (struct state_bytes){.file.fd = -1};
     int error = place == MEMSTOW_STATE_MEMORY ? open_memory(copy, from->length) : copy_to_file(copy, from);
@@ -220,7 +229,7 @@ int state_bytes_copy(struct state_bytes *copy, const struct state_bytes *from, u
         if (!error) os_call(SYS_fcntl, copy->file.fd, ADD_SEALS, SEAL_ALL);
         if (error) state_bytes_failed(copy, error);
     }
-    os_call(SYS_madvise, from->base, from->length, MADV_DONTNEED); /* the file's pages stay, but nothing maps them */
+    unmap_pages(from);
     return error ? error : state_bytes_finish(copy, place, from->length);
 }
 

@@ -1,10 +1,13 @@
 // No lock of the store is held while the memory of a value is freed, because that takes long. A call waits for a lock
-// that another thread holds for long, as when it writes to a disk.
-// build: -Wl,--wrap=stow_file_close
+// that another thread holds for long, as when it writes to a disk. In the middle of a move, a reader gets the value at
+// once, and no call to the kernel keeps it from mapping memory for long.
+// build: -Wl,--wrap=stow_file_close,--wrap=os_call6
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "preload/count/account.h"
@@ -31,13 +34,55 @@ void __wrap_stow_file_close(struct stow_file *self) {
     __real_stow_file_close(self);
 }
 
-static uint32_t put(const char *id) {
-    struct state_header header = {.type = "t", .length = 4096};
+/* --- a move that is stopped half way --- */
+
+enum { LARGE = 9 << 20, PIECE = 2 << 20 };
+
+static bool is_moving;
+static __thread bool is_reader;
+static int reads;
+static uint64_t emptied, longest; /* bytes that were given back by madvise, in all and at once */
+
+long __real_os_call6(long number, long a, long b, long c, long d, long e, long f);
+long __wrap_os_call6(long number, long a, long b, long c, long d, long e, long f);
+
+static void *read_value(void *context) {
+    struct memstow_state_value value;
+    is_reader = true;
+    int error = state_get(loop, "x", &value);
+    cr_expect_eq(error, 0, "%d in the middle of a move", error);
+    if (!error) os_unmap(value.view, value.view_length);
+    return context;
+}
+
+/* The move waits until another thread has read the value. */
+static void read_in_the_middle(void) {
+    pthread_t reader;
+    cr_assert_eq(pthread_create(&reader, NULL, read_value, NULL), 0);
+    pthread_join(reader, NULL);
+    reads++;
+}
+
+long __wrap_os_call6(long number, long a, long b, long c, long d, long e, long f) {
+    bool copies = number == SYS_pwrite64 || number == SYS_pwritev || number == SYS_io_submit;
+    bool empties = number == SYS_madvise && c == MADV_DONTNEED;
+    if (is_moving && !is_reader && empties) {
+        emptied += (uint64_t)b;
+        if ((uint64_t)b > longest) longest = (uint64_t)b;
+    }
+    if (is_moving && !is_reader && (copies || empties)) read_in_the_middle();
+    return __real_os_call6(number, a, b, c, d, e, f);
+}
+
+static uint32_t put_length(const char *id, uint64_t length) {
+    struct state_header header = {.type = "t", .length = length};
     const struct state_source source = {&header, NULL};
     int64_t owner = state_put(loop, id, &source, (struct caller){0});
     cr_expect_gt(owner, 0, "%ld", owner);
     return owner > 0 ? (uint32_t)owner : 0;
 }
+
+static uint32_t put(const char *id) { return put_length(id, 4096); }
 
 static void begin(void) {
     static const struct ledger_identity who = {.name = "unit", .exe = "unit", .command = "unit"};
@@ -61,6 +106,23 @@ Test(state_locks, a_move) {
     cr_expect_eq(closed, 1);
     cr_expect_eq(state_owner_store.move(owner, false, (struct move_end){0}), 4096);
     cr_expect_eq(closed, 2);
+}
+
+static void move_and_read(uint32_t owner, bool out) {
+    reads = 0, emptied = longest = 0, is_moving = true;
+    int64_t moved = state_owner_store.move(owner, out, (struct move_end){0});
+    is_moving = false;
+    if (moved == -ENOTSUP) cr_skip_test("no disk here");
+    cr_expect_eq(moved, LARGE, "%ld", moved);
+    cr_expect_gt(reads, 1);
+    cr_expect_eq(emptied, LARGE);
+    cr_expect_leq(longest, PIECE, "%lu bytes at once", longest);
+}
+
+Test(state_locks, readers_in_the_middle_of_a_move) {
+    uint32_t owner = put_length("x", LARGE);
+    move_and_read(owner, true);
+    move_and_read(owner, false);
 }
 
 Test(state_locks, a_second_put) {
