@@ -10,7 +10,7 @@ MULTIGPU_URL=https://github.com/pollockjj/ComfyUI-MultiGPU   # tests only: two v
 MIMALLOC_BENCH_URL=https://github.com/daanx/mimalloc-bench   # tests only: programs that misuse memory
 BUILD_PACKAGES="gcc g++ libc6-dev binutils cmake ninja-build pkg-config uthash-dev libdw-dev libiberty-dev
  libncurses-dev libprotobuf-c-dev protobuf-c-compiler zlib1g-dev python3 python3-venv"
-TEST_PACKAGES="libcriterion-dev libunwind-dev valgrind"
+TEST_PACKAGES="libcriterion-dev libunwind-dev systemtap-sdt-dev valgrind"
 
 say() { printf '%s\n' "$*" >&2; }
 

@@ -24,6 +24,7 @@
 #include "preload/base/next.h"
 #include "preload/count/peak.h"
 #include "preload/count/pin.h"
+#include "preload/count/probe.h"
 #include "preload/life/process.h"
 #include "preload/count/site.h"
 #include "preload/stow/stow.h"
@@ -66,12 +67,13 @@ static void *no_memory(void) {
     return NULL;
 }
 
-/* Counts an event of the caller, and returns its site. It asks again whether events count: a signal handler may have
+/* Counts a new block of the caller, and returns its site. It asks again whether events count: a signal handler may have
  * forked while the allocator worked, and this may be the child, whose counters are still the parent's. */
-static uint32_t site_counted(struct caller caller, uint64_t size) {
+static uint32_t site_counted(const void *p, uint64_t size, struct caller caller) {
     if (!process_tracked()) return SNAP_SITE_UNKNOWN;
     enum pin pin = pin_begin(caller.slot);
     uint32_t site = account_alloc(site_of(caller, size), size);
+    if (probe_hears_alloc()) probe_alloc(p, size, site);
     pin_end(pin);
     return site;
 }
@@ -137,7 +139,7 @@ static void *untracked_alloc(size_t alignment, size_t size, bool zero) {
 static void *bare_alloc(size_t alignment, size_t size, struct caller caller) {
     char *p = next.memalign(alignment, size);
     if (!p) return NULL;
-    uint32_t site = site_counted(caller, size);
+    uint32_t site = site_counted(p, size, caller);
     if (!describe_bare(p, size, site) && next_found == NEXT_MIMALLOC) {
         next.free(p); /* a block that is not in the table would be taken for glibc's */
         p = next_libc.memalign(alignment, size);
@@ -158,7 +160,7 @@ static bool wants_mapping(size_t alignment, size_t size) {
 static void *mapped_alloc(size_t size, struct caller caller) {
     char *raw = os_map(mapped_length(size));
     if (!raw) return no_memory();
-    uint32_t site = site_counted(caller, size);
+    uint32_t site = site_counted(raw + OS_PAGE, size, caller);
     hook_host_describe(raw + OS_PAGE, size, header_mark(header_generation(tracked_mark), OS_PAGE) | HEADER_MAPPED,
                        site);
     return raw + OS_PAGE;
@@ -188,11 +190,11 @@ static void *host_alloc(size_t alignment, size_t size, bool zero, struct caller 
     char *raw = zero ? next.calloc(1, size + BEFORE) : next.malloc(size + alignment);
     if (unlikely(!raw)) return NULL;
     exempt_loader(raw, caller);
-    if (alignment == BEFORE) return describe_raw(raw, size, site_counted(caller, size));
+    if (alignment == BEFORE) return describe_raw(raw, size, site_counted(start_in(raw, size), size, caller));
     /* Raw blocks are 16-aligned. So the first aligned address after a header is at most `alignment` away. */
     char *p = (char *)os_round_up((uintptr_t)raw + BEFORE, alignment);
     uint32_t mark = header_mark(header_generation(tracked_mark), (uint32_t)(p - raw));
-    hook_host_describe(p, size, mark, site_counted(caller, size));
+    hook_host_describe(p, size, mark, site_counted(p, size, caller));
     return p;
 }
 
@@ -200,7 +202,7 @@ static bool is_plain(size_t size) { return likely(size < tracked_page.small); }
 
 /* The slow cases of stamp are tail calls, so the usual case has no stack frame. */
 __attribute__((noinline)) static void *stamp_slow(struct header *header, size_t size, struct caller caller) {
-    uint32_t site = site_counted(caller, size);
+    uint32_t site = site_counted(header + 1, size, caller);
     host_write_header(header + 1, size, tracked_mark, site);
     return header + 1;
 }
@@ -356,6 +358,7 @@ static void free_known(void *p, const struct host_known *block, uintptr_t slot) 
         return; /* two threads freed it at once, and the other thread gives it back */
     if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !host_is_inherited(block))
         peak_note_free(block->site, block->size);
+    if (probe_hears_free() && is_counted(block)) probe_free(p, block->site);
     hook_host_count_out(p, block);
     note_end(p, block, slot);
     give_back(p, block);
@@ -453,35 +456,54 @@ __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
         next.free(header);
 }
 
-/* Frees a block of the one site, sample_here. False: it is not such a block. */
-static inline bool free_here(void *p) {
-    uint32_t base = tracked_page.mark_here;
-    if (!base) return false;
-    struct header *header = host_header(p);
-    struct thread *self = thread_self;
-    if (unlikely(base + self->nowhere + header->size != header->seal)) return false;
+/* Frees a block that may be a sample, and tells who listens. What goes on to host_free is told of there. It is a tail
+ * call, too: if it took its caller's slot, free would need an instruction more where nobody listens. */
+__attribute__((noinline)) static void free_told(void *p) {
+    uint32_t mark = tracked_page.mark;
+    if (mark && header_is_small(host_header(p), mark)) probe_free(p, host_header(p)->site);
+    free_at_site(p, CALLER_SLOT);
+}
+
+static inline void free_here(struct thread *self, struct header *header) {
     uint64_t size = header->size;
     header_end(header);
     if (unlikely(account_free_at(self, self->here, size)))
         free_flushed(self, header);
     else
         next.free(header);
-    return true;
+}
+
+/* Frees a small block, at once if it is of the one site, sample_here. */
+static inline void free_small(void *p, uintptr_t slot) {
+    uint32_t base = tracked_page.mark_here;
+    if (base) {
+        struct header *header = host_header(p);
+        struct thread *self = thread_self;
+        if (likely(base + self->nowhere + header->size == header->seal)) {
+            free_here(self, header);
+            return;
+        }
+        if (probe_hears_free()) {
+            free_told(p);
+            return;
+        }
+    }
+    free_at_site(p, slot);
 }
 
 /* p may be NULL. */
 __attribute__((noinline)) static void free_first(void *p, uintptr_t slot) {
     if (host_on_page(p) || gone_has(p))
         host_free(p, slot);
-    else if (!free_here(p))
-        free_at_site(p, slot);
+    else
+        free_small(p, slot);
 }
 
 HOOK void free(void *p) {
     if (unlikely(host_may_be_first(p)))
         free_first(p, CALLER_SLOT);
-    else if (!free_here(p))
-        free_at_site(p, CALLER_SLOT);
+    else
+        free_small(p, CALLER_SLOT);
 }
 
 /* --- resizing --- */
@@ -546,10 +568,11 @@ static void *resize_whole(void *p, const struct host_known *block, size_t size, 
     exempt_loader(raw, caller);
     if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !host_is_inherited(block))
         peak_note_resized(block->site, block->size);
+    if (probe_hears_free()) probe_free(p, block->site);
     hook_host_count_out(p, block);
     char *moved = mapped ? raw + distance : hook_host_settle(raw, distance, usable, size);
     if (entered && moved != p) gone_note(p, block->size, block->mark, block->site, caller.slot);
-    uint32_t site = site_counted(caller, size);
+    uint32_t site = site_counted(moved, size, caller);
     if (mapped)
         hook_host_describe(moved, size, header_mark(header_generation(tracked_mark), OS_PAGE) | HEADER_MAPPED, site);
     else
@@ -599,7 +622,7 @@ static void *resize_freed(void *p, void *raw, size_t size, struct caller caller)
     struct header *again = from->realloc(raw, size + BEFORE);
     if (!again) return NULL;
     hook_host_describe(again + 1, size, header_mark(header_generation(tracked_mark), BEFORE),
-                       site_counted(caller, size));
+                       site_counted(again + 1, size, caller));
     return again + 1;
 }
 
@@ -622,7 +645,7 @@ __attribute__((noinline)) static void *host_realloc(void *p, size_t size, struct
 static inline void *any_realloc(void *p, size_t size, struct caller caller) {
     struct header *header = host_header(p);
     if (unlikely(!p)) return host_alloc(BEFORE, size, false, caller);
-    if (unlikely(!is_plain(size) || size == 0 || !header_is_small(header, tracked_page.mark)))
+    if (unlikely(!is_plain(size) || size == 0 || !header_is_small(header, tracked_page.mark) || probe_hears_free()))
         return host_realloc(p, size, caller);
     uint64_t before = header->size;
     uint32_t site = header->site;

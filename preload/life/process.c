@@ -358,11 +358,12 @@ static enum tracked_stage process_begin_once(void) {
     return TRACKED_YES;
 }
 
-/* While tags are in use, mark_here is 0: the site of each event is looked up. */
+/* While tags are in use, mark_here is 0: the site of each event is looked up. Where stacks are sampled, only frees read
+ * it then. */
 void process_allow_fast_path(void) {
     tracked_page.note = header_note_sign(header_generation(tracked_mark));
     if (next_found == NEXT_FOREIGN) return;
-    tracked_page.mark_here = sample_here && !tags_used ? tracked_mark + sample_here : 0;
+    tracked_page.mark_here = sample_here && (!tags_used || sample_bytes) ? tracked_mark + sample_here : 0;
     __atomic_store_n(&tracked_page.mark, tracked_mark, __ATOMIC_RELEASE);
     __atomic_store_n(&tracked_page.small, SNAP_LARGE_BYTES, __ATOMIC_RELEASE);
 }

@@ -15,6 +15,7 @@ REASONS = {
     "base/tracked": "on a page that the kernel wipes; the mark is set anew (life/process.c)",
     "blocks/gone": "the child may free what its parent did; the mark says whose the site is",
     "control": "on pages that the kernel wipes: a child has no thread of ours",
+    "count/probe": "the listener's: its probes are in the child's copy of the code, too",
     "cuda/cuda_route": "addresses of functions: the code is the same",
     "cuda/cuda_scope": "addresses of functions: the code is the same",
     "hooks": "addresses of functions: the code is the same",

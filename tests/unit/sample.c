@@ -3,6 +3,7 @@
 #include <criterion/criterion.h>
 #include <math.h>
 
+#include "preload/count/probe.h"
 #include "preload/count/sample.h"
 #include "preload/count/thread_inside.h"
 
@@ -92,4 +93,16 @@ Test(sample, there_is_no_countdown_without_samples) {
     sample_begin(&thread);
     cr_expect_eq(thread.until, 0, "no block is looked at");
     cr_expect_eq(thread.always, thread.here);
+}
+
+/* A sample stands for its size divided by its chance, as libm computes it. */
+Test(sample, weights_are_sizes_by_their_chances) {
+    static const uint64_t sizes[] = {1, 16, 1000, 65536, 524288, 600000, 10 << 20, UINT64_C(1) << 40};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        double expected = (double)sizes[i] / -expm1(-(double)sizes[i] / (double)MEAN);
+        double weight = (double)probe_weight(sizes[i], MEAN);
+        cr_assert(fabs(weight - expected) <= 1 + 1e-8 * expected, "%llu: %.17g, not %.17g",
+                  (unsigned long long)sizes[i], weight, expected);
+    }
+    cr_assert_eq(probe_weight(0, MEAN), 0);
 }
