@@ -119,7 +119,7 @@ for command in ("", "run", "watch", "report", "diff", "decisions", "snapshot", "
         assert memstow("help", command).stdout == text, command
 assert memstow("--version").stdout == memstow("-V").stdout and memstow("-V").stdout.startswith("memstow ")
 told = dict(line.split(maxsplit=1) for line in memstow("--version").stdout.splitlines())
-assert list(told) == ["memstow", "commit", "ABI", "files", "allocators", "libraries"], told
+assert list(told) == ["memstow", "commit", "ABI", "files", "allocators", "probes", "libraries"], told
 header = (ROOT / "include/memstow.h").read_text()
 assert f"MEMSTOW_ABI_VERSION 0x{int(told['ABI'][0]):04x}{int(told['ABI'][2:]):04x}u" in header, told
 assert memstow("help").stdout == memstow("--help").stdout

@@ -21,6 +21,13 @@ static const char *terminal_library(void) {
 #endif
 }
 
+/* As the library is built at the same time, it has what is true here (preload/count/probe.h). */
+#if __has_include(<sys/sdt.h>)
+#define PROBES "otel_memory"
+#else
+#define PROBES "none"
+#endif
+
 int cmd_version(int argc, char **argv) {
     (void)argc, (void)argv;
     puts("memstow " MEMSTOW_VERSION_TEXT);
@@ -28,6 +35,7 @@ int cmd_version(int argc, char **argv) {
     printf("ABI        %u.%u\n", MEMSTOW_ABI_VERSION >> 16, MEMSTOW_ABI_VERSION & 0xFFFF);
     printf("files      %d.%d\n", SNAP_MAJOR, SNAP_MINOR);
     puts("allocators " MEMSTOW_ALLOCATORS);
+    puts("probes     " PROBES);
     printf("libraries  elfutils %s, protobuf-c %s, zlib %s, %s\n", dwfl_version(NULL), protobuf_c_version(),
            zlibVersion(), terminal_library());
     return complain_finish(EXIT_FINE);
