@@ -4,22 +4,11 @@
 """A request that cannot become a loop is refused with one clear message, before anything is queued: types that do not
 match; values that are missing or of the wrong type; ports that are isolated, have no id, or have the id of another;
 cycles; unknown classes; workflows that ComfyUI itself refuses in whole or in part; names outside of the folder of saved
-workflows; bodies that are no JSON. A node key of another pack is left to that pack."""
+workflows; bodies that are no JSON."""
 import json
 
 from _comfy import link
 from _loops import Loops, counter, node, port
-
-AFTER = '''
-class Theirs:
-    RETURN_TYPES, FUNCTION, CATEGORY = ("INT",), "run", "test"
-    INPUT_TYPES = classmethod(lambda cls: {"required": {}})
-    def run(self): return (1,)
-'''
-THEIRS = "import nodes\n" + AFTER + "nodes.NODE_CLASS_MAPPINGS['DiscomfortImageDescriber'] = Theirs\n"
-
-import _loops
-_loops.NODES = THEIRS + _loops.NODES
 
 with Loops() as comfy:
     refused = comfy.refused
@@ -103,5 +92,3 @@ with Loops() as comfy:
     done = comfy.run({"r": node("DiscomfortLoopResult", loop="nobody", unique_id="n"),
                       "show": node("Fingerprint", value=link("r"))}, status="error")
     assert "no loop 'nobody'" in json.dumps(done["status"])
-    info = comfy.get("/object_info/DiscomfortImageDescriber")["DiscomfortImageDescriber"]
-    assert info["output"] == ["INT"] and "DiscomfortImageDescriber is" in comfy.log(), "another pack's node stays"
