@@ -233,7 +233,9 @@ CODE = r"""if True:
         assert type(back) is type(value) and getattr(back, "dtype", 0) == getattr(value, "dtype", 0), (number, value)
 
     for segments in ([b""], [b"{}"], [b'{"type": "x", "value": {"T": [9, "float32", [1], [1]]}}'],
-                     [b'{"type": "x", "value": {"q": 1}}']):
+                     [b'{"type": "x", "value": {"q": 1}}'],
+                     [b'{"type": "x", "value": {"T": [1, "quint8", [8], [1]]}}', bytearray(8)], # PyTorch would crash
+                     [b'{"type": "x", "value": {"T": [1, "qint32", [0], [1]]}}', b""]):
         try:
             deserialize(Serialized("JSON", segments))
             raise AssertionError(segments)
@@ -247,6 +249,7 @@ CODE = r"""if True:
             assert same(value, deserialize(bytes_of, pickles=False)), value
     for table, words in (('{"T": [1, "uint8", [300000000], [0]]}', "number of elements"),
                          ('{"T": [1, "float32", [2, 2], [1, 1]]}', "number of elements"),
+                         ('{"T": [1, "bits8", [12], [1]]}', "not implemented"),
                          ('[{"b": 1}, {"b": 1}]', "twice"), ('[{"B": 1}, {"N": [1, "|u1", [12]]}]', "twice")):
         try:
             bytes_of = Serialized("NESTED", [f'{{"type": "x", "value": {table}}}'.encode(), bytearray(12)])

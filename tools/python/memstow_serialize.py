@@ -331,6 +331,8 @@ class _Reader:
         memory = self.at(number)
         if kind:
             self.changed.add((kind, "torch.Tensor"))
+        if f"torch.{dtype}".startswith(QUANTIZED): # PyTorch would crash
+            raise SerializeError(f"a tensor of {dtype} needs a scale, and these bytes have none")
         if not memory.nbytes:
             if all(shape):
                 raise SerializeError("a tensor has no bytes")
@@ -340,6 +342,8 @@ class _Reader:
         flat = torch.frombuffer(memory, dtype=getattr(torch, dtype))
         if flat.numel() != math.prod(shape) and not self.pickles: # a stride of 0 makes terabytes of one byte
             raise SerializeError("a tensor has another number of elements than its bytes")
+        if not self.pickles: # a tensor that has no text, such as one of bits8, would end ComfyUI's worker thread
+            str(flat[:1])
         return flat.as_strided(shape, stride)
 
     def array(self, number: int, dtype: str, shape: list[int]) -> Any:
