@@ -135,6 +135,11 @@ class Runs:
         worker = self.at_work
         return worker is not None and worker.is_alive()
 
+    def has_lost_worker(self) -> bool:
+        """Whether ComfyUI's worker thread has ended, as by an error while it handled the error of a node."""
+        worker = self.at_work
+        return worker is not None and not worker.is_alive()
+
     # ---- on the worker thread, after task_done
 
     def drain(self) -> None:
@@ -169,7 +174,7 @@ class Runs:
 
     def look_for_worker(self) -> None:
         run = self.run
-        if run is not None and run["ended"] and not self.is_busy():
+        if run is not None and run["ended"] and not self.is_busy() and not self.has_lost_worker():
             if time.monotonic() - run["ended_at"] > FOLLOW_UP_SECONDS:
                 self.complain()
 

@@ -14,6 +14,8 @@ from ..runs import Runs
 
 QUEUED_SECONDS = 60 # time that the server has to check a prompt
 LOOK_SECONDS = 0.5  # between two looks at the prompt's place in the queue
+NO_WORKER = ("ComfyUI's worker thread has ended by an error, which is in ComfyUI's log: nothing runs until ComfyUI is "
+             "started again")
 
 
 class Waiting:
@@ -153,10 +155,13 @@ class Host:
         server.prompt_queue.put((number, prompt_id, graph, {}, outputs, *sensitive))
 
     def _wait(self, prompt_id: str, waiting: Waiting, cancelled: threading.Event) -> bool:
-        """Waits for the prompt. Returns whether it ran."""
+        """Waits for the prompt. Returns whether it ran. LoopError if nothing will run it."""
         while not waiting.over.wait(0.05 if cancelled.is_set() else LOOK_SECONDS):
             waiting.prompt.tell()
-            place = self._place(prompt_id, cancelled.is_set())
+            is_lost = self.runs.has_lost_worker() and not waiting.over.is_set()
+            place = self._place(prompt_id, is_lost or cancelled.is_set())
+            if is_lost:
+                raise self.functions.LoopError(NO_WORKER)
             if place == "gone" and not waiting.over.wait(1):
                 return False
         return True

@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+# needs: comfyui
+# timeout: 300
+"""ComfyUI's worker thread ends: a node fails, and an input of it has no text, which ComfyUI does not expect. The loop
+that ran then fails and says so, and so does a loop that begins later. Both can be deleted, and nothing waits in the
+queue. The log does not say that ComfyUI has no worker of its own."""
+from _comfy import link
+from _loops import Loops, counter, node, port
+
+NODES = """
+class Mute:
+    def __str__(self): raise RuntimeError("as planted")
+class MakeMute:
+    RETURN_TYPES, FUNCTION, CATEGORY = ("MUTE",), "run", "test"
+    INPUT_TYPES = classmethod(lambda cls: {"required": {"number": ("INT", {"default": 0})}})
+    def run(self, number): return (Mute(),)
+class FailMute:
+    RETURN_TYPES, FUNCTION, CATEGORY = ("INT",), "run", "test"
+    INPUT_TYPES = classmethod(lambda cls: {"required": {"mute": ("MUTE",)}})
+    def run(self, mute): raise ValueError("as planted")
+NODE_CLASS_MAPPINGS = {"MakeMute": MakeMute, "FailMute": FailMute}
+"""
+STEP = {"in": port("n"), "make": node("MakeMute", number=link("in")), "fail": node("FailMute", mute=link("make")),
+        "out": port("n", "fail")}
+
+
+class Lost(Loops):
+    def failed_hooks(self):
+        return [] # the error passes through the pack's hook
+
+
+with Lost(packs={"mute": {"__init__.py": NODES}}) as comfy:
+    for step in (STEP, counter()):
+        name = comfy.begin(step, inputs={"n": 0}, iterations=2)
+        found = comfy.over(name, 60)
+        assert found["state"] == "failed", found
+        assert "iteration 1, workflow 1: ComfyUI's worker thread has ended" in found["error"], found
+        assert comfy.get("/queue")["queue_pending"] == []
+        assert comfy.status_of(f"/memstow/loops?name={name.replace(' ', '%20')}", method="DELETE") == 200
+    assert comfy.get("/memstow/loops")["loops"] == []
