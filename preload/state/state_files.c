@@ -21,6 +21,9 @@ enum {
     MANIFEST_MOST = 256 << 20
 };
 
+/* Results are generations or errors in one signed number, and each commit adds one. */
+static const uint64_t GENERATION_MOST = INT64_MAX / 2;
+
 static const char MAGIC[8] = "MSTSTATE", MANIFEST[] = "manifest", NEW_MANIFEST[] = "manifest.new", LOCK[] = "lock",
                   VALUE[] = ".value", FOLDER[] = ".state";
 
@@ -198,11 +201,17 @@ static uint64_t sum_of(const struct state_manifest *manifest) {
 }
 _Static_assert(sizeof(struct state_manifest) % 8 == 0 && sizeof(struct state_entry) % 8 == 0, "summed by words");
 
+/* An entry of a later generation would have the file name of a value that is still to come. */
+static bool is_sound_entry(const struct state_entry *entry, uint64_t generation) {
+    return entry->id[0] && memchr(entry->id, 0, MEMSTOW_STATE_ID + 1) && entry->generation <= generation;
+}
+
 static bool is_sound(const struct state_manifest *manifest, uint64_t length) {
     if (length < sizeof *manifest || memcmp(manifest->magic, MAGIC, sizeof MAGIC) != 0) return false;
     if (manifest->version != VERSION || bytes_of(manifest) != length) return false;
+    if (manifest->generation > GENERATION_MOST) return false;
     for (uint32_t i = 0; i < manifest->count; i++)
-        if (!manifest->entries[i].id[0] || !memchr(manifest->entries[i].id, 0, MEMSTOW_STATE_ID + 1)) return false;
+        if (!is_sound_entry(&manifest->entries[i], manifest->generation)) return false;
     return manifest->checksum == sum_of(manifest);
 }
 

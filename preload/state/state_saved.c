@@ -40,7 +40,11 @@ static int read_values(struct state_loop *loop, struct caller caller) {
     uint64_t length;
     int error = state_files_read(&loop->files, &manifest, &length);
     if (error || !manifest) return error;
-    for (uint32_t i = 0; i < manifest->count && !error; i++) error = read_value(loop, &manifest->entries[i], caller);
+    for (uint32_t i = 0; i < manifest->count && !error; i++) {
+        const struct state_entry *entry = &manifest->entries[i];
+        bool twice = *state_value_find(&loop->committed, entry->id) != NULL;
+        error = twice ? -EUCLEAN : read_value(loop, entry, caller);
+    }
     loop->generation = manifest->generation;
     os_unmap(manifest, length);
     return error;

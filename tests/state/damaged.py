@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # timeout: 600
 """The files of a prefix are damaged: the manifest and a value are changed at each byte, cut off, and made longer; two
-values change places. Each time opening is refused with one message, and nothing is removed. As soon as the bytes are
-back, so are the values."""
+values change places. A manifest whose checksum is right names an id twice, or generations that cannot be. Each time
+opening is refused with one message, and nothing is removed. As soon as the bytes are back, so are the values."""
 import _state
 
 folder = _state.real_disk()
 _state.python("""
-    import random
+    import random, struct
 
     def opened():
         return memstow_state.open("loop", persist_prefix="p", directory=folder)
@@ -52,6 +52,32 @@ _state.python("""
     is_refused("two values in each other's places")
     for name, content in good.items():
         (home / name).write_bytes(content)
+
+    HEADER, ENTRY, GENERATION, CHECKSUM, ENTRY_GENERATION = 32, 232, 16, 24, 208
+
+    def summed(manifest):
+        total, words = 0, list(struct.unpack(f"<{len(manifest) // 8}Q", manifest))
+        for number, word in enumerate(words):
+            if number != CHECKSUM // 8:
+                total = (total ^ word) * 0x9E3779B97F4A7C15 % 2**64
+                total ^= total >> 29
+        words[CHECKSUM // 8] = total
+        return struct.pack(f"<{len(words)}Q", *words)
+
+    def with_number(form, at, number):
+        changed = bytearray(good["manifest"])
+        struct.pack_into(form, changed, at, number)
+        return changed
+
+    assert summed(good["manifest"]) == good["manifest"] and len(good["manifest"]) == HEADER + 2 * ENTRY
+    for number in (0, 2**62, 2**63 - 1, 2**63, 2**64 - 1): # 0: the entries' generation is 1
+        (home / "manifest").write_bytes(summed(with_number("<Q", GENERATION, number)))
+        is_refused(f"generation {number}")
+    (home / "manifest").write_bytes(summed(with_number("<Q", HEADER + ENTRY_GENERATION, 2)))
+    is_refused("a value of a later generation")
+    (home / "manifest").write_bytes(summed(with_number("<I", 12, 3) + good["manifest"][HEADER:HEADER + ENTRY]))
+    is_refused("an id that is there twice")
+    (home / "manifest").write_bytes(good["manifest"])
     assert listing().keys() - {"lock"} == good.keys(), "something was removed"
     assert len(said) == 1 and "damaged" in min(said) and "\\n" not in min(said), said
     with opened() as store:

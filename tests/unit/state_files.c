@@ -41,6 +41,7 @@ static void write_manifest(const struct state_files *files) {
     struct state_manifest *manifest = calloc(1, sizeof *manifest + VALUES * sizeof *manifest->entries);
     cr_assert_not_null(manifest);
     manifest->count = VALUES;
+    manifest->generation = 7;
     for (unsigned i = 0; i < VALUES; i++) {
         snprintf(manifest->entries[i].id, sizeof manifest->entries[i].id, "value-%u", i);
         manifest->entries[i].generation = 7;
