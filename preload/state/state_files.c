@@ -353,8 +353,9 @@ static int write_new(const struct state_files *self, const struct state_manifest
 
 enum { EXCHANGE = 2 }; /* RENAME_EXCHANGE of <linux/fs.h> */
 
-/* The new manifest and the old one exchange their names, so that a failed flush can be undone. Some file systems cannot
- * exchange names. There the old manifest is gone, and a failed flush does not count. */
+/* The new manifest and the old one exchange their names, so that a failed flush can be undone. Where it cannot be
+ * undone, the new manifest is the valid one, and the failed flush does not count: the files that it names must stay. So
+ * it is on file systems that cannot exchange names, and on disks that fail altogether. */
 static int replace_manifest(int folder) {
     int error = (int)os_call(SYS_renameat2, folder, NEW_MANIFEST, folder, MANIFEST, EXCHANGE);
     bool exchanged = !error, is_first = error == -ENOENT;
@@ -362,9 +363,10 @@ static int replace_manifest(int folder) {
     if (error) return error;
     error = (int)os_call(SYS_fsync, folder);
     if (!error) return 0;
-    if (exchanged) os_call(SYS_renameat2, folder, NEW_MANIFEST, folder, MANIFEST, EXCHANGE);
-    if (is_first) os_call(SYS_unlinkat, folder, MANIFEST, 0);
-    return exchanged || is_first ? error : 0;
+    int stays = -EINVAL;
+    if (exchanged) stays = (int)os_call(SYS_renameat2, folder, NEW_MANIFEST, folder, MANIFEST, EXCHANGE);
+    if (is_first) stays = (int)os_call(SYS_unlinkat, folder, MANIFEST, 0);
+    return stays ? 0 : error;
 }
 
 int state_files_write(const struct state_files *self, struct state_manifest *manifest) {

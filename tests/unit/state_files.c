@@ -73,13 +73,14 @@ Test(state_files, opening_looks_at_each_name_a_few_times) {
 
 /* --- the last flush fails --- */
 
-static bool cannot_exchange;
+static bool cannot_exchange, cannot_undo;
 static int flushes_left = 1000;
 
 long __real_os_call6(long number, long a, long b, long c, long d, long e, long f);
 long __wrap_os_call6(long number, long a, long b, long c, long d, long e, long f);
 long __wrap_os_call6(long number, long a, long b, long c, long d, long e, long f) {
     if (number == SYS_renameat2 && cannot_exchange) return -EINVAL;
+    if (cannot_undo && flushes_left < 0 && (number == SYS_renameat2 || number == SYS_unlinkat)) return -EROFS;
     if (number == SYS_fsync && flushes_left-- <= 0) return -EIO;
     return __real_os_call6(number, a, b, c, d, e, f);
 }
@@ -146,6 +147,15 @@ Test(state_files, names_that_cannot_be_exchanged, .init = open_failing, .fini = 
     cr_expect_eq(generation_on_disk(), 2);
     cr_expect_eq(write_generation(3, ALL), 0);
     cr_expect_eq(generation_on_disk(), 3);
+}
+
+/* The disk fails altogether, at the last flush: the new manifest stays, so its files must stay, too. */
+Test(state_files, a_disk_that_cannot_undo, .init = open_failing, .fini = close_failing) {
+    cannot_undo = true;
+    cr_expect_eq(write_generation(1, ALL - 1), 0);
+    cr_expect_eq(generation_on_disk(), 1);
+    cr_expect_eq(write_generation(2, ALL - 1), 0);
+    cr_expect_eq(generation_on_disk(), 2);
 }
 
 /* A manifest of more than 256 MiB. No page of its entries is touched. */
