@@ -1,6 +1,6 @@
 """A recorder in the place of Pyroscope and Parca (a test double): it takes what `memstow push` sends, reads it by the
 published protocol buffers, and answers as the test says."""
-import base64, functools, gzip, http.server, subprocess, threading
+import base64, functools, gzip, http.server, socket, subprocess, threading
 
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 
@@ -93,7 +93,7 @@ class Profile:
 class Recorder:
     """answer: (status, text); None: no answer until the test ends."""
 
-    def __init__(self, context=None):
+    def __init__(self, context=None, address="127.0.0.1"):
         self.answer, self.profiles, self.asked = (200, "{}"), [], []
         self.over = threading.Event()
         recorder = self
@@ -115,11 +115,14 @@ class Recorder:
             def log_message(self, *_words):
                 pass
 
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        server = type("Server", (http.server.ThreadingHTTPServer,), {"address_family": family})
+        self.server = server((address, 0), Handler)
         self.server.daemon_threads = True
         if context:
             self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
-        self.url = f"{'https' if context else 'http'}://127.0.0.1:{self.server.server_port}"
+        host = f"[{address}]" if ":" in address else address
+        self.url = f"{'https' if context else 'http'}://{host}:{self.server.server_port}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
 

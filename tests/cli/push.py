@@ -1,5 +1,5 @@
 # needs: deb:protobuf-compiler deb:openssl pip:protobuf==7.36.2
-# timeout: 300
+# timeout: 600
 """`memstow push` sends what the report has, by the published protocols of Pyroscope and Parca, to a recorder (a test
 double; the engines themselves are in no package registry that the tests use). What was allocated adds up from profile
 to profile, also over a time in which the server was down. A server that refuses, hangs or is not there costs one
@@ -11,6 +11,7 @@ from support import MEMSTOW, PYTHON, ROOT, free_port, memstow, report, run, skip
 
 if not shutil.which("protoc"):
     skip("needs protoc to read a profile with")
+MANY = 3
 pathlib.Path("program.py").write_text("""
 import sys, memstow
 model = memstow.owner("unet", origin="wan.safetensors")
@@ -61,11 +62,26 @@ for server in ("pyroscope", "parca"):
     assert profile.sum("alloc_space") == profile.sum("alloc_objects") == 0 # nothing came before
 assert any("program.py" in text for text in profile.raw["string_table"])
 
-# --- all processes
+# --- all processes: of a namespace, so that those of others take no part
 recorder.profiles.clear()
-memstow("push", "--to=pyroscope", recorder.url + "/below/", "--all", status=None) # others may be damaged
-mine, = (profile for profile in recorder.profiles if profile.labels["pid"] == str(pid))
-assert mine.path == "/below/push.v1.PusherService/Push" and mine.labels["service_name"] == mine.labels["process"]
+pathlib.Path("many.py").write_text(f"""
+import subprocess
+each = [subprocess.Popen([{MEMSTOW!r}, "run", "--quiet", "--exec", "-o", f"each{{i}}.mst", "--", {PYTHON!r}, "-c",
+                          "print(flush=True); input()"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for i in range({MANY})]
+for one in each:
+    one.stdout.readline()
+done = subprocess.run([{MEMSTOW!r}, "push", "--to=pyroscope", "{recorder.url}/below/", "--all"], capture_output=True)
+print(done.returncode, done.stderr.decode(), *sorted(one.pid for one in each))
+""")
+apart = run("unshare", "--pid", "--fork", "--mount-proc", PYTHON, "many.py", timeout=200, status=None)
+if apart.returncode:
+    print("no namespace of processes can be made here: --all was not tried:", apart.stderr.strip()[-200:])
+else:
+    status, *pids = apart.stdout.split()
+    assert status == "0" and len(pids) == MANY, apart.stdout
+    assert [profile.labels["pid"] for profile in recorder.profiles] == pids, (pids, apart.stdout)
+    assert {profile.path for profile in recorder.profiles} == {"/below/push.v1.PusherService/Push"}
 
 # --- again and again: what was allocated adds up, also where the server was down meanwhile
 recorder.profiles.clear()
@@ -105,6 +121,12 @@ assert push("--to=parca", recorder.url, pid, status=3) == f"memstow: {recorder.u
 recorder.answer = None
 assert "no whole answer in time" in push("--to=parca", recorder.url, pid, status=3)
 recorder.over.set()
+try:
+    there = Recorder(address="::1")
+except OSError:
+    print("there is no IPv6 here: an address of it was not tried")
+else:
+    assert not push("--to=parca", there.url, pid) and there.profiles[0].headers["Host"] == there.url.split("//")[1]
 closed = f"http://127.0.0.1:{free_port()}"
 assert push("--to=parca", closed, pid, status=3) == f"memstow: {closed}: Connection refused\n"
 assert "memstow: http://no.such.host.invalid:80: " in push("--to=parca", "http://no.such.host.invalid", pid, status=3)

@@ -32,6 +32,7 @@ struct push {
     struct delivery delivery;
     struct moment *moments;
     size_t count, capacity;
+    int failed; /* the exit code of a process that could not be read; 0: none */
 };
 
 static volatile sig_atomic_t over;
@@ -154,12 +155,16 @@ static int push_take_one(struct push *push, struct moment *moment) {
     return code != EXIT_FINE && may_end && process_is_over(moment->pid) ? EXIT_FINE : code;
 }
 
-/* Takes a profile of each process. One that cannot be read keeps none of the others back. */
-static int push_take(struct push *push) {
-    int code = push->all ? push_find(push) : EXIT_FINE;
-    for (size_t i = 0; i < push->count; i++) {
-        int one = push_take_one(push, &push->moments[i]);
-        if (one != EXIT_FINE) code = one;
+/* Takes and sends a profile of each process, one after the other. One that cannot be read keeps none of the others
+ * back. Once the server is down, no more profiles are taken. Returns 0, or an exit code after a complaint: the server
+ * refuses one. */
+static int push_round(struct push *push) {
+    int code = EXIT_FINE;
+    if (push->all) push->failed = push_find(push);
+    for (size_t i = 0; code == EXIT_FINE && i < push->count && delivery_is_due(&push->delivery); i++) {
+        int taken = push_take_one(push, &push->moments[i]);
+        if (taken != EXIT_FINE) push->failed = taken;
+        code = push->every_ns ? delivery_send(&push->delivery) : delivery_end(&push->delivery);
     }
     return code;
 }
@@ -183,26 +188,27 @@ static int push_repeat(struct push *push) {
     uint64_t next = duration_now();
     int code = EXIT_FINE;
     while (code == EXIT_FINE && !push_is_over(push)) {
-        bool due = delivery_is_due(&push->delivery);
-        if (due && duration_now() >= next) {
-            code = push_take(push);
-            if (push->all) code = EXIT_FINE; /* it has been said */
+        if (delivery_is_due(&push->delivery)) code = delivery_send(&push->delivery);
+        if (code == EXIT_FINE && delivery_is_due(&push->delivery) && duration_now() >= next) {
+            code = push_round(push);
             while (next <= duration_now()) next += push->every_ns;
+            if (!push->all && code == EXIT_FINE) code = push->failed;
         }
-        if (due && code == EXIT_FINE) code = delivery_send(&push->delivery);
         if (code == EXIT_FINE && !push_is_over(push))
             push_wait(push->delivery.pause_ns ? push->delivery.again_ns : next);
     }
-    return code;
+    return code == EXIT_FINE ? delivery_end(&push->delivery) : code;
+}
+
+static int push_once(struct push *push) {
+    int code = push_round(push);
+    return code == EXIT_FINE ? push->failed : code;
 }
 
 static int push_run(struct push *push) {
     push_listen();
     if (!push->all && !push_add(push, push->pid)) return EXIT_UNREADABLE;
-    int code = push->every_ns ? push_repeat(push) : push_take(push);
-    /* a process that cannot be read keeps none of the others back; a server that refuses is not asked again */
-    int sent = code == EXIT_FINE || !push->every_ns ? delivery_end(&push->delivery) : code;
-    if (code == EXIT_FINE) code = sent;
+    int code = push->every_ns ? push_repeat(push) : push_once(push);
     for (size_t i = 0; i < push->count; i++) moment_clear(&push->moments[i]);
     free(push->moments);
     return complain_finish(code);

@@ -107,11 +107,12 @@ static void take_answer(struct http_answer *answer, struct exchange *exchange) {
 
 /* Writes the head. Returns its length; 0: it is too long. */
 static size_t head_write(char *head, const struct http_request *request) {
-    int used =
-        snprintf(head, HEAD_SIZE,
-                 "%s %s HTTP/1.0\r\nHost: %s:%u\r\nContent-Type: application/json\r\n"
-                 "%sContent-Length: %zu\r\n\r\n",
-                 request->method, request->path, request->host, request->port, request->headers, request->length);
+    bool brackets = strchr(request->host, ':'); /* an address of IPv6 */
+    int used = snprintf(head, HEAD_SIZE,
+                        "%s %s HTTP/1.0\r\nHost: %s%s%s:%u\r\nContent-Type: application/json\r\n"
+                        "%sContent-Length: %zu\r\n\r\n",
+                        request->method, request->path, brackets ? "[" : "", request->host, brackets ? "]" : "",
+                        request->port, request->headers, request->length);
     return used > 0 && used < HEAD_SIZE ? (size_t)used : 0;
 }
 

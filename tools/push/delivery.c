@@ -15,8 +15,9 @@
 
 static const char *delivery_server(const struct delivery *delivery) {
     static char text[sizeof delivery->url + 32];
-    snprintf(text, sizeof text, "%s://%s:%u%s", delivery->url.secure ? "https" : "http", delivery->url.host,
-             delivery->url.port, delivery->url.path);
+    const char *form = strchr(delivery->url.host, ':') ? "%s://[%s]:%u%s" : "%s://%s:%u%s";
+    snprintf(text, sizeof text, form, delivery->url.secure ? "https" : "http", delivery->url.host, delivery->url.port,
+             delivery->url.path);
     return text;
 }
 
