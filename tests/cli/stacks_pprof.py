@@ -118,5 +118,10 @@ assert stacks_of(profile("tree.mst", "--top=2", "--by=run")) == {
 if shutil.which("go"):
     with open("x.pb.gz", "wb") as out:
         subprocess.run([MEMSTOW, "report", "x.mst", "--pprof"], stdout=out, check=True)
-    top = run("go", "tool", "pprof", "-top", "x.pb.gz", env={"HOME": ".", "PATH": "/usr/bin:/bin"}).stdout
+    pprof = lambda *words: run("go", "tool", "pprof", *words, "x.pb.gz",
+                               env={"HOME": ".", "PATH": "/usr/bin:/bin"}).stdout
+    top = pprof("-top")
     assert re.search(r"Type: inuse_space", top) and "py:load" in top and "shop::Shelf" in top, top
+    of_model = pprof("-top", "-tagfocus=model=unet") # as docs/formats.md has it
+    assert "py:load" in of_model and "shop::Shelf" not in of_model, of_model
+    assert re.search(r"model: .*\n.*: unet\n", pprof("-tags")) and " unet" in pprof("-peek=unet", "-tagroot=model")
