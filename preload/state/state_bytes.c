@@ -184,7 +184,7 @@ int state_bytes_from_file(struct state_bytes *self, int fd, uint64_t length, uin
         return error;
     }
     self->file.device = status.st_dev, self->file.inode = status.st_ino;
-    if (((uint64_t)status.st_size != length || !length || length % OS_PAGE)) error = -EUCLEAN;
+    if ((uint64_t)status.st_size != length || !length || length % OS_PAGE) error = -EUCLEAN;
     if (!error) error = check_sum(self, length, checksum);
     if (error) return state_bytes_failed(self, error);
     error = state_bytes_finish(self, MEMSTOW_STATE_FILE, length);

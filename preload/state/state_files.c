@@ -89,7 +89,7 @@ static int open_at(int folder, const char *name, int flags) {
     return link ? -ELOOP : -ENOTDIR;
 }
 
-/* The next name in a path, with its length in the first byte. NULL: the name would lead elsewhere or nowhere. */
+/* The next name in a path. NULL: the name would lead elsewhere or nowhere, or is too long. */
 static const char *next_name(const char **path, char name[NAME_SIZE], bool *last) {
     size_t length = strcspn(*path, "/");
     if (!length || length + sizeof FOLDER > NAME_MAX) return NULL;
