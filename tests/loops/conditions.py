@@ -21,11 +21,13 @@ for op, value, is_value in (("==", 1, 2), ("<", 1, 1), (">", 2, 1), ("contains",
 assert {op for op, *_ in TRUE} == set(conditions.OPERATORS)
 assert conditions.condition_of({"port": "x", "op": "==", "value": 1})({}) is False, "no value yet: not met"
 assert conditions.condition_of(None) is None and conditions.condition_of(len) is len
-for op, value, is_value in (("<", "a", 1), (">", 1, "a"), ("contains", 1, "abc"), ("in", 3, 3)):
+for op, value, is_value in (("<", "a", 1), (">", 1, "a"), ("contains", 1, "abc"), ("in", "abc", 3)):
     refused(lambda: met(op, value, is_value=is_value), "port x", "cannot be decided", op)
 refused(lambda: met("==", 1, is_value={"samples": 1}), "port x", "dict")
 for op in ("is", "eval", "__import__('os')", "=", "", None, 5, "=="[:1], []):
     refused(lambda: conditions.condition_of({"port": "x", "op": op, "value": 1}), "one of")
+for value in (3, 1.5, True):
+    refused(lambda: conditions.condition_of({"port": "x", "op": "in", "value": value}), "op in", "list")
 for what in ({}, {"port": "x"}, {"port": "x", "op": "=="}, {"port": 1, "op": "==", "value": 1}, "x > 1", 5, [],
              {"port": "x", "op": "==", "value": 1, "more": 1}):
     refused(lambda: conditions.condition_of(what), "condition")

@@ -53,6 +53,8 @@ def condition_of(what: Any) -> Optional[Test]:
     if not isinstance(value, (*PLAIN, list)) or (
             isinstance(value, list) and not all(isinstance(v, PLAIN) for v in value)):
         raise LoopError("a condition's value is a number, a text, true or false, or a list of these")
+    if what["op"] == "in" and not isinstance(value, (str, list)):
+        raise LoopError(f"a condition with the op in has a text or a list as value; not {value!r}")
     return Condition(what["port"], what["op"], value)
 
 
