@@ -100,7 +100,7 @@ for condition in (7, "n > 1", [], ["n"], {}, {"port": 7, "op": "==", "value": 1}
                   {"port": "n", "op": "==", "value": [[1]]}, {"port": "n", "op": "==", "value": 1, "more": 1}):
     begins_nothing(lambda: run(counter("n"), inputs={"n": 1}, condition=condition), "condition")
     begins_nothing(lambda: run(counter("n"), inputs={"n": 1}, when=[condition]), "condition")
-refused(lambda: run(counter("n"), inputs={"n": 1}, condition={"port": "n", "op": "in", "value": 5}), "n", "in", "int")
+refused(lambda: run(counter("n"), inputs={"n": 1}, condition={"port": "n", "op": "in", "value": 5}), "op in", "list")
 nan = float("nan")
 assert run(counter("n"), inputs={"n": 1}, iterations=3, condition={"port": "n", "op": "<", "value": nan}) == {"n": 4}
 
