@@ -147,6 +147,7 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # the end of a l
     (odd / "folder.png").mkdir()
     (odd / "zeros.png").symlink_to("/dev/zero")
     (odd / "nowhere.png").symlink_to("nobody")
+    (odd / "itself.png").symlink_to("itself.png")
     fails(load(path=odd), "no image here")
     Image.new("RGB", (1, 1), (255, 0, 0)).save(odd / "pixel.png")
     found = shown(load(path=odd))
@@ -173,6 +174,12 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # the end of a l
     (lines / "d\nmemstow: planted.png").write_bytes(b"x")
     found = shown(load(path=lines))
     assert eval(found["names"][0]).split("\n") == ["a b.png", "c.png"] and found["count"] == ["2"], found
+    # names that are not UTF-8
+    os.rename(lines / "a\nb.png", os.fsencode(lines) + b"/b\xff.png")
+    os.rename(lines / "d\nmemstow: planted.png", os.fsencode(lines) + b"/d\xfe.png")
+    found = shown(load(path=lines))
+    assert eval(found["names"][0]).split("\n") == ["b\\udcff.png", "c.png"], found
+    assert "images cannot be read: d\\udcfe.png (" in comfy.log() and "Logging error" not in comfy.log()
     line = next(line for line in comfy.log().splitlines() if "planted.png (" in line)
     assert "two memstow: lines: these images cannot be read: d memstow: planted.png (" in line, line
     many = support.HERE / "many"

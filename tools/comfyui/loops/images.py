@@ -17,9 +17,10 @@ def order_of(name: str) -> tuple:
 
 
 def one_line(text: str) -> str:
-    """A name of a file as one line, also if it has the end of a line in it. memstow_loops.graph has the same; this node
-    also works without it."""
-    return "".join(" " if unicodedata.category(letter) in ("Cc", "Zl", "Zp") else letter for letter in text)
+    """A name of a file as one line that can be written, also if it has the end of a line in it or is not UTF-8.
+    memstow_loops.graph has the same; this node also works without it."""
+    line = "".join(" " if unicodedata.category(letter) in ("Cc", "Zl", "Zp") else letter for letter in text)
+    return line.encode(errors="backslashreplace").decode()
 
 
 def read(path: str) -> Any:
@@ -115,6 +116,13 @@ class DiscomfortFolderImageLoader:
         return {"ui": {"unreadable": unreadable}, "result": (batches, len(images), "\n".join(names))}
 
 
+def is_file(entry: Any) -> bool:
+    try:
+        return bool(entry.is_file())
+    except OSError: # such as a link to itself
+        return False
+
+
 def files_in(folder: str) -> list:
     """The image files of a folder, in order. A relative path is below ComfyUI's input folder."""
     import folder_paths
@@ -122,5 +130,5 @@ def files_in(folder: str) -> list:
     if not folder or not os.path.isdir(path):
         raise ValueError(f"there is no folder {folder!r}")
     with os.scandir(path) as entries:
-        found = [entry for entry in entries if entry.name.lower().endswith(SUFFIXES) and entry.is_file()]
+        found = [entry for entry in entries if entry.name.lower().endswith(SUFFIXES) and is_file(entry)]
     return sorted(found, key=lambda entry: order_of(entry.name))

@@ -144,8 +144,10 @@ def _declared(found: Any) -> NodeClass:
 
 
 def one_line(text: str) -> str:
-    """A text for the log, in which the author of a workflow cannot begin a line."""
-    return "".join(" " if unicodedata.category(letter) in ("Cc", "Zl", "Zp") else letter for letter in text)
+    """A text for the log, in which the author of a workflow cannot begin a line. Half a character is escaped, because
+    it cannot be written."""
+    line = "".join(" " if unicodedata.category(letter) in ("Cc", "Zl", "Zp") else letter for letter in text)
+    return line.encode(errors="backslashreplace").decode()
 
 
 def name_of(node_id: str, node: Node) -> str:
