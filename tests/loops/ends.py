@@ -2,8 +2,8 @@
 """How loops end, over a double of the store and of ComfyUI's queue. Each message names iteration, workflow and node:
 where a run is interrupted, ComfyUI refuses a prompt, an input cannot be kept, or a node blocks an OUTPUT. A condition
 may raise SystemExit, or an exception whose text cannot be had, and the callers that wait for the loop are told. A loop
-that is closed while its node still runs was cancelled. Only a loop's own prompts reach it, no loop starts on the
-server's thread, and the log tells of a run that takes long."""
+that is closed while its node still runs was cancelled. A loop that gets no thread leaves nothing. Only a loop's own
+prompts reach it, no loop starts on the server's thread, and the log tells of a run that takes long."""
 import threading, types
 
 from _double_host import Pack, Queue, end_of, logged
@@ -31,6 +31,18 @@ def ended(loop, state, error):
     assert loop.error == error, loop.error
     assert loops.remove("x") and not _state_double._open
     return values
+
+
+# the process may have no more threads
+def no_thread(_loop):
+    raise RuntimeError("can't start new thread")
+
+
+real_start, driver.Loop.start = driver.Loop.start, no_thread
+refused(lambda: start(STEP), "loop x gets no thread", "can't start")
+driver.Loop.start = real_start
+assert not loops.loops and not _state_double._open
+ended(start(STEP), "done", "")
 
 
 # a condition that raises what is no Exception

@@ -681,7 +681,11 @@ class Loops:
             self._close_oldest()
         for warning in loop.plan.warnings:
             log.warning("memstow: loop %s: %s", name, warning)
-        loop.start()
+        try:
+            loop.start()
+        except RuntimeError as error: # the process may have no more threads
+            self.drop(loop)
+            raise LoopError(f"loop {name} gets no thread: {error}") from None
         return loop
 
     def _open(self, name: str, **options: Any) -> Store:
