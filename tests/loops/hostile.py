@@ -148,3 +148,6 @@ end_of(memstow_loops.start_loop([counter("n")], {"n": 0}, 12, name="long"))
 assert [line for line in lines if "of 12 iterations" in line] == [
     "memstow: loop long: 4 of 12 iterations", "memstow: loop long: 8 of 12 iterations",
     "memstow: loop long: done after 12 of 12 iterations"], lines
+# a line of the log can be written, whatever a node's error says
+from memstow_loops.graph import one_line # noqa: E402
+assert one_line("a\ud800b\nc") == "a\\ud800b c"
