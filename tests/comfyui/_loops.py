@@ -131,11 +131,12 @@ class Loops(Comfy):
         import urllib.parse
         return self.get(f"/memstow/loops?name={urllib.parse.quote(name)}{'&values=1' if values else ''}")
 
-    def over(self, name, seconds=400):
-        """The state of the loop when it has ended."""
+    def over(self, name, seconds=400, values=True):
+        """The state of the loop when it has ended. Without `values` no answer of the server's holds a value while the
+        pack looks for what holds a model."""
         support.wait_for(lambda: self.loop(name, False)["state"] in ("done", "failed", "cancelled"), seconds,
                          f"the end of {name}")
-        return self.loop(name)
+        return self.loop(name, values)
 
     def loop_of(self, *workflows, state="done", **body):
         """Runs a loop to its end. Returns its state then."""

@@ -40,7 +40,9 @@ with Loops() as comfy:
         name = comfy.begin(begin(word), STEP, name=f"with {word}", **LOOP)
         if word == "keep":
             assert comfy.status_of("/free", json.dumps({"unload_models": True, "free_memory": True}).encode()) == 200
-        found = comfy.over(name)
+        comfy.over(name, values=False)
+        comfy.settled()
+        found = comfy.loop(name)
         assert found["state"] == "done" and found["values_of_ports"]["n"] == 5, found
         ran = comfy.ran()
         assert ran["UNETLoader"] == 1, (word, ran)
