@@ -45,7 +45,7 @@
 
 #define EXEC_VARIABLE "MEMSTOW_EXEC"
 
-enum { DEFAULT_STACK_MEMORY = 128 * 1000 * 1000 };
+enum { DEFAULT_STACK_MEMORY = 64 * 1000 * 1000 };
 
 /* Copied from the environment once: programs overwrite their environment (setproctitle). */
 static struct {

@@ -32,7 +32,7 @@ const char start_help[] = "  -o FILE                 the ledger of CMD (default 
                           "                          little; totals are exact all the same\n"
                           "  --stack-memory=SIZE     memory that call stacks, sites and counters of each\n"
                           "                          process may take: 500M, 1G, ..., 64K at least\n"
-                          "                          (default: 128 million bytes)\n"
+                          "                          (default: 64 million bytes)\n"
                           "  --allocator=keep|mimalloc\n"
                           "                          who serves the memory: the program's own allocator, or\n"
                           "                          mimalloc\n"
