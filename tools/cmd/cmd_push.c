@@ -43,7 +43,7 @@ static int cmd_push_help(void) {
          "                    [--bearer=FILE | --basic=FILE] [--cacert=FILE]\n"
          "\n"
          "Sends profiles of running processes to a server that keeps them: what is live\n"
-         "now, and what was allocated since the profile before, by call stack, model, node\n"
+         "now, and what was allocated since the last profile, by call stack, model, node\n"
          "and run. The processes are not paused, and do nothing for it.\n"
          "\n"
          "  --to=SERVER         pyroscope or parca, which is at URL\n"
@@ -134,7 +134,7 @@ static void push_forget_ended(struct push *push) {
     }
 }
 
-/* Finds processes that are new since the profile before. */
+/* Finds processes that are new since the last profiles. */
 static int push_find(struct push *push) {
     struct tracked_list list = {0};
     char error[256];
@@ -252,7 +252,7 @@ static int credentials_read(const char *path, char *line, size_t size) {
     for (size_t i = 0; i < length; i++) fits &= file.text[i] >= ' ' && file.text[i] <= '~';
     if (fits) snprintf(line, size, "%.*s", (int)length, file.text);
     free(file.text);
-    if (!fits) complain("%s: it has to have one line of at most %zu letters", TEXT_SAFE(path), size - 1);
+    if (!fits) complain("%s: it must have one line of at most %zu letters", TEXT_SAFE(path), size - 1);
     return fits ? 0 : EXIT_UNREADABLE;
 }
 

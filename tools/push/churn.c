@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PLACES_LEAST = 64 };
+enum { SLOTS_LEAST = 64 };
 
 static uint64_t churn_mix(uint64_t hash, uint64_t word) {
     hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
@@ -27,23 +27,23 @@ static uint64_t churn_key(const struct churn *churn, const struct image *image, 
     return key ? key : 1;
 }
 
-static struct churn_entry *churn_place(const struct churn_table *table, uint64_t key) {
-    if (!table->places) return NULL;
-    size_t at = key & (table->places - 1);
-    while (table->entries[at].key && table->entries[at].key != key) at = (at + 1) & (table->places - 1);
+static struct churn_entry *churn_slot(const struct churn_table *table, uint64_t key) {
+    if (!table->slots) return NULL;
+    size_t at = key & (table->slots - 1);
+    while (table->entries[at].key && table->entries[at].key != key) at = (at + 1) & (table->slots - 1);
     return &table->entries[at];
 }
 
 static bool churn_begin(struct churn_table *table, size_t most) {
-    table->places = PLACES_LEAST;
-    while (table->places < 2 * most) table->places *= 2;
-    table->entries = calloc(table->places, sizeof *table->entries);
+    table->slots = SLOTS_LEAST;
+    while (table->slots < 2 * most) table->slots *= 2;
+    table->entries = calloc(table->slots, sizeof *table->entries);
     return table->entries != NULL;
 }
 
 static void churn_add(struct churn *churn, const struct image *image, const struct total *total) {
     uint64_t key = churn_key(churn, image, total);
-    struct churn_entry *entry = churn_place(&churn->now, key);
+    struct churn_entry *entry = churn_slot(&churn->now, key);
     entry->key = key;
     entry->bytes += total->alloc_bytes;
     entry->blocks += total->alloc_blocks;
@@ -54,7 +54,7 @@ static uint64_t churn_growth(uint64_t now, uint64_t before) { return now > befor
 
 static void churn_compare(const struct churn *churn, struct churn_entry *entry) {
     static const struct churn_entry nothing;
-    const struct churn_entry *before = churn_place(&churn->before, entry->key);
+    const struct churn_entry *before = churn_slot(&churn->before, entry->key);
     if (!before) before = &nothing;
     entry->grown_bytes = churn_growth(entry->bytes, before->bytes);
     entry->grown_blocks = churn_growth(entry->blocks, before->blocks);
@@ -68,13 +68,13 @@ int churn_look(struct churn *churn, const struct image *image) {
         return -1;
     }
     for (size_t i = 0; i < image->total_count; i++) churn_add(churn, image, &image->totals[i]);
-    for (size_t i = 0; churn->looked && i < churn->now.places; i++)
+    for (size_t i = 0; churn->looked && i < churn->now.slots; i++)
         if (churn->now.entries[i].key) churn_compare(churn, &churn->now.entries[i]);
     return 0;
 }
 
 struct churn_entry churn_take(struct churn *churn, const struct image *image, const struct total *total) {
-    struct churn_entry *entry = churn_place(&churn->now, churn_key(churn, image, total)), found = *entry;
+    struct churn_entry *entry = churn_slot(&churn->now, churn_key(churn, image, total)), found = *entry;
     entry->grown_bytes = entry->grown_blocks = 0;
     return found;
 }

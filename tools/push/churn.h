@@ -1,4 +1,4 @@
-/* churn.h — what each call stack has allocated since the look before.
+/* churn.h — what each call stack has allocated since the last look.
  * In: images of one process, one after the other. Out: for each total, the growth of its allocations. Stacks are known
  * by their frames, so ids that are used again do no harm. */
 #ifndef MEMSTOW_CHURN_H
@@ -7,16 +7,16 @@
 #include "tools/image/image.h"
 
 struct churn_entry {
-    uint64_t key, bytes, blocks; /* all that was ever allocated; key 0: an empty place */
+    uint64_t key, bytes, blocks; /* all that was ever allocated; key 0: a free slot */
     uint64_t grown_bytes, grown_blocks;
 };
 struct churn_table {
     struct churn_entry *entries;
-    size_t places; /* a power of two */
+    size_t slots; /* a power of two */
 };
 struct churn {
     struct churn_table before, now;
-    bool looked; /* before: without a look before, nothing has grown */
+    bool looked; /* there was an earlier look; at the first one, nothing has grown */
     uint64_t *stacks;
 };
 

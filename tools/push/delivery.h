@@ -1,6 +1,6 @@
-/* delivery.h — the way of profiles to a server: a queue, and pauses while the server is down.
+/* delivery.h — brings profiles to a server: a queue, and pauses while the server is down.
  * In: requests. Out: requests that arrived, and messages when the server is down or refuses one. The queue is bounded:
- * the oldest request goes first. */
+ * if it is full, the oldest request is dropped. */
 #ifndef MEMSTOW_DELIVERY_H
 #define MEMSTOW_DELIVERY_H
 

@@ -1,4 +1,4 @@
-/* moment.h — a running process as one profile: what is live now, and what was allocated since the profile before.
+/* moment.h — a running process as one profile: what is live now, and what was allocated since the last profile.
  * In: a process, its churn. Out: a compressed profile of pprof in memory. */
 #ifndef MEMSTOW_MOMENT_H
 #define MEMSTOW_MOMENT_H
