@@ -12,7 +12,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The process uses CUDA: makes the section. Never NULL: if the ledger cannot grow, it is a private one. */
+/* The sums of the process. The first call makes their section; from then on, the process counts as a user of CUDA.
+ * Never NULL: if the ledger cannot grow, the sums are outside of it, and no reader sees them. */
 struct snap_cuda *cuda_counts_head(void);
 /* The record of a device; NULL: there is no such device, or no memory. */
 struct snap_cuda_device *cuda_counts_device(uint32_t device);

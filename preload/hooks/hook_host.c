@@ -456,8 +456,9 @@ __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
         next.free(header);
 }
 
-/* Frees a block that may be a sample, and tells who listens. What goes on to host_free is told of there. It is a tail
- * call, too: if it took its caller's slot, free would need an instruction more where nobody listens. */
+/* Frees a block while somebody listens to the probes. Small blocks are told to the probe here, all others in
+ * host_free. This function is reached by a jump, so CALLER_SLOT is still that of free's caller. If free passed it, free
+ * would need an instruction more where nobody listens. */
 __attribute__((noinline)) static void free_told(void *p) {
     uint32_t mark = tracked_page.mark;
     if (mark && header_is_small(host_header(p), mark)) probe_free(p, host_header(p)->site);

@@ -381,8 +381,8 @@ struct snap_mapping {
     uint32_t pad;
 };
 
-/* Where a descriptor was last opened, or a thread last started. It may be gone by now, and another one, which nobody
- * saw, may have its number. */
+/* Where a descriptor was last opened, or a thread last started. It may be gone by now, and its number may belong to one
+ * that memstow did not see. */
 enum snap_origin_kind {
     SNAP_ORIGIN_FILE = 1,
     SNAP_ORIGIN_SOCKET = 2,

@@ -365,7 +365,7 @@ static struct location *cfa_from_register(struct cursor *c, struct machine *m) {
     return &m->row.cfa;
 }
 
-/* Instructions that say where the CFA is. False: it is another one. */
+/* Executes an instruction that says where the CFA is. False: the instruction is of another kind. */
 static bool cfi_execute_cfa(struct cursor *c, struct machine *m, const struct shared *shared, unsigned opcode) {
     uint64_t number;
     switch (opcode) {

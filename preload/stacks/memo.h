@@ -76,7 +76,7 @@ struct eval {
 /* The known state of the elements of a memo, compared with the thread's present stack. */
 enum memo_found {
     MEMO_WORDS = 1,  /* the words of the elements are unchanged */
-    MEMO_PYTHON = 2, /* Python frames are unchanged, if inner loops are the remembered ones */
+    MEMO_PYTHON = 2, /* Python frames are unchanged, but those of the innermost loop must be compared again */
 };
 
 struct memo {

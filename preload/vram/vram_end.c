@@ -82,8 +82,8 @@ const void *vram_end_stream(cuda_handle stream) {
     return (uintptr_t)stream == CUDA_STREAM_PER_THREAD ? &own_stream : stream;
 }
 
-/* The stream may be another one than that of the event, if it has the handle of one that was destroyed. Waiting for an
- * event from outside would break a capture of the stream. */
+/* The stream may have the handle of the event's stream without being it: a handle is used again when its stream was
+ * destroyed. A stream that is captured must not wait for an event from outside: that would break the capture. */
 bool vram_end_order(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
     struct vram_visit visit;
     if (!self->event) return true;

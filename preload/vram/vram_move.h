@@ -27,7 +27,7 @@ struct vram_move_options {
 uint64_t vram_move_out(const struct vram_move_options *options, enum vram_refusal *refusal, int *error);
 uint64_t vram_move_in(const struct vram_move_options *options, enum vram_refusal *refusal, int *error);
 
-/* Gives pinned memory back to the system that no content is in, unless a move goes on. */
+/* Gives unused pinned memory back to the system, unless a move goes on. */
 void vram_move_shrink(void);
 
 /* How many blocks have left their device so far, by any thread's moves. */

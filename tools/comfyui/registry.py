@@ -209,7 +209,7 @@ class Registry:
             self._trace_set(one, None, setting.policy if setting else "none", None)
 
     def loaded_from(self, identity: Identity, key: Any) -> None:
-        """The files of a new model are known: what the user chose for them before holds again."""
+        """Notes the files of a new model. An earlier choice of the user for these files applies to the model."""
         identity.file_key = key
         if setting := self._chosen(identity):
             identity.setting = setting

@@ -1,6 +1,6 @@
 /* report_csv.c — the sites of a report as a table for spreadsheets and data bases; see export.h. RFC 4180: a line for
- * each site, the largest first; lines end with CR and LF, and a text is in quotes wherever it has to be. Texts are
- * UTF-8. A text that a spreadsheet would take for a formula gets an apostrophe in front. */
+ * each site, the largest first. Lines end with CR and LF. A text that needs quotes has them. Texts are UTF-8. A text
+ * that a spreadsheet would take for a formula gets an apostrophe in front. */
 #include "tools/export/export.h"
 #include "tools/export/report_profile.h"
 #include "tools/reader/cuda_image.h"

@@ -166,7 +166,7 @@ static int open_ledger(const struct follow *self, struct live *live) {
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
-/* Follows one program of the process. *again: an exec made it another one, whose ledger appears a moment later. */
+/* Follows one program of the process. *again: an exec began another program, whose ledger appears a moment later. */
 static int follow_program(const struct follow *self, struct subject *subject, struct leak_sites *sites, bool *again) {
     static struct live live;
     const struct timespec moment = {.tv_nsec = 5 * LOOK_NS};

@@ -11,7 +11,7 @@
 struct tracked {
     pid_t pid;
     char name[32], path[4096]; /* path: of the ledger; "": it is in memory only */
-    uint64_t start_ns;         /* of the ledger, by the monotonic clock: another program has another one */
+    uint64_t start_ns;         /* when the ledger began (monotonic clock); it tells programs with the same pid apart */
     uint64_t elapsed_ns, live, peak;
 };
 

@@ -185,7 +185,7 @@ static enum wish keys_rows(struct face *face, int key) {
     }
 }
 
-/* The last character of the text, which may have several bytes, goes. */
+/* Removes the last character of the text, which may have several bytes. */
 static void typed_shorten(struct face *face) {
     size_t length = strlen(face->typed);
     if (length) face->typed[utf8_cut(face->typed, length - 1)] = 0;

@@ -336,8 +336,8 @@ class Loop:
         return sum(last - first + 1 for first, last in self.elements)
 
     def _go_on(self) -> None:
-        """Begins with the values of a batch that was stopped. If the process was killed while it folded values into one
-        file, some values exist twice: their single files are removed."""
+        """Takes over the values that a stopped batch left in the store. If its process was killed while it folded
+        values into one file, some values are there twice: their single files are removed."""
         for place in self._places():
             folded = {number for key in self._chunks(place) for number in self.store.get(key)[0]}
             single = {number for number in range(self.plan.iterations) if f"{place}[{number}]" in self.committed}
