@@ -5,10 +5,10 @@
 #include "tools/base/text.h"
 #include "tools/base/whole_file.h"
 #include "tools/cmd/commands.h"
+#include "tools/net/https.h"
 #include "tools/proc/process.h"
 #include "tools/push/base64.h"
 #include "tools/push/delivery.h"
-#include "tools/push/https.h"
 #include "tools/push/moment.h"
 #include "tools/subject/tracked.h"
 

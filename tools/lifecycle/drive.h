@@ -3,8 +3,8 @@
 #ifndef MEMSTOW_DRIVE_H
 #define MEMSTOW_DRIVE_H
 
-#include "tools/lifecycle/http.h"
 #include "tools/lifecycle/scenario.h"
+#include "tools/net/http.h"
 #include "tools/watch/observe.h"
 
 struct drive {

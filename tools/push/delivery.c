@@ -3,7 +3,7 @@
 #include "tools/base/complain.h"
 #include "tools/base/duration.h"
 #include "tools/base/text.h"
-#include "tools/push/https.h"
+#include "tools/net/https.h"
 
 #include <stdio.h>
 #include <stdlib.h>

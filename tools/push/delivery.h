@@ -4,8 +4,8 @@
 #ifndef MEMSTOW_DELIVERY_H
 #define MEMSTOW_DELIVERY_H
 
+#include "tools/net/url.h"
 #include "tools/push/body.h"
-#include "tools/push/url.h"
 
 enum { DELIVERY_MOST = 64, DELIVERY_BYTES_MOST = 64 << 20 };
 

@@ -1,5 +1,5 @@
 /* https.c — see https.h. Names and numbers are those of curl/curl.h, whose ABI has not changed since 2006. */
-#include "tools/push/https.h"
+#include "tools/net/https.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* http.c — see http.h. HTTP/1.0: an answer ends with the connection, or after its own length. */
-#include "tools/lifecycle/http.h"
+#include "tools/net/http.h"
 #include "tools/base/duration.h"
 #include "tools/base/list.h"
 

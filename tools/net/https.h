@@ -3,7 +3,7 @@
 #ifndef MEMSTOW_HTTPS_H
 #define MEMSTOW_HTTPS_H
 
-#include "tools/lifecycle/http.h"
+#include "tools/net/http.h"
 
 /* Whether libcurl is installed. */
 int https_is_there(void);

@@ -1,5 +1,5 @@
 /* url.c — see url.h. */
-#include "tools/push/url.h"
+#include "tools/net/url.h"
 
 #include <stdlib.h>
 #include <string.h>
