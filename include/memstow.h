@@ -396,7 +396,7 @@ struct memstow_state_value {
  * the value. -ENOENT: there is no value with that id, or no such loop. */
 int32_t memstow_state_get(int64_t state, const char *id, struct memstow_state_value *out);
 
-/* As memstow_state_get, but the last committed value, also while the present iteration has another one. For readers
+/* Like memstow_state_get, but gives the last committed value, and never a value of the present iteration. For readers
  * that are not part of the iteration. -ENOENT also for a value that has never been committed. Since 1.9. */
 int32_t memstow_state_get_committed(int64_t state, const char *id, struct memstow_state_value *out);
 

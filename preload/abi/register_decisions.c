@@ -14,7 +14,7 @@
 
 enum { WORDS_SIZE = 256 };
 
-/* A program may not give memstow's own reason. */
+/* The reason that a program gives; 0: it is none, or only memstow may give it. */
 static uint32_t reason_of(uint32_t given) { return given <= MEMSTOW_IDLE ? given : 0; }
 
 static int64_t trigger_result(int64_t result) {

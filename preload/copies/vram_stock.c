@@ -43,8 +43,8 @@ uint64_t vram_stock_bytes(void) { return os_load(&stock_bytes); }
 
 static char *address_of(uint32_t granule) { return stock.at + granule * VRAM_GRANULE; }
 
-/* The ledger has one record for all of it. It begins in the page before, which never has memory, because the address
- * of the first content is that content's. */
+/* The ledger has one record for all of it. It begins in the page before, which never has memory: the record needs
+ * an address of its own, and the first content is recorded at the address where it begins. */
 static void vram_stock_note(uint32_t device) {
     struct snap_cuda_block record;
     uint32_t end = 0;

@@ -306,8 +306,8 @@ static enum progress show_used_sites(void) {
     return PROGRESS_MORE;
 }
 
-/* The tag that gets the counts of a removed site. It has the same owners, but for an old run: the run that counts for
- * all old ones takes its place. 0: there is no memory for the tag. */
+/* The tag that gets the counts of a removed site. It has the same owners. In place of an old run it has the run that
+ * counts for all old runs. 0: there is no memory for the tag. */
 static uint32_t heir_tag(uint32_t number) {
     struct snap_tag tag = tags_at(number);
     uint32_t first = owner_first_of(tag.run);

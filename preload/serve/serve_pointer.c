@@ -27,7 +27,7 @@ static bool serve_pointer_says(struct serve_answer *answer, uint32_t bytes, uint
     return true;
 }
 
-/* The pool in whose place the memory is. */
+/* The pool that the program is told: the default pool of the device. */
 static uint64_t pool_of(uint32_t device) {
     int (*ask)(cuda_handle *, int) = (int (*)(cuda_handle *, int))cuda_scope_any("cuDeviceGetDefaultMemPool", NULL);
     cuda_handle pool;

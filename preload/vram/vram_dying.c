@@ -53,7 +53,7 @@ bool vram_dying_has(cuda_handle context) {
     return false;
 }
 
-/* The last word but one of a line of /proc/self/task/…/syscall: the thread's stack pointer. 0: the thread runs. */
+/* The stack pointer of a thread: the second last word of its line in /proc/self/task/…/syscall. 0: the thread runs. */
 static uintptr_t parse_stack_pointer(const char *line) {
     uintptr_t words[2] = {0, 0};
     while ((line = strstr(line, " 0x"))) {
@@ -83,7 +83,7 @@ static bool vram_dying_is_gone(uint32_t thread) {
     return !seal_is_set() && os_call(SYS_tgkill, os_call(SYS_getpid), thread, 0) == -ESRCH;
 }
 
-/* The stack grows down, so a thread above the mark has left the call. Far above is another stack. */
+/* The stack grows down, so a thread above the mark has left the call. An address far above is on another stack. */
 static bool is_above(uintptr_t at, const uintptr_t *mark) {
     return at > (uintptr_t)mark && at - (uintptr_t)mark < STACK_MOST;
 }

@@ -34,8 +34,8 @@ struct vram_leaving {
     uint64_t turn; /* the number of parts so far: lanes take turns */
 };
 
-/* Adds a block. It ends the blocks before it whose copies are over, but for none of its own: the caller may still use
- * it until the next call. */
+/* Adds a block, and ends earlier blocks whose copies are over. The added block itself does not end before the next
+ * call: the caller may use it until then. */
 void vram_leaving_add(struct vram_leaving *self, struct vram_block *block);
 /* The same for a block whose copy is over, or was never begun. */
 void vram_leaving_add_copied(struct vram_leaving *self, struct vram_block *block, enum vram_refusal why, int error);

@@ -17,7 +17,7 @@ void vram_spare_stop(bool stop);
 
 /* Whether to keep the block, which the caller has. Nothing uses it any more. */
 bool vram_spare_wants(const struct vram_block *self);
-/* Takes the spare that is there for longest, if `bytes` more would be too many. NULL: they are not. */
+/* If spares with `bytes` more would exceed their limit, takes the oldest spare. NULL: they would not. */
 struct vram_block *vram_spare_before(uint64_t bytes);
 /* Takes a spare of this owner (0: of any). NULL: there is none. */
 struct vram_block *vram_spare_of(uint32_t owner);

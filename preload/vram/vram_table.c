@@ -13,7 +13,7 @@
 #include "preload/base/forked.h"
 
 static struct vram_block *blocks, *unused, *root;
-static struct queue { struct vram_block *first, *last; } freed_blocks, spares; /* the first is there for longest */
+static struct queue { struct vram_block *first, *last; } freed_blocks, spares; /* the oldest is the first */
 enum { ALL = VRAM_DEVICES, SHELVES = 256 };
 /* Freed blocks and spares by their size, the last that came first. */
 static struct vram_block *shelves[SHELVES];

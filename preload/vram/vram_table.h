@@ -18,7 +18,7 @@ static inline void vram_table_let_go(void);
 bool vram_table_is_mine(void);
 /* With the lock, which is released meanwhile: waits until some block was given back. Then the caller looks again. */
 void vram_table_wait(void);
-/* The same, but for some milliseconds at most. */
+/* The same, for some milliseconds at most. */
 void vram_table_wait_briefly(void);
 /* With the lock: wakes waiting threads, which look again. */
 void vram_table_changed(void);
@@ -38,7 +38,7 @@ void vram_table_set_state(struct vram_block *self, enum vram_state state);
 /* The queue of freed blocks and wrecks. first_freed: the block that has waited longest. requeue: moves a block to the
  * end. */
 struct vram_block *vram_table_first_freed(void);
-/* The spare that is there for longest; the next ones follow by freed_next. */
+/* The oldest spare; younger ones follow by freed_next. */
 struct vram_block *vram_table_first_spare(void);
 /* Freed blocks and spares of a size, by shelf_next, the last that came first; blocks of other sizes are among them. */
 struct vram_block *vram_table_first_of_size(uint64_t size);

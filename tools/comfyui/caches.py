@@ -186,7 +186,7 @@ def _leads_to(entry: Any, targets: set) -> bool:
 
 
 def _places(cache: Any, of_this_prompt: bool, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
-    """(keys of the subgraphs around an entry and its own key; the entry) for each entry in a cache of outputs."""
+    """Each entry in a cache of outputs, with its place: the keys of the subgraphs around it, then its own key."""
     keys = getattr(cache, "cache_key_set", None)
     used = set(keys.get_used_keys()) if of_this_prompt and keys is not None else None
     for key, entry in list(getattr(cache, "cache", {}).items()):
@@ -197,8 +197,8 @@ def _places(cache: Any, of_this_prompt: bool, path: tuple = ()) -> Iterator[tupl
 
 
 def of_models(cache_set: Any, targets: set, of_this_prompt: bool = False) -> dict:
-    """place → cached output, for outputs that hold little but a model, if the model leads to one of the targets. With
-    `of_this_prompt`, only those of nodes of the last prompt."""
+    """The cached outputs, by place, that lead to one of the targets and hold little beside the model. With
+    `of_this_prompt`, only outputs of nodes of the last prompt."""
     cache = getattr(cache_set, "outputs", None)
     if cache is None or not is_known(cache):
         return {}

@@ -21,7 +21,7 @@ class Leftover:
         self.holders: list[str] = [] # the places that hold it, where they are known
 
     def size(self) -> int:
-        """Its live bytes; 0 if no more is left than may stay of any model."""
+        """Its live bytes; 0 if they are so few that they are no leftover."""
         figures = report.figures_of(self.owner)
         return figures.live_bytes if figures.live_bytes >= max(LITTLE, figures.allocated_bytes // SHARE) else 0
 
@@ -56,7 +56,7 @@ class Leftovers:
                 self._ask(leftover, tensors, deadline)
 
     def _age(self, leftover: Leftover) -> bool:
-        """Makes it a run older. Returns whether to ask about it."""
+        """Counts a run since the model died. Returns whether to ask about the leftover now."""
         leftover.age += 1
         leftover.due |= leftover.age <= 2 or leftover.age % AGAIN == 0
         if not leftover.due:

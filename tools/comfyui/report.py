@@ -110,7 +110,7 @@ def alike(owners: list) -> list[str]:
 
 
 def why_of(owner: dict, is_freed: bool) -> list[str]:
-    """The policy, once, and the reason why the model is still there in spite of it."""
+    """The policy of a model, and after it the reasons why the model is still there."""
     reasons = [why for why in owner["why"] if not why.startswith("policy: ")]
     if owner["policy"] in ("stow", "free") and owner["action"] == "keep":
         reasons.insert(0, "not now")

@@ -41,7 +41,7 @@ class Snapshots:
         return path
 
     def end(self, path: str) -> bool:
-        """Returns whether the file stays: one that was cancelled goes."""
+        """Removes the file if it was cancelled. Returns whether the file stays."""
         is_cancelled = self.at_work.pop(path)
         if is_cancelled:
             with contextlib.suppress(FileNotFoundError):

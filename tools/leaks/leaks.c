@@ -78,8 +78,8 @@ static int find_forgotten(struct search *search, const struct leak_finding *find
     return 0;
 }
 
-/* Judges a site first by the memory that is left of runs: that memory exists, whatever else is freed. But if the
- * readings show that the site does not hold more than before, old memory went as new memory came. */
+/* Judges a site first by the memory that is left of runs: it exists, even if other memory is freed. But if the
+ * readings show that the site holds no more than before, old memory was freed while new memory came. */
 static struct leak_judgement leaks_judge(const struct search *search, bool *by_readings) {
     struct leak_judgement left = leak_judge(search->left.changes, search->left.count, &search->left_rule);
     *by_readings = false;
@@ -108,7 +108,7 @@ static int finding_keep(struct leak_finding **list, size_t *count, size_t *capac
     return 0;
 }
 
-/* Whether the rest of an owner is little beside the owner's leaks: headers, keys and the like of what they keep. */
+/* Whether the rest of an owner is little beside the owner's leaks: headers, keys and the like that belong to them. */
 static bool is_remainder(const struct leaks *self, const struct leak_finding *rest) {
     double leaks = 0;
     for (size_t i = 0; i < self->count; i++)

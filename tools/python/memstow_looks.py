@@ -16,7 +16,7 @@ from typing import Any, Optional
 COLLECT, HOLDERS = 7, 8                 # MEMSTOW_ASK_COLLECT, MEMSTOW_ASK_HOLDERS
 KINDS = 1 << COLLECT | 1 << HOLDERS
 FOR_EVER = 2**32 - 1                    # milliseconds
-# seconds of processor time: if a person asks; if the question comes along with another one
+# seconds of processor time: for a question of a person; for one that comes along with another question
 SECONDS = {"find": 10.0, "offer": 3.0}
 MANY_BLOCKS = 3                         # the factor if each Python object has a block of its own
 

@@ -656,7 +656,7 @@ def untracked(objects: Optional[list[Any]] = None, meet: Callable[[list[Any]], A
 
 
 def best_rank() -> int:
-    """The rank that a search is for: in a ComfyUI a node pack, elsewhere the program."""
+    """The rank of the holders that a search wants most: node packs in ComfyUI, elsewhere the program."""
     return PACK if any("/custom_nodes/" in str(dictionary(module).get("__file__")) for _name,
                        module in modules()) else APPLICATION
 

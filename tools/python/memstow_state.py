@@ -247,8 +247,8 @@ class Store:
         return self._read("get", id, default)
 
     def get_committed(self, id: str, default: Any = _MISSING) -> Any:
-        """The last committed value, also if the current iteration has put another one. For readers that are not part of
-        the iteration. Raises KeyError if there is no value and no default."""
+        """The last committed value, never a value of the current iteration. For readers that are not part of the
+        iteration. Raises KeyError if there is no value and no default."""
         with self._lock:
             if id in self._held:
                 return self._held[id][0]

@@ -16,7 +16,7 @@ struct rows {
     uint64_t *keys;
     int64_t *live, *blocks;  /* live: bytes of host memory; may be negative, as a thread's may */
     int64_t *device;         /* bytes on devices */
-    int64_t *before, *began; /* live and device together: at the look before this one, and at the beginning */
+    int64_t *before, *began; /* live and device together: at the previous look, and at the beginning */
     uint8_t *shown;          /* whether any figure of the row is not 0 */
     uint8_t *matched;        /* 0: left out, for example by a search */
     uint32_t *slots;         /* open addressing: 1 + row */
@@ -45,9 +45,9 @@ void rows_add(struct rows *rows, uint32_t row, int64_t live, int64_t blocks);
 /* Sets the figures, in place of adding to them. */
 void rows_set(struct rows *rows, uint32_t row, int64_t live, int64_t blocks);
 void rows_set_device(struct rows *rows, uint32_t row, int64_t device);
-/* For memory that was there already: adds it to the row's figures at the beginning and at the look before. */
+/* For memory that was there already: adds it to the row's figures at the beginning and at the previous look. */
 void rows_add_began(struct rows *rows, uint32_t row, int64_t bytes);
-/* Forgets all gains since the look before: rows that were just added have gained nothing. */
+/* Forgets all gains since the previous look: rows that were just added have gained nothing. */
 void rows_settle(struct rows *rows);
 
 int64_t rows_size(const struct rows *rows, uint32_t row);   /* live and device together */

@@ -27,7 +27,7 @@ struct watch {
     uint32_t owner; /* that is asked about */
     size_t picked;  /* rank of the cursor when the rows were sorted */
     uint64_t picked_key;
-    int64_t gained; /* of all memory, since the look before */
+    int64_t gained; /* of all memory, since the previous look */
     char message[400], question[400];
 };
 

@@ -24,8 +24,8 @@ def one_line(text: str) -> str:
 
 
 def read(path: str) -> Any:
-    """An image as a tensor of height, width and three colours, 0 to 1. It is turned as its metadata say. Of an
-    animation it is the first image."""
+    """An image as a tensor of height, width and three colours, 0 to 1. It is turned as its metadata say. An
+    animation gives its first image."""
     import numpy
     import torch
     from PIL import Image, ImageOps
