@@ -1,13 +1,13 @@
 /* glob.c — see glob.h. */
 #include "tools/base/glob.h"
+#include "preload/shared/utf8.h"
 
-#include <stddef.h>
+#include <string.h>
 
-/* The length of the UTF-8 character at the beginning; 1 for an invalid one. */
+/* The length of the UTF-8 character at the beginning; 1 for a byte that begins none. */
 static size_t glob_character(const char *text) {
-    size_t length = 1;
-    while (((unsigned char)text[length] & 0xc0) == 0x80 && ((unsigned char)text[0] & 0x80)) length++;
-    return length;
+    size_t size = utf8_size(text, strnlen(text, UTF8_MOST));
+    return size ? size : 1;
 }
 
 static bool glob_same(const char **pattern, const char **text) {
