@@ -1,5 +1,6 @@
 /* figures.c — see figures.h. */
 #include "tools/symbols/figures.h"
+#include "preload/shared/utf8.h"
 #include "tools/base/scan.h"
 
 #include <stdio.h>
@@ -158,8 +159,7 @@ static void figures_part(char *to, const char *text) {
         length -= from;
     }
     bool cut = length >= PART_MOST;
-    if (cut)
-        for (length = PART_MOST - HASHED; length && ((unsigned char)text[from + length] & 0xc0) == 0x80;) length--;
+    if (cut) length = utf8_cut(text + from, PART_MOST - HASHED);
     memcpy(to, text + from, length);
     if (cut)
         snprintf(to + length, HASHED, "~%08x", name_hash(text + from));
