@@ -395,7 +395,7 @@ static bool reads_on(const struct stow_back *self, const struct source *source) 
            reading->offset + reading->taken == source->offset;
 }
 
-/* Begins to read as many of the next ranges as the same mapping covers. */
+/* Begins to read the file for this range, and for all that the same mapping has of the move after it. */
 static void read_from(struct stow_back *self, const struct stow_area *area, const struct source *source,
                       uint64_t length) {
     if (reads_on(self, source)) return;

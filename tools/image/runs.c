@@ -20,8 +20,8 @@ struct unfolding {
 
 static bool is_place(const struct unfolding *self, uint32_t place) { return place && place < self->count; }
 
-/* Walks from a place outwards to the beginning of its node: to the next place where a node ends, or to the outer run.
- * *frames: the number of words on the route. */
+/* Walks outwards from a place, to the next place where another node ends. If this run has none, returns the place
+ * outside of the run. *frames: the number of words on the route. */
 static uint32_t runs_outwards(const struct unfolding *self, uint32_t place, uint32_t *frames) {
     for (*frames = 1; place >= SNAP_RUN_HEAD && *frames <= SNAP_RUN_MOST; place--, ++*frames) {
         if (self->from[place] & SNAP_RUN_FIRST) return self->from[place - SNAP_RUN_HEAD + SNAP_RUN_OUTER];
