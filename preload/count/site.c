@@ -68,9 +68,10 @@ uint64_t site_free_count(void) {
 
 static struct budget_use site_use(void) {
     uint64_t frames = rule_bytes();
-    return (struct budget_use){tree_bytes() + frames + counters_bytes() +
-                                   os_load(&sites.next) * sizeof(struct snap_site) + index_bytes(&tagged),
-                               frames, ids_known(&free_sites) != NULL};
+    uint64_t count = os_load(&sites.next), of_table = count * sizeof(struct snap_site) + index_bytes(&tagged);
+    uint64_t of_sites = count * BUDGET_IDS / SITE_LIMIT, of_tree = tree_ids();
+    return (struct budget_use){tree_bytes() + frames + counters_bytes() + of_table, frames,
+                               of_sites > of_tree ? of_sites : of_tree, ids_known(&free_sites) != NULL};
 }
 
 /* The module of loaded code. Usually the rule of its frame is known by now and names the module, which is faster than a

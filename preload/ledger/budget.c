@@ -14,11 +14,16 @@ static uint64_t limit;
 static struct budget_use (*use_now)(void);
 static uint32_t looks, full; /* full: one bit for each step (enum budget) that was reached when the sum was last made */
 
+static uint64_t used_of(const struct budget_use *use) {
+    uint64_t by_ids = limit / BUDGET_IDS * use->ids;
+    return by_ids > use->bytes ? by_ids : use->bytes;
+}
+
 /* The steps that are reached, as bits. BUDGET_FRAMES comes last: memory of frames never becomes free again, so frames
  * always have a share. */
 static uint32_t full_for(void) {
     struct budget_use use = use_now();
-    uint64_t share = limit / 32, used = use.bytes;
+    uint64_t share = limit / 32, used = used_of(&use);
     /* Before the first fold it is not known how much a fold frees, so it begins earlier. */
     bool soon = used >= limit - 3 * share - (use.gave_back ? share / 2 : 2 * share);
     return (uint32_t)soon << BUDGET_SOON | (uint32_t)(used >= limit - 3 * share) << BUDGET_STACKS |

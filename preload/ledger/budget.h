@@ -26,8 +26,10 @@ bool budget_is_full(enum budget of);
 /* Whether new stacks will still get memory after that many bytes more. */
 bool budget_has(uint64_t bytes);
 
+enum { BUDGET_IDS = 1024 };
 struct budget_use {
     uint64_t bytes, of_frames; /* used bytes; the part of them that holds frames */
+    uint64_t ids;              /* used ids, in BUDGET_IDS-ths of all ids there can be. They run out as memory does */
     bool gave_back;            /* a fold has freed something by now */
 };
 /* `bytes`: the limit. `use` returns the present sum. */

@@ -318,6 +318,8 @@ enum progress tree_give_away(struct tree_walk *walk) {
     return walk->step < sizeof each / sizeof *each ? PROGRESS_MORE : PROGRESS_DONE;
 }
 
+uint64_t tree_ids(void) { return os_load(&words.next) * BUDGET_IDS / words.limit; }
+
 uint64_t tree_bytes(void) { return os_load(&words.next) * sizeof(uint32_t) + index_bytes(&edges); }
 
 bool tree_begin(void) {

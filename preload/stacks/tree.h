@@ -70,6 +70,8 @@ enum progress tree_give_away(struct tree_walk *walk);
 
 /* Memory in use, in bytes, including the table that finds runs. */
 uint64_t tree_bytes(void);
+/* The used ids, in BUDGET_IDS-ths (budget.h). */
+uint64_t tree_ids(void);
 
 /* False: there is no memory even for an empty tree. */
 bool tree_begin(void);
