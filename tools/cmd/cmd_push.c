@@ -7,7 +7,6 @@
 #include "tools/cmd/commands.h"
 #include "tools/net/https.h"
 #include "tools/proc/process.h"
-#include "tools/push/base64.h"
 #include "tools/push/delivery.h"
 #include "tools/push/moment.h"
 #include "tools/subject/tracked.h"
@@ -257,11 +256,11 @@ static int credentials_read(const char *path, char *line, size_t size) {
 }
 
 static int credentials_take(struct push *push) {
-    char line[CREDENTIALS_MOST], letters[BASE64_LENGTH(CREDENTIALS_MOST) + 1] = "";
+    char line[CREDENTIALS_MOST], letters[TEXT_BASE64(CREDENTIALS_MOST) + 1] = "";
     const char *path = push->bearer ? push->bearer : push->basic;
     int code = path ? credentials_read(path, line, sizeof line) : 0;
     if (!path || code) return code;
-    if (push->basic) base64_write(letters, line, strlen(line));
+    if (push->basic) text_base64(letters, line, strlen(line));
     snprintf(push->delivery.headers, sizeof push->delivery.headers, "Authorization: %s %s\r\n",
              push->basic ? "Basic" : "Bearer", push->basic ? letters : line);
     if (!push->delivery.url.secure) complain("the credentials go over http, where others can read them");

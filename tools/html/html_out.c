@@ -1,5 +1,6 @@
 /* html_out.c — see html_out.h. */
 #include "tools/html/html_out.h"
+#include "tools/base/text.h"
 
 #include "preload/shared/snapshot.h"
 
@@ -21,20 +22,9 @@ void html_out_text(struct html_out *out, const void *text, size_t length) { fwri
 
 /* ---- bytes to letters: base64 */
 
-static char *put_letters(char *to, const uint8_t *bytes, size_t count) {
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    uint32_t three = (uint32_t)bytes[0] << 16 | (count > 1 ? (uint32_t)bytes[1] << 8 : 0) | (count > 2 ? bytes[2] : 0);
-    *to++ = letters[three >> 18];
-    *to++ = letters[three >> 12 & 63];
-    *to++ = count > 1 ? letters[three >> 6 & 63] : '=';
-    *to++ = count > 2 ? letters[three & 63] : '=';
-    return to;
-}
-
 static void put_packed(struct html_out *out, size_t length) {
-    char *end = out->text;
-    for (size_t i = 0; i < length; i += 3) end = put_letters(end, out->packed + i, length - i < 3 ? length - i : 3);
-    fwrite(out->text, 1, (size_t)(end - out->text), out->to);
+    text_base64(out->text, out->packed, length);
+    fwrite(out->text, 1, TEXT_BASE64(length), out->to);
 }
 
 /* ---- compression */

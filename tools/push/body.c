@@ -1,7 +1,7 @@
 /* body.c — see body.h. */
 #include "tools/push/body.h"
 #include "tools/base/json.h"
-#include "tools/push/base64.h"
+#include "tools/base/text.h"
 
 #include <stdlib.h>
 
@@ -11,10 +11,10 @@ const char *body_path(enum body_form form) {
 
 /* Bytes as a string of JSON: base64 in quotes. NULL: no memory. */
 static char *body_letters(const void *bytes, size_t length, size_t *written) {
-    *written = BASE64_LENGTH(length) + 2;
+    *written = TEXT_BASE64(length) + 2;
     char *text = malloc(*written);
     if (!text) return NULL;
-    base64_write(text + 1, bytes, length);
+    text_base64(text + 1, bytes, length);
     text[0] = text[*written - 1] = '"';
     return text;
 }
