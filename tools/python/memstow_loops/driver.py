@@ -219,18 +219,14 @@ class Loop:
     def values(self) -> dict[str, Any]:
         """The last committed values, all of one iteration. In a batch it is a list for each port, with None for each
         failed element. None of a closed loop. Nothing is copied: each caller has views of its own."""
-        with self.whole:
-            return self._values()
-
-    def _values(self) -> dict[str, Any]:
-        """As values(); self.whole must be held."""
         places = {port: self.plan.place(port) for port in self.plan.ids()}
-        if self.closed:
-            return {}
-        if self.plan.independent:
-            return {port: [unwrapped(value) for value in self._elements(place)] for port, place in places.items()}
-        return {port: unwrapped(self.store.get_committed(place))
-                for port, place in places.items() if place in self.committed}
+        with self.whole:
+            if self.closed:
+                return {}
+            if self.plan.independent:
+                return {port: [unwrapped(value) for value in self._elements(place)] for port, place in places.items()}
+            return {port: unwrapped(self.store.get_committed(place))
+                    for port, place in places.items() if place in self.committed}
 
     # ---- a batch: an element has a key of its own until it is folded into a chunk; each key takes a descriptor
 
@@ -632,7 +628,7 @@ class Loop:
     def document_and_values(self) -> tuple[dict[str, Any], dict[str, Any]]:
         """The loop's entry, and the values of the iteration that it names as the last committed one."""
         with self.whole:
-            return self.document(), self._values()
+            return self.document(), self.values()
 
 
 class Loops:
