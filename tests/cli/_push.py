@@ -1,10 +1,10 @@
 """A recorder in the place of Pyroscope and Parca (a test double): it takes what `memstow push` sends, reads it by the
 published protocol buffers, and answers as the test says."""
-import base64, functools, gzip, http.server, socket, subprocess, threading
+import base64, functools, http.server, socket, threading
 
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 
-from support import ROOT
+from _pprof import decode
 
 STRING, BYTES, BOOL, MESSAGE = 9, 12, 8, 11
 # Names, numbers and types of github.com/grafana/pyroscope api/push/v1/push.proto and api/types/v1/types.proto, and of
@@ -41,24 +41,6 @@ def messages():
 
 
 MESSAGES = messages()
-
-
-def decode(packed):
-    """A profile: {type: value} of each sample's values, its labels and its functions, as protoc reads them."""
-    text = subprocess.run(["protoc", f"-I{ROOT}/tools/export", "--decode=pprof.Profile",
-                           f"{ROOT}/tools/export/pprof.proto"], input=gzip.decompress(packed), capture_output=True,
-                          check=True).stdout.decode()
-    opened = [{}]
-    for row in map(str.strip, text.splitlines()):
-        if row == "}":
-            opened.pop()
-        elif row.endswith("{"):
-            opened.append({})
-            opened[-2].setdefault(row[:-2], []).append(opened[-1])
-        else:
-            name, value = row.split(": ", 1)
-            opened[-1].setdefault(name, []).append(value[1:-1] if value[0] == '"' else value)
-    return opened[0]
 
 
 class Profile:

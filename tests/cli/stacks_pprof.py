@@ -1,32 +1,20 @@
 # needs: cc deb:protobuf-compiler
 """--pprof: a profile that pprof can read, with four values a stack, mappings with build ids, labels, and inlined
 functions."""
-import gzip, re, shutil, subprocess
+import re, shutil, subprocess
 from _ledger import Ledger
+from _pprof import decode
 from _stacks import BIAS, build_id, ledger, line, program
-from support import MEMSTOW, ROOT, run, skip
+from support import MEMSTOW, run, skip
 
 if not shutil.which("protoc"):
     skip("needs protoc to read a profile with")
 
 
 def profile(file, *options):
-    """A profile as {field: [value…]}, also its messages, from the text that protoc makes of it."""
+    """The profile of a report, decoded."""
     packed = subprocess.run([MEMSTOW, "report", file, "--pprof", *options], capture_output=True, check=True).stdout
-    text = subprocess.run(["protoc", f"-I{ROOT}/tools/export", "--decode=pprof.Profile",
-                           f"{ROOT}/tools/export/pprof.proto"], input=gzip.decompress(packed), capture_output=True,
-                          check=True).stdout.decode()
-    open_messages = [{}]
-    for row in map(str.strip, text.splitlines()):
-        if row == "}":
-            open_messages.pop()
-        elif row.endswith("{"):
-            open_messages.append({})
-            open_messages[-2].setdefault(row[:-2], []).append(open_messages[-1])
-        else:
-            name, value = row.split(": ", 1)
-            open_messages[-1].setdefault(name, []).append(value[1:-1] if value[0] == '"' else value)
-    return open_messages[0]
+    return decode(packed)
 
 
 path, offsets = program()

@@ -5,13 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "preload/count/account.h"
-#include "preload/count/site.h"
-#include "preload/ledger/ledger.h"
 #include "preload/owners/owned.h"
 #include "preload/state/state_loop.h"
 #include "preload/state/state_owner.h"
-#include "preload/state/state_store.h"
+#include "state_begin.h"
 
 enum { PAGE = 4096 };
 
@@ -50,16 +47,7 @@ static void expect_committed(const char *type) {
     os_unmap(value.view, value.view_length);
 }
 
-static void begin(void) {
-    static const struct ledger_identity who = {.name = "unit", .exe = "unit", .command = "unit"};
-    const struct memstow_state_options options = {.size = sizeof options};
-    cr_assert(ledger_begin(&who));
-    account_begin();
-    site_begin(SNAP_STACKS_NONE, UINT64_MAX, "unit");
-    loop = state_open("loop", &options, (struct caller){0});
-    cr_assert_gt(loop, 0, "%ld", loop);
-    cr_assert_eq(state_begin(loop), 1);
-}
+static void begin(void) { loop = state_begin_loop(0); }
 
 TestSuite(state_committed, .init = begin);
 

@@ -10,13 +10,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "preload/count/account.h"
-#include "preload/count/site.h"
-#include "preload/ledger/ledger.h"
 #include "preload/owners/owned.h"
 #include "preload/state/state_loop.h"
 #include "preload/state/state_owner.h"
-#include "preload/state/state_store.h"
+#include "state_begin.h"
 
 static int64_t loop;
 static struct state_loop *known;
@@ -85,15 +82,8 @@ static uint32_t put_length(const char *id, uint64_t length) {
 static uint32_t put(const char *id) { return put_length(id, 4096); }
 
 static void begin(void) {
-    static const struct ledger_identity who = {.name = "unit", .exe = "unit", .command = "unit"};
-    const struct memstow_state_options options = {.size = sizeof options};
-    cr_assert(ledger_begin(&who));
-    account_begin();
-    site_begin(SNAP_STACKS_NONE, UINT64_MAX, "unit");
-    loop = state_open("loop", &options, (struct caller){0});
-    cr_assert_gt(loop, 0, "%ld", loop);
+    loop = state_begin_loop(0);
     known = state_loop_known(loop);
-    cr_assert_eq(state_begin(loop), 1);
 }
 
 TestSuite(state_locks, .init = begin);
