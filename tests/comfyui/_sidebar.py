@@ -65,25 +65,29 @@ def rows(browser):
             reason: row.querySelector('.memstow-reason').textContent}))""")}
 
 
-def press(browser, model, button):
-    """Presses a button of a model, and waits until what it asked for is done."""
-    found = browser.js("""
+def in_row(browser, model, script, *arguments):
+    """Runs a script once, with the row of a model as `row`. The tab shows a model a while after its run."""
+    support.wait_for(lambda: browser.js(f"""
         const row = [...document.querySelectorAll('.memstow-models > li')].find(
             (row) => row.querySelector('strong').textContent.startsWith(arguments[0]));
-        const button = [...row.querySelectorAll('button')].find((one) => one.textContent === arguments[1]);
-        window.pressed = button; button.click(); return Boolean(button)""", model, button)
-    assert found
+        if (row) {{ {script} }}
+        return Boolean(row)""", model, *arguments), what=f"the row of {model}")
+
+
+def press(browser, model, button):
+    """Presses a button of a model, and waits until what it asked for is done."""
+    in_row(browser, model, """
+        window.pressed = [...row.querySelectorAll('button')].find((one) => one.textContent === arguments[1]);
+        window.pressed.click()""", button)
     browser.wait("!window.pressed.disabled")
 
 
 def choose(browser, model, policy=None, priority=None, done=True):
     """Chooses a policy or a priority for a model, and waits until it is done."""
     said = len(browser.js("return window.said"))
-    browser.js("""
-        const row = [...document.querySelectorAll('.memstow-models > li')].find(
-            (row) => row.querySelector('strong').textContent.startsWith(arguments[0]));
+    in_row(browser, model, """
         const field = row.querySelector(arguments[1]);
-        field.value = arguments[2]; field.dispatchEvent(new Event('change'))""", model,
+        field.value = arguments[2]; field.dispatchEvent(new Event('change'))""",
         "input" if policy is None else "select", policy if policy is not None else str(priority))
     if done:
         browser.wait(f"window.said.length > {said}")

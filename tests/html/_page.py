@@ -133,7 +133,12 @@ class Browser:
         self.settled()
 
     def js(self, script, *arguments):
-        return self.driver.execute_script(script, *arguments)
+        from selenium.common.exceptions import WebDriverException
+        try:
+            return self.driver.execute_script(script, *arguments)
+        except WebDriverException as error: # its message says what is wrong; the driver's own stack has no names
+            error.stacktrace = None
+            raise
 
     def wait(self, condition):
         support.wait_for(lambda: self.js(f"return Boolean({condition})"), what=condition)
