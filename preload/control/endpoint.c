@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <time.h>
 
+#include "preload/shared/digit.h"
 #include "preload/shared/os.h"
 
 enum { WAITING = 8, LOCK_TRIES = 50, LOOKED_AT_MOST = 256 };
@@ -63,8 +64,6 @@ static bool set_address(struct sockaddr_un *address, const char *folder, const c
     return true;
 }
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /* The kernel refuses a connection to a socket whose process is gone, in whatever namespace it was. It also refuses a
  * file that is no socket. And it refuses one to a socket that is bound and does not listen yet: such a socket has a
  * hidden name for a moment, and is left alone for a minute. */
@@ -72,7 +71,7 @@ static bool is_stale(const char *folder, const char *name) {
     struct sockaddr_un address;
     struct stat status;
     bool hidden = name[0] == '.';
-    if (!is_digit(name[hidden]) || !set_address(&address, folder, name)) return false;
+    if (!digit_is_decimal(name[hidden]) || !set_address(&address, folder, name)) return false;
     long error = os_call(SYS_newfstatat, AT_FDCWD, address.sun_path, &status, AT_SYMLINK_NOFOLLOW);
     if (error || !S_ISSOCK(status.st_mode)) return false;
     if (hidden && (uint64_t)status.st_mtime + MINUTE > os_wall_now() / 1000000000) return false;

@@ -27,6 +27,7 @@
 #include "preload/owners/owners.h"
 #include "preload/blocks/parts.h"
 #include "preload/count/peak.h"
+#include "preload/shared/digit.h"
 #include "preload/shared/pressure.h"
 #include "preload/count/sample.h"
 #include "preload/count/site.h"
@@ -74,10 +75,8 @@ static char name[64], exe[4096], command[4096];
 static uint64_t process_decimal(const char *text) { return os_take_decimal(&text); }
 
 static void read_run_id(const char *hex) {
-    for (int i = 0; i < 32 && hex[i]; i++) {
-        int digit = hex[i] <= '9' ? hex[i] - '0' : (hex[i] | 32) - 'a' + 10;
-        wish.run_id[i / 2] = (uint8_t)(wish.run_id[i / 2] << 4 | (digit & 15));
-    }
+    for (int i = 0; i < 32 && hex[i]; i++)
+        wish.run_id[i / 2] = (uint8_t)(wish.run_id[i / 2] << 4 | (digit_value(hex[i]) & 15));
 }
 
 /* The library was preloaded by hand, without `memstow run`: uses the command's default, in the directory where the

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "preload/shared/digit.h"
 #include "preload/shared/utf8.h"
 
 struct cursor {
@@ -10,8 +11,6 @@ struct cursor {
 };
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
-
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 static void skip_blanks(struct cursor *in) {
     while (in->at < in->end && is_blank(*in->at)) in->at++;
@@ -32,18 +31,12 @@ static bool take_word(struct cursor *in, const char *word) {
 
 /* --- strings --- */
 
-static int hex_digit(char c) {
-    if (is_digit(c)) return c - '0';
-    char low = (char)(c | 32);
-    return low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
-}
-
 /* The four digits of \uXXXX; -1: they are missing. */
 static int32_t hex_word(const char *at, const char *end) {
     int32_t word = 0;
     if (end - at < 4) return -1;
     for (int i = 0; i < 4; i++) {
-        int digit = hex_digit(at[i]);
+        int digit = digit_value(at[i]);
         if (digit < 0) return -1;
         word = word << 4 | digit;
     }
@@ -80,7 +73,7 @@ static bool take_string(struct cursor *in) {
 
 static bool take_digits(struct cursor *in) {
     const char *first = in->at;
-    while (in->at < in->end && is_digit(*in->at)) in->at++;
+    while (in->at < in->end && digit_is_decimal(*in->at)) in->at++;
     return in->at > first;
 }
 
@@ -186,7 +179,7 @@ bool jsontext_member(struct jsontext object, const char *name, struct jsontext *
 bool jsontext_number(struct jsontext value, uint64_t *number) {
     uint64_t n = 0;
     for (size_t i = 0; i < value.length; i++) {
-        if (!is_digit(value.at[i])) return false;
+        if (!digit_is_decimal(value.at[i])) return false;
         if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(value.at[i] - '0'), &n))
             return false;
     }

@@ -11,6 +11,8 @@
 #include <sys/syscall.h>
 #include <sys/uio.h>
 
+#include "preload/shared/digit.h"
+
 extern char **environ;
 
 long os_call6(long number, long a, long b, long c, long d, long e, long f) {
@@ -250,18 +252,13 @@ char *os_hexadecimal(char *to, uint64_t n) { return put_number(to, n, 16); }
 
 uint64_t os_take_decimal(const char **at) {
     uint64_t n = 0;
-    for (; **at >= '0' && **at <= '9'; (*at)++) n = n * 10 + (uint64_t)(**at - '0');
+    for (; digit_is_decimal(**at); (*at)++) n = n * 10 + (uint64_t)(**at - '0');
     return n;
-}
-
-static int hex_digit(char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 uint64_t os_take_hexadecimal(const char **at) {
     uint64_t n = 0;
-    for (int digit; (digit = hex_digit(**at)) >= 0; (*at)++) n = n << 4 | (uint64_t)digit;
+    for (int digit; (digit = digit_value(**at)) >= 0; (*at)++) n = n << 4 | (uint64_t)digit;
     return n;
 }
 
@@ -317,7 +314,7 @@ bool os_boot_id(uint8_t out[16]) {
     os_close(fd);
     int n = 0;
     for (const char *p = text; *p && n < 32; p++) {
-        int digit = hex_digit(*p);
+        int digit = digit_value(*p);
         if (digit < 0) continue;
         out[n / 2] = (uint8_t)(n % 2 ? out[n / 2] << 4 | digit : digit);
         n++;

@@ -4,19 +4,18 @@
 #include <fcntl.h>
 #include <string.h>
 
+#include "preload/shared/digit.h"
 #include "preload/shared/os.h"
 
 static struct pressure_wishes wished;
 
 /* --- settings --- */
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /* Moves past the digits. False: there are none, or too many. */
 static bool pressure_take_number(const char **text, uint64_t *number) {
     const char *first = *text;
     uint64_t n = 0;
-    for (; is_digit(**text); (*text)++)
+    for (; digit_is_decimal(**text); (*text)++)
         if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, (uint64_t)(**text - '0'), &n)) return false;
     *number = n;
     return *text > first;

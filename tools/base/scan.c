@@ -3,6 +3,7 @@
 #include "tools/base/text.h"
 #include "tools/base/whole_file.h"
 
+#include "preload/shared/digit.h"
 #include "preload/shared/utf8.h"
 
 #include <ctype.h>
@@ -94,12 +95,6 @@ int scan_number(struct scan *scan, uint64_t *number, const char *expected) {
     return scan->at > from ? 0 : scan_fail(scan, "%s expected", expected);
 }
 
-static int hex_digit(char c) {
-    if (isdigit((unsigned char)c)) return c - '0';
-    c = (char)tolower((unsigned char)c);
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* The character for an escape behind a backslash; 0: it is not valid. */
 static char scan_unescape(struct scan *scan) {
     static const char from[] = "\"\\ntr", to[] = "\"\\\n\t\r";
@@ -110,7 +105,7 @@ static char scan_unescape(struct scan *scan) {
         return to[found - from];
     }
     if (*scan->at != 'x' || scan->end - scan->at < 3) return 0;
-    int high = hex_digit(scan->at[1]), low = hex_digit(scan->at[2]);
+    int high = digit_value(scan->at[1]), low = digit_value(scan->at[2]);
     if (high < 0 || low < 0) return 0;
     scan->at += 3;
     return (char)(high << 4 | low);

@@ -1,12 +1,12 @@
 /* registry.c — see registry.h. */
 #include "tools/watch/registry.h"
+#include "preload/shared/digit.h"
 #include "preload/shared/jsontext.h"
 #include "tools/base/list.h"
 #include "tools/base/position.h"
 #include "tools/base/text.h"
 #include "tools/base/whole_file.h"
 
-#include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,8 +93,6 @@ static int take_processes(const struct document *document, struct jsontext list)
     return 0;
 }
 
-static int hex_value(char c) { return isdigit((unsigned char)c) ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
-
 /* In the form of /proc/sys/kernel/random/boot_id, with dashes. */
 static int take_boot_id(const struct document *document, struct jsontext root) {
     struct jsontext value;
@@ -105,7 +103,7 @@ static int take_boot_id(const struct document *document, struct jsontext root) {
         return document_fault(document, value.at, "\"boot_id\" is not a string");
     for (const char *c = text; *c; c++) {
         if (*c == '-') continue;
-        int digit = hex_value(*c);
+        int digit = digit_value(*c);
         if (digit < 0 || digits == 32)
             return document_fault(document, value.at, "\"boot_id\" is not 32 hexadecimal digits");
         uint8_t *byte = &document->registry->boot_id[digits / 2];
