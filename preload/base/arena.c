@@ -50,7 +50,7 @@ void *arena_take_table(size_t length) {
     return (void *)start;
 }
 
-/* Aligned to its size, so that the end follows from any address in it. */
+/* A chunk is aligned to its size, so its end follows from any address in the chunk. */
 static uintptr_t new_chunk(void) { return map_aligned(CHUNK, CHUNK); }
 
 static void *take_from_new_chunk(uintptr_t seen, size_t length) {
@@ -81,7 +81,8 @@ void *arena_take(size_t length) {
     return NULL;
 }
 
-/* The system often places a mapping next to an earlier one; then they are noted as one range. */
+/* Extends `range` by `next` if the two are adjacent. They often are, because the system places mappings side by
+ * side. */
 static bool arena_joined(struct snap_range *range, const struct snap_range *next) {
     if (next->start != range->start + range->length && next->start + next->length != range->start) return false;
     if (next->start < range->start) range->start = next->start;

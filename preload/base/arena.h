@@ -11,12 +11,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Zeroed, 64-byte aligned memory; NULL when the system refuses. Requests of ARENA_OWN and more get a mapping of their
- * own. Only its touched pages cost memory. */
+/* Zeroed, 64-byte aligned memory; NULL when the system refuses. A request of ARENA_OWN bytes or more gets a mapping of
+ * its own, and only touched pages of that mapping cost memory. */
 void *arena_take(size_t length);
 
-/* The same for a table that is read in random order. It lies in large pages where the system has them, so that a
- * look-up costs one cache miss, and not several more for the address. */
+/* Like arena_take, for a table that is read in random order. The table lies in large pages where the system has them. A
+ * look-up then costs one cache miss, without further misses for the translation of its address. */
 void *arena_take_table(size_t length);
 
 /* Called when a large table was added, or grew into a new one: the ledger notes where the library's own memory lies.
@@ -28,8 +28,8 @@ static inline void arena_note_grown(void) {
 
 enum { ARENA_OWN = 65536, ARENA_RANGES = 64 };
 
-/* Copies the ranges taken from the system so far into `out`, and returns how many. Later ones that do not fit are left
- * out. */
+/* Copies the ranges that the arena has taken from the system so far into `out`, and returns how many there are. Ranges
+ * beyond the first ARENA_RANGES are left out. */
 uint32_t arena_ranges(struct snap_range out[ARENA_RANGES]);
 
 #pragma GCC visibility pop

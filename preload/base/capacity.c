@@ -14,7 +14,8 @@ bool capacity_grow(void *items, uint32_t *capacity, uint32_t need, size_t each) 
     if (!memory) return false;
     if (*capacity) memcpy(memory, before, *capacity * each);
     *(void **)items = memory;
-    /* A handler may leave by longjmp here, so `capacity` must never exceed the memory that is there. */
+    /* `capacity` is written last. A signal handler may leave by longjmp here, and `capacity` must never exceed the
+     * memory that is there. */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     *capacity = larger;
     arena_note_grown();

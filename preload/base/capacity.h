@@ -1,7 +1,7 @@
 /* capacity.h — arrays that grow.
- * In: an array, how many items it has memory for (its capacity), how many it needs. Out: the same items in a
- * larger array. Only the array's owner may call, also in a hook. The old memory is never freed, so the array takes at
- * most twice its memory. */
+ * In: an array, how many items it has memory for (its capacity), how many it needs. Out: the same items in a larger
+ * array. Only the thread that may change the array may call; it may be in a hook. The old memory is never freed. All
+ * old arrays together take less memory than the present one. */
 #ifndef MEMSTOW_CAPACITY_H
 #define MEMSTOW_CAPACITY_H
 
@@ -13,11 +13,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* `items` points to the pointer to the array. False: there is no memory, or it would be larger than is allowed. */
+/* `items` points to the pointer to the array. `each` is the size of an item in bytes. False: there is no memory, or
+ * `need` is more than 2^20 items. */
 bool capacity_grow(void *items, uint32_t *capacity, uint32_t need, size_t each);
 
-/* Makes sure that the array `name` of *self, whose capacity is the member `size`, can hold `need` items. False: as
- * above. */
+/* Makes sure that the array `name` of *self, whose capacity is the member `size`, can hold `need` items. False: as in
+ * capacity_grow. */
 #define CAPACITY_FOR(self, name, size, need)                                                                           \
     (likely((need) <= (self)->size) || capacity_grow(&(self)->name, &(self)->size, need, sizeof *(self)->name))
 

@@ -48,8 +48,8 @@ bool ids_mark(struct ids *self, uint32_t id) {
     return true;
 }
 
-/* A thread that adds an id sets the summary's bit after the word's. If the bit is cleared too early, this thread or
- * that one sets it again. */
+/* A thread that adds an id sets the summary's bit after the word's. If the bit is cleared too early, this thread or the
+ * adding thread sets it again. */
 static void clear_summary(struct ids *self, uint32_t word) {
     __atomic_fetch_and(&self->summary[word / 64], ~ids_bit(word), __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&self->words[word], __ATOMIC_SEQ_CST))
@@ -91,8 +91,8 @@ uint32_t ids_next(const struct ids *self, uint32_t from) {
     }
 }
 
-/* The lowest ids are given first. `lowest` saves a search from the start. If the search misses an id, it starts
- * again. */
+/* The lowest ids are given first. `lowest` saves a search from the start. If the search from there finds no id, a
+ * search from `from` follows. */
 uint32_t ids_take(struct ids *self, uint32_t from) {
     if (!ids_count(self)) return IDS_NONE;
     uint32_t lowest = __atomic_load_n(&self->lowest, __ATOMIC_RELAXED);

@@ -1,6 +1,6 @@
 /* ids.h — a set of record ids below 2^24: one bit for each id, and one summary bit for each 64 ids.
- * In: ids. Out: whether an id is in the set; the lowest one above another. Any thread may add, take and ask at any
- * time, without a lock. Two threads never take the same id. */
+ * In: ids. Out: whether an id is in the set; the lowest id of the set from a given id on. Any thread may add, take and
+ * ask at any time, without a lock. Two threads never take the same id. */
 #ifndef MEMSTOW_IDS_H
 #define MEMSTOW_IDS_H
 
@@ -14,22 +14,24 @@ enum { IDS_LIMIT = 1 << 24, IDS_NONE = UINT32_MAX };
 struct ids {
     uint64_t words[IDS_LIMIT / 64], summary[IDS_LIMIT / 64 / 64]; /* only touched pages cost memory */
     uint64_t count;
-    /* where ids_take begins to search: words below this one are empty, unless an id was just added there */
+    /* the index of the word at which ids_take begins to search. Words below it are empty, unless an id was just added
+     * to them */
     uint32_t lowest;
 };
 
-/* From the arena, empty; NULL: no memory. */
+/* A new, empty set from the arena. NULL: there is no memory. */
 struct ids *ids_new(void);
 
-/* A set that is made at its first use. ids_known: NULL until then. ids_made: NULL only if there is no memory. */
+/* A set that is made at its first use. ids_known returns NULL until the set is made. ids_made makes it, and returns
+ * NULL only if there is no memory. */
 struct ids *ids_known(struct ids **set);
 struct ids *ids_made(struct ids **set);
 
-/* False: the id was there. */
+/* False: the id was in the set already. */
 bool ids_add(struct ids *self, uint32_t id);
 /* As ids_add, for a set that only one thread at a time uses. It does not update the set's count. */
 bool ids_mark(struct ids *self, uint32_t id);
-/* False: the id was not there. */
+/* False: the id was not in the set. */
 bool ids_remove(struct ids *self, uint32_t id);
 bool ids_has(const struct ids *self, uint32_t id);
 
@@ -40,9 +42,10 @@ uint32_t ids_take(struct ids *self, uint32_t from);
 
 uint64_t ids_count(const struct ids *self);
 
-/* Adds 64 ids at most: those of word `word` whose bits are set. None of them may be there. */
+/* Adds up to 64 ids: for each bit b that is set in `bits`, the id 64 * word + b. None of these ids may be in the
+ * set. */
 void ids_add_word(struct ids *self, uint32_t word, uint64_t bits);
-/* Takes ids out of a set that only one thread uses. */
+/* As ids_add_word, but takes the ids out. Only one thread may use the set, and the set's count is not updated. */
 void ids_unmark_word(struct ids *self, uint32_t word, uint64_t bits);
 
 /* Only while no other thread knows the set. */

@@ -21,15 +21,15 @@ static bool may_be(uint32_t slot, uint32_t hash) { return (slot ^ hash << INDEX_
 
 static uint32_t bits_of(const struct index *self) { return __atomic_load_n(&self->bits, __ATOMIC_ACQUIRE); }
 
-/* The approximate number of slots that are not empty. `gone` is counted afterwards, and starts again with a new
- * table. */
+/* The approximate number of slots that are not empty. `gone` is updated a little after the slots, and begins at 0 in a
+ * new table. */
 static uint64_t index_filled(const struct index *self) {
     int32_t gone = __atomic_load_n(&self->gone, __ATOMIC_RELAXED);
     return (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) + (gone > 0 ? (uint64_t)gone : 0);
 }
 
-/* Slots that are GONE are no reason to grow: they are used again. But a search ends only at an empty slot, so some must
- * be left. */
+/* Whether the table must grow. Slots that are GONE are no reason to grow, because they are used again. But a search
+ * ends only at an empty slot, so a sixteenth of the slots must stay empty. */
 static bool is_nearly_full(const struct index *self, uint32_t bits) {
     bool should_grow = 4 * (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) > 3ull << bits;
     return (should_grow && (!self->may_grow || self->may_grow(sizeof(uint32_t) << bits))) ||
@@ -40,7 +40,8 @@ static uint32_t *table_of(const struct index *self, uint32_t bits) {
     return bits <= INDEX_LAST_BITS ? __atomic_load_n(&self->tables[bits], __ATOMIC_ACQUIRE) : NULL;
 }
 
-/* The slot holds the low 8 bits of the hash; the upper bits choose the position. */
+/* Where the search for a hash begins. The slot's content has the low 8 bits of the hash. All bits of the hash choose
+ * the position. */
 static uint32_t index_slot_of(uint32_t hash, uint32_t bits) { return (hash * 0x9E3779B1u) >> (32 - bits); }
 
 /* The slot at which the search ends, from the hash's position on: the first slot that has an equal record, is empty, or
@@ -111,9 +112,9 @@ static void copy_into_next(struct index *self, uint32_t bits) {
     __atomic_store_n(&self->gone, 0, __ATOMIC_RELAXED);
 }
 
-/* One thread makes the new table. For others it returns false, and they go on meanwhile. The memory of the old table is
- * given back: a thread that still reads it finds it empty, and goes on in the new one. (An insertion at this very
- * instant is lost: that record gets a twin.) */
+/* One thread makes the new table. In other threads, index_grow returns false, and they go on meanwhile. The memory of
+ * the old table is given back: a thread that still reads the old table finds it empty, and goes on in the new one. (An
+ * insertion into the old table at this instant is lost: its record gets a twin later.) */
 static bool index_grow(struct index *self) {
     if (!index_hold(self)) return false;
     uint32_t bits = bits_of(self);
@@ -131,9 +132,9 @@ static bool index_grow(struct index *self) {
     return true;
 }
 
-/* Whether the search can go on, in this table or in a larger one. The last slots stay empty, so that every search ends.
- * If the table is full, this thread makes a larger one, or waits until another thread has made it. False: there is no
- * memory, or the wait was too long. */
+/* Whether an insertion can go on, in this table or in a larger one. The last slots stay empty, so that every search
+ * ends. If the table is full, this thread makes a larger one, or waits until another thread has made it. False: there
+ * is no memory, or the wait was too long. */
 static bool has_table(struct index *self, uint32_t bits) {
     int turn = 0;
     do {
@@ -168,7 +169,8 @@ uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32
 
 enum { SLOTS_AT_A_TIME = 4096 };
 
-/* A cluster is a row of slots between two empty ones. */
+/* Begins the walk at an empty slot; if the table has grown since, begins anew. A cluster is a row of filled slots
+ * between two empty slots. */
 static void walk_on(const struct index *self, struct index_walk *walk) {
     uint32_t bits = bits_of(self), *table = table_of(self, bits);
     if (walk->bits == bits) return;
@@ -176,8 +178,9 @@ static void walk_on(const struct index *self, struct index_walk *walk) {
     while (__atomic_load_n(&table[walk->first], __ATOMIC_RELAXED) != EMPTY) walk->first++;
 }
 
-/* Moves a record to the first free slot from its hash's position on. It is written there before it is removed here. A
- * thread that passed the first slot too early and this one too late inserts a twin. */
+/* Moves a record to the first free slot from its hash's position on. The record is written to the free slot before it
+ * is removed from slot i. A thread may read the free slot before that, and slot i after it. Such a thread finds no
+ * record, and inserts a twin. */
 static void move_up(const struct index *self, uint32_t *table, uint32_t i, struct index_walk *walk) {
     uint32_t mask = (1u << walk->bits) - 1, slot = table[i];
     for (uint32_t k = index_slot_of(self->hash(id_in(slot)), walk->bits); k != i; k = (k + 1) & mask) {
@@ -191,10 +194,10 @@ static void move_up(const struct index *self, uint32_t *table, uint32_t i, struc
     }
 }
 
-/* Empties slots that are GONE at the end of a cluster. Otherwise searches would become longer and longer. That is safe
- * beside insertions: a thread that passes a slot that is GONE inserts there or before it, never behind it. (A thread
- * that passed the slot while it held a record may insert behind it. Its record is not found then, and gets a twin,
- * until it moves up.) */
+/* Makes slots that are GONE empty, from the end of a cluster on. Otherwise searches would become longer and longer.
+ * Other threads may insert meanwhile: a thread that passes a slot that is GONE inserts there or before it, never behind
+ * it. (An exception is a thread that passed the slot while the slot held a record. It may insert behind it. Its record
+ * is then not found, and gets a twin, until the record moves up.) */
 static void index_sweep(uint32_t *table, uint32_t from, uint32_t end, struct index_walk *walk) {
     uint32_t mask = (1u << walk->bits) - 1;
     while (end != from) {
@@ -208,8 +211,9 @@ static void index_sweep(uint32_t *table, uint32_t from, uint32_t end, struct ind
     }
 }
 
-/* In a dense table, records that stay move up. Then no slot that is GONE leads to another record. That needs the hashes
- * of the records. Returns how many slots it has passed. */
+/* Prunes the cluster that begins at slot `from`. Returns how many slots it has passed. In a dense table, the records
+ * that stay move up, so no search goes on past a slot that is GONE. Moving takes longer, because it needs the hashes of
+ * the records. */
 static uint32_t prune_cluster(const struct index *self, uint32_t from, const struct ids *stay, struct ids *removed,
                               struct index_walk *walk) {
     uint32_t *table = table_of(self, walk->bits), mask = (1u << walk->bits) - 1, i = from, slot, passed = 1;

@@ -1,8 +1,8 @@
 /* lock.h — for work of one thread at a time that must not be left half done.
- * In: a thread that wants to do it. Out: whether it may, now or after a bounded wait. While a thread holds a lock, no
- * signal handler runs on it: a handler could leave the work half done by longjmp, or wait for a lock of its own thread.
- * Blocking signals takes two system calls, so locks are for rare work. In a sandbox these calls are not made, so
- * handlers do run. */
+ * In: a thread that wants to do such work. Out: whether the thread may do it, now or after a bounded wait. While a
+ * thread holds a lock, no signal handler runs on it: a handler could leave the work half done by longjmp, or wait for a
+ * lock of its own thread. Blocking signals takes two system calls, so locks are for rare work. In a sandbox these calls
+ * are not made, so handlers do run. */
 #ifndef MEMSTOW_LOCK_H
 #define MEMSTOW_LOCK_H
 
@@ -14,21 +14,23 @@
 /* All zero: nobody holds it. */
 struct lock {
     uint32_t held;
-    bool blocked; /* the holder restores the members below */
+    bool blocked; /* the holder has blocked signals, and restores the mask `signals` at the end */
     uint64_t signals;
 };
 
-/* False: a thread holds it; perhaps this one, which a signal handler interrupted. */
+/* False: a thread holds the lock. It may be the calling thread, which a signal handler has interrupted. */
 bool lock_try(struct lock *self);
-/* False: it has been held for long (lock_pause), by a stopped thread or a thread of another process. */
+/* Waits for the lock, but no longer than lock_pause allows. False: the lock is still held. Its holder may be stopped,
+ * or may be a thread of another process. */
 bool lock_wait(struct lock *self);
-/* Waits for as long as it takes: for work that must be finished. */
+/* As lock_wait, but waits as long as it takes: for work that must be finished. */
 void lock_hold(struct lock *self);
 void lock_let_go(struct lock *self);
-/* Lets go, but no signal handler runs on the thread until lock_let_signals. False: handlers do run. */
+/* Lets go of the lock, but no signal handler runs on the thread until lock_let_signals(*before). False: handlers do
+ * run. */
 bool lock_pass_on(struct lock *self, uint64_t *before);
-/* How often any thread has waited in vain. A thread whose wait failed may try again if this number has grown meanwhile:
- * the holder may have waited for the disk. */
+/* How many calls of lock_wait have failed, in all threads. A thread whose wait failed may try again if this number has
+ * grown meanwhile: the holder may have waited for the disk. */
 uint32_t lock_given_up(void);
 
 /* Waits a little for another thread, longer with each turn. False: the wait has been long enough (100 ms). */

@@ -13,8 +13,8 @@ void *__libc_calloc(size_t, size_t);
 void *__libc_realloc(void *, size_t);
 void *__libc_memalign(size_t, size_t);
 
-/* mimalloc and tcmalloc define __libc_malloc and its siblings, too. Then next_libc is theirs, and this is their
- * malloc_usable_size. */
+/* mimalloc and tcmalloc define __libc_malloc and its siblings, too. If the program has such an allocator, next_libc has
+ * its functions, and replaced_usable is its malloc_usable_size. */
 static size_t (*replaced_usable)(void *);
 
 /* glibc has no __libc_malloc_usable_size. The layout of a chunk's size word is fixed since 2.0, because debuggers and
@@ -35,8 +35,8 @@ bool next_is_glibc, next_spares;
 
 static struct code {
     uintptr_t start, end;
-} foreign, library, loader; /* where the code lies: the foreign allocator's, ours (which has mimalloc in it), and the
-                             * loader's */
+} foreign, library, loader; /* where code lies: the foreign allocator's, our library's (which has mimalloc in it), and
+                             * the loader's */
 
 static void (*ignore_leak)(const void *); /* NULL: the foreign allocator is no LeakSanitizer */
 
@@ -121,5 +121,3 @@ void *next_aligned_alloc(size_t alignment, size_t size) {
     void *(*found)(size_t, size_t) = (void *(*)(size_t, size_t))symbol_next("aligned_alloc");
     return found ? found(alignment, size) : NULL;
 }
-
-/* A comparison with `malloc` would not work, because the name means the program's malloc here, too. */

@@ -21,11 +21,13 @@ struct next_allocator {
 /* glibc's functions, until next_find makes its choice. */
 extern struct next_allocator next;
 
-/* glibc's own, whatever `next` is. Blocks from before next_find, and pointers from __libc_malloc, belong to it. */
+/* glibc's own functions, whatever `next` is. They free the blocks from before next_find, and pointers from
+ * __libc_malloc. */
 extern const struct next_allocator next_libc;
 
 /* next_is_glibc: raw blocks are chunks of glibc's, except those of owners' heaps (heaps.h). next_spares: next_is_glibc
- * holds, and there are no such heaps, so every raw block of 16 bytes or more has 8 to spare. */
+ * is true, and there are no such heaps. Then a raw block has at least 8 usable bytes behind our header, even if the
+ * program asked for fewer. */
 extern bool next_is_glibc, next_spares;
 
 enum next_kind { NEXT_GLIBC, NEXT_FOREIGN, NEXT_MIMALLOC };
@@ -33,7 +35,7 @@ enum next_kind { NEXT_GLIBC, NEXT_FOREIGN, NEXT_MIMALLOC };
 /* The allocator that serves raw memory. A foreign pointer can look like one of ours only with NEXT_FOREIGN. */
 extern enum next_kind next_found;
 
-/* Chooses the allocator. Falls back to glibc when mimalloc is wanted but not built in. */
+/* Chooses the allocator. Falls back to the program's or glibc's allocator when mimalloc is wanted but not built in. */
 void next_find(bool want_mimalloc);
 
 /* Does the work of mimalloc's constructor, which was taken out of the build. Call it before the first use of mimalloc,
@@ -44,8 +46,8 @@ void next_begin_mimalloc(void);
 void *next_aligned_alloc(size_t alignment, size_t size);
 
 /* Tells LeakSanitizer to ignore a raw block if the loader asked for it. LeakSanitizer never reports the loader's blocks
- * as leaks, but it recognises them by the caller of malloc, and under memstow that is us. `caller` asked for the block;
- * a foreign allocator gave it. */
+ * as leaks. But it recognises them by the caller of malloc, and under memstow our hook is that caller. `caller`: an
+ * address in the code that asked for the block. The block must be from a foreign allocator. */
 void next_exempt(const void *raw, uintptr_t caller);
 
 /* Whether the code at `address` belongs to an allocator other than glibc's that calls mmap from within: such mappings

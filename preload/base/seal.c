@@ -21,7 +21,7 @@ void seal_watch_forks(void) { os_call(SYS_madvise, &page, sizeof page, MADV_WIPE
 
 void seal_enter(void) { __atomic_fetch_add(&page.entering, 1, __ATOMIC_SEQ_CST); }
 
-/* If a signal handler has forked meanwhile, the child has no count to undo. */
+/* If a signal handler forked between seal_enter and here, the count is 0 in the child, and stays 0. */
 void seal_leave(bool inside) {
     uint32_t seen = __atomic_load_n(&page.entering, __ATOMIC_RELAXED);
     if (inside) __atomic_store_n(&sealed, true, __ATOMIC_SEQ_CST);

@@ -9,18 +9,20 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Around a call that may lead into a sandbox: other threads can be inside before it returns (TSYNC). Several threads
- * may be on their way at once. `inside`: it did lead there, and the process stays sealed for good. */
+/* Call seal_enter before a call that may lead the thread into a sandbox, and seal_leave after it. In between, other
+ * threads can be in the sandbox already (TSYNC). Several threads may be on their way at once. `inside`: the call has
+ * led into a sandbox, and the process stays sealed for good. */
 void seal_enter(void);
 void seal_leave(bool inside);
 
 /* Whether the process is sealed for good, or a thread is on its way into a sandbox. */
 bool seal_is_set(void);
 bool seal_is_for_good(void);
-/* Waits until no thread is on its way, at most some milliseconds, and asks the kernel for nothing. True: not sealed. */
+/* Waits until no thread is on its way into a sandbox, but only some milliseconds. It makes no system call. True: the
+ * process is not sealed. */
 bool seal_settles(void);
 
-/* Call it once, at the start: from then on, no thread counts as on its way in a forked child. */
+/* Call it once, at the start. From then on, a forked child begins with no thread on its way into a sandbox. */
 void seal_watch_forks(void);
 
 #pragma GCC visibility pop

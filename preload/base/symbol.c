@@ -14,7 +14,7 @@ struct tables {
     const ElfW(Versym) * versions; /* NULL: there are none */
     const uint32_t *gnu_hash, *hash;
 };
-enum { HIDDEN = 0x8000 }; /* a version that only old programs use */
+enum { HIDDEN = 0x8000 }; /* a flag of a version that only old programs use */
 
 /* The loader makes addresses in the dynamic section absolute, except where it cannot write to the section. */
 static const void *symbol_address(const struct link_map *object, ElfW(Addr) value) {
@@ -40,8 +40,9 @@ static bool symbol_is_named(const struct tables *in, uint32_t index, const char 
     return symbol->st_shndx != SHN_UNDEF && symbol->st_value && !hidden && !strcmp(in->strings + symbol->st_name, name);
 }
 
-/* The table: number of buckets, first symbol, words of the Bloom filter, the filter's second shift; then the filter,
- * the buckets, and chains of hashes, one for each symbol. The lowest bit of a hash marks the end of a bucket. */
+/* Looks in DT_GNU_HASH. The table has the number of buckets, the first symbol, the number of words in the Bloom filter,
+ * and the filter's second shift. Then come the filter, the buckets, and one hash for each symbol. The lowest bit of a
+ * hash marks the end of a bucket. */
 static uint32_t find_gnu(const struct tables *in, const char *name) {
     uint32_t hash = 5381;
     for (const char *at = name; *at; at++) hash = hash * 33 + (uint8_t)*at;

@@ -1,4 +1,4 @@
-/* symbol.h — finds an exported symbol: of one loaded object, of libc, or of the next definition behind ours.
+/* symbol.h — finds an exported symbol in one loaded object, in libc, or in the objects behind ours.
  * In: an object, as _dl_find_object names it, or a name. Out: address and size. Unlike dlsym it takes no lock,
  * allocates nothing, and looks at tables only: it may be called inside malloc, and before the program has begun. */
 #ifndef MEMSTOW_SYMBOL_H
@@ -11,19 +11,20 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Its address, or 0. *size (which may be NULL) gets the size that the symbol table says. The object must stay loaded
- * meanwhile: its code is on the caller's stack. */
+/* The symbol's address, or 0. *size gets the size that the symbol table says; `size` may be NULL. The object must stay
+ * loaded meanwhile: its code is on the caller's stack. */
 uintptr_t symbol_find(const struct link_map *object, const char *name, size_t *size);
 
 /* Looks a symbol up in libc. NULL: libc does not have it. */
 void *symbol_of_libc(const char *name);
-bool symbol_is_in_libc(const void *address); /* Decides by where the code lies, because a name proves nothing. */
+bool symbol_is_in_libc(const void *address); /* whether the address is in libc's code; a name proves nothing */
 
-/* The next definition of this name behind ours, among the objects that the program was started with. NULL: there is
- * none up to libc. */
+/* The next definition of this name behind ours, among the objects that the program was started with. NULL: neither they
+ * nor libc have one. */
 void *symbol_next(const char *name);
 
-/* The object in front of us that has this name: it is called in our place. NULL: there is none. */
+/* The object in front of ours that defines this name: the program calls that definition, not ours. NULL: there is
+ * none. */
 const struct link_map *symbol_before(const char *name);
 
 /* LIBC: the function of libc, whatever definitions are in front of it. NEXT: the next definition behind ours. Each is

@@ -1,6 +1,7 @@
 /* tracked.h — whether this process is tracked, and the marks by which it recognises its blocks.
  * In: decisions of life/process.c at the beginning, in a forked child, and at the end. Out: words that any room may
- * read at any time. It must not begin anything: process_tracked (life/process.h) does that, for hooks and the ABI. */
+ * read at any time. This room does not begin tracking: hooks and the ABI call process_tracked (life/process.h) for
+ * that. */
 #ifndef MEMSTOW_TRACKED_H
 #define MEMSTOW_TRACKED_H
 
@@ -13,10 +14,11 @@
 
 enum tracked_stage { TRACKED_UNSET, TRACKED_BEGINNING, TRACKED_YES, TRACKED_NO };
 
-/* On a page of its own that the kernel wipes in a forked child, however it was forked: a child finds mark 0 and
- * stage TRACKED_UNSET, and begins a ledger of its own at its first event (nothing happens for vfork and exec). */
+/* On a page of its own that the kernel wipes in a forked child, however it was forked. The child finds mark 0 and stage
+ * TRACKED_UNSET, and begins a ledger of its own at its first event. (A child of vfork shares the page until it calls
+ * exec, so it begins no ledger.) */
 struct tracked_page {
-    uint32_t mark; /* in the header of a block of this process, when the fast path may be taken; else 0 */
+    uint32_t mark; /* the mark in the headers of this process's blocks, while the fast path may be taken; else 0 */
     /* `mark` plus sample_here, while the site sample_here counts all blocks (sample.h). 0: the site of each event is
      * looked up. */
     uint32_t mark_here;

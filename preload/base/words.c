@@ -34,8 +34,8 @@ static uint32_t slot_of(const struct words_table *table, uint64_t word) {
     }
 }
 
-/* Another word may have taken the slot since. Then the number belongs to that word, so the word is checked once
- * more. */
+/* After the slot was found, another word may have taken it. Then the number belongs to that word. So the word is read
+ * once more, after the number. */
 uint32_t words_find(const struct words *self, uint64_t word) {
     const struct words_table *table = __atomic_load_n(&self->table, __ATOMIC_ACQUIRE);
     uint32_t slot = table ? slot_of(table, word) : WORDS_NONE;

@@ -20,17 +20,18 @@ enum { BLOCK_BARE = 1 << 1 }; /* a bit that header.h does not use */
 
 /* False: there is no memory. The table then does not know this address. */
 bool blocks_add(uintptr_t address, const struct block *block, uint32_t thread);
-/* Takes the entry out. False: there is none. If two threads race for one address, one of them gets the entry. */
+/* Takes the entry out. False: there is none. If two threads take the same address at once, only one of them gets the
+ * entry. */
 bool blocks_take(uintptr_t address, struct block *out);
 bool blocks_find(uintptr_t address, struct block *out);
 /* Changes site and mark of an entry. The caller knows that nobody frees the block now. False: there is no entry. */
 bool blocks_change(uintptr_t address, const struct block *block);
-/* The start of the block that contains the address; 0: none does. It looks at every entry. */
+/* The start of the block that contains the address; 0: none does. This is slow: it looks at every entry. */
 uintptr_t blocks_around(uintptr_t address, struct block *out);
 
-/* After ledger_begin: gives every level its section in the new ledger. */
+/* After ledger_begin: gives every level of the table its section in the new ledger. */
 void blocks_open_ledger(void);
-/* In a forked child: the entries stay, but have no records any more. */
+/* In a forked child: the entries stay in the table, but have no records in a ledger any more. */
 void blocks_close_ledger(void);
 
 struct snap_large;

@@ -20,19 +20,20 @@ struct gone {
 enum { GONE_BITS = 9 };
 extern struct gone gone_entries[1 << GONE_BITS];
 
-/* A block is about to be freed, or was moved. `slot` is that of the hook (stack.h). */
+/* A block is about to be freed, or was moved. `slot`: where the return address of the hook lies on the stack
+ * (stack.h). */
 void gone_note(const void *p, uint64_t size, uint32_t mark, uint32_t site, uintptr_t slot);
 /* The record of the block that was at an address. Valid only if gone_has(address). */
 static inline struct gone *gone_at(uintptr_t address) {
     return &gone_entries[(address >> 4) * 0x9E3779B97F4A7C15u >> (64 - GONE_BITS)];
 }
 
-/* Whether a block at p was freed recently: its header may be unmapped. */
+/* Whether a block at p was freed recently. If so, its header may be unmapped. */
 static inline bool gone_has(const void *p) {
     return __atomic_load_n(&gone_at((uintptr_t)p)->address, __ATOMIC_ACQUIRE) == (uintptr_t)p;
 }
 
-/* Whether the header of that block is unmapped. False if the kernel does not tell. */
+/* Whether a block at p was freed recently and its header is unmapped. False if the kernel does not tell. */
 bool gone_is_unmapped(const void *p);
 
 /* Call it when a new block begins at p. */

@@ -2,10 +2,11 @@
  * In: a block's size, its site and its real start. Out: the same facts from the program's pointer; whether the block is
  * ours; whether the header is intact. It must never read more than these 16 bytes.
  *
- * The size is the last word, just in front of the block, where glibc has the size of a chunk. Its upper bytes are 0 in
- * both cases. So a program that writes a 0 just in front of a block (a loop that cuts off the end of a text goes one
- * byte too far) damages neither header. The seal is the sum of everything else, so one changed field is noticed. The
- * seal is never a small number. Words that stand at its place in memory without a header often are small. */
+ * The size is the last word, just in front of the block. glibc's own header has the size of a chunk there. The upper
+ * bytes of both sizes are 0. So a program that writes one byte 0 just in front of a block damages neither header.
+ * (Loops that cut off the end of a text do that when they go one byte too far.) The seal is the sum of everything else,
+ * so one changed field is noticed. The seal is never a small number. In memory without a header, the word in the seal's
+ * place often is. */
 #ifndef MEMSTOW_HEADER_H
 #define MEMSTOW_HEADER_H
 
@@ -41,9 +42,9 @@ enum {
     HEADER_SITE_BITS = 21,
     HEADER_DISTANCE_MAX = 0xFFF * 16,
 };
-/* No block has such a size, and glibc writes no such value there. */
+/* This is the upper half of a size that no block has and glibc never writes. */
 #define HEADER_FREED 0xDEADB10Cu
-/* Added to the seal of a freed block. The sum never yields a mark with the magic number. */
+/* Added to the seal of a freed block. The mark that follows from the new seal never has the magic number. */
 #define HEADER_BROKEN 0x80000000u
 
 static inline uint32_t header_mark(uint32_t generation, uint32_t distance) {
@@ -68,8 +69,8 @@ static inline uint32_t header_mark_in(const struct header *self) {
 
 static inline uint32_t header_site(const struct header *self) { return self->site & ((1u << HEADER_SITE_BITS) - 1); }
 
-/* Whether the header belongs to a block of less than 2^16 bytes with this mark and without a key. One sum checks all of
- * it: the sum of a larger block differs, because the seal has only the lower 16 bits of the size. */
+/* Whether the header belongs to a block of less than 2^16 bytes with this mark and without a key. One sum checks all
+ * three: the sum of a larger block differs, because its seal has only the lower 16 bits of its size. */
 static inline bool header_is_small(const struct header *self, uint32_t mark) {
     return (uint64_t)mark + self->site + self->size == self->seal;
 }
@@ -88,7 +89,8 @@ static inline bool header_is_plain(uint32_t mark) {
     return mark == header_mark(header_generation(mark), sizeof(struct header));
 }
 
-/* The seal has only the lower 16 bits of the size. A larger block has one of these flags. */
+/* Whether a block with this mark can have this size. The seal has only the lower 16 bits of the size. A block of 2^16
+ * bytes or more has one of the two flags. */
 static inline bool header_size_fits(uint32_t mark, uint64_t size) {
     return size >> 16 == 0 || (mark & (HEADER_LISTED | HEADER_EARLY) && size >> HEADER_SIZE_BITS == 0);
 }
@@ -98,19 +100,21 @@ static inline bool header_size_fits(uint32_t mark, uint64_t size) {
 /* A header may stay in free memory for a long time, and glibc may write a chunk size over its size. So the seal is
  * broken, and nobody takes it for a valid header. */
 static inline void header_end(struct header *self) {
-    /* This is one instruction. The compiler would make four of it, in each free. */
+    /* This is one instruction. The compiler would make four, in each free. */
     __asm__("addl %1, %0" : "+m"(self->seal) : "i"(HEADER_BROKEN));
     self->freed = HEADER_FREED;
 }
 
-/* Undoes header_end. For a block of less than 2^32 bytes, or when the caller writes the size anew. */
+/* Undoes header_end, except that the upper half of the size becomes 0. So the block has less than 2^32 bytes, or the
+ * caller writes the size anew. */
 static inline void header_revive(struct header *self) {
     self->seal -= HEADER_BROKEN;
     self->freed = 0;
 }
 
-/* The note in a freed block says which call freed it. It does not lie in the header's place, because glibc's free list
- * overwrites the header. glibc leaves the bytes behind the header alone, except the first 16 bytes of a large chunk. */
+/* The note in a freed block says which call freed it. It does not lie in the header, because glibc's free list
+ * overwrites the header. glibc leaves the bytes behind the header alone, except for the first 16 bytes in a large
+ * chunk. */
 struct header_note {
     uint32_t caller; /* lower half of the return address of the call that freed the block */
     uint32_t site;   /* the site; above it a sign for the generation of the process */
@@ -130,7 +134,7 @@ static inline bool header_note_is(const struct header_note *note, uint32_t gener
 }
 
 /* Where the note of a block of this size lies. NULL: the block is too small, and its allocator left no spare bytes.
- * `spare` says whether it left some; it is read only for such blocks. */
+ * `spare`: whether the allocator left some; it is read only for blocks that are too small. */
 static inline struct header_note *header_note(void *block, uint64_t size, const bool *spare) {
     if (__builtin_expect(size - HEADER_NOTE_LEAST < HEADER_NOTE_FAR - HEADER_NOTE_LEAST, 1)) return block;
     if (size >= HEADER_NOTE_FAR) return (struct header_note *)block + 2;

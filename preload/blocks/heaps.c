@@ -27,12 +27,12 @@ struct heap {
     uint32_t maker;  /* the thread that made it */
 };
 
-/* True in a forked child. Another thread of the parent may have been inside mimalloc at the fork, and its lock is held
- * for ever here. So the child does not call mimalloc. New blocks come from `base`. Inherited blocks stay where they
- * are, even when they are freed. */
+/* True in a forked child. Another thread of the parent may have been inside mimalloc at the fork. Then mimalloc's lock
+ * is held for ever in the child. So the child does not call mimalloc. New blocks come from `base`. Inherited blocks
+ * stay where they are, even when they are freed. */
 static bool left_behind;
 
-static struct next_allocator base; /* the allocator that was there before this room */
+static struct next_allocator base; /* the allocator that was there before heaps_begin */
 static struct words by_owner;      /* from an owner to the number of its heap in heaps[] */
 static struct words by_heap;       /* from the address of a mi_heap_t to that number */
 enum { SLAB = 64, SLABS = OWNERS_LIMIT / SLAB };
@@ -68,7 +68,8 @@ static struct heap *heaps_of(uint32_t owner) {
     heap = heaps_make(owner);
     lock_let_go(&making);
     heaps_tidy();
-    /* This pairs with heaps_retire: either we see that the owner is retired, or that thread sees this heap. */
+    /* This pairs with the fence in heaps_retire. Either this thread sees that the owner is retired, or the thread that
+     * retires it sees this heap. */
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     if (heap && owner_is_retired(owner)) heaps_retire(owner);
     return heap;
@@ -76,8 +77,8 @@ static struct heap *heaps_of(uint32_t owner) {
 
 /* --- blocks --- */
 
-/* Pages of this heap belong to nobody else, so they go back now. The by_heap entry goes first: a new heap may soon get
- * the same address. */
+/* Pages of this heap belong to nobody else, so they go back to the system now. The by_heap entry goes first: a new heap
+ * may soon get the same address. */
 static void heaps_destroy(struct heap *self) {
     words_take_out(&by_heap, (uintptr_t)self->heap);
     mi_heap_destroy(self->heap);
@@ -105,12 +106,12 @@ static void heaps_let_go(struct heap *self) {
 }
 
 /* Gives back the free pages of a retired owner's heap. mimalloc keeps one free page for each size, up to 64 KiB each. A
- * retired heap gets no new blocks, so these pages are never used again: one surviving block held up to 1.3 MB of them.
- * A page can be given back only by the thread that allocated in it, which is usually the heap's maker. Pages of other
- * threads stay until those threads end. */
+ * retired heap gets no new blocks, so these pages are never used again. One block that stayed alive kept up to 1.3 MB
+ * of them. A page can be given back only by the thread that allocated in it, which is usually the heap's maker. Pages
+ * of other threads stay until those threads end. */
 static void heaps_tidy_one(struct heap *self, uint32_t thread) {
     if (self->maker != thread) return;
-    /* This counts as a block, so nobody destroys the heap meanwhile. */
+    /* Counts one block more, so that nobody destroys the heap meanwhile. */
     uint64_t before = __atomic_fetch_add(&self->state, BLOCK, __ATOMIC_ACQ_REL);
     if ((before & (RETIRED | DESTROYED)) == RETIRED && before >= BLOCK && before != self->tidied) {
         self->tidied = before;
@@ -136,7 +137,8 @@ static struct heap *heaps_present(void) {
     return likely(ledger_head->pid && ledger_is_ours() && !left_behind) ? tags_present()->heap : NULL;
 }
 
-/* Returns the heap's answer. When there is no heap or no memory in it, the code after the macro asks `base`. */
+/* Returns a block from the heap of the present scope. If there is no heap, or the heap has no memory, the code after
+ * the macro asks `base`. */
 #define FROM_HEAP(call)                                                                                                \
     struct heap *self = heaps_present();                                                                               \
     if (self && take_heap(self)) {                                                                                     \
@@ -160,7 +162,7 @@ static void *heap_memalign(size_t alignment, size_t size) {
     return base.memalign(alignment, size);
 }
 
-/* The heap that a block belongs to; NULL: none of ours. */
+/* The owner's heap that a block belongs to. NULL: it belongs to none. */
 static struct heap *heap_of(const void *p) {
     mi_heap_t *heap = mi_heap_of(p);
     return likely(!heap) ? NULL : find_heap(&by_heap, (uintptr_t)heap);
@@ -196,7 +198,8 @@ static void *heap_realloc(void *p, size_t size) {
 /* Reasons for the options. Purge delay: mimalloc keeps freed pages for a while, and does not give all of them back even
  * when it is asked to. A heap of 200 MB that two threads had freed kept 80 MB. Huge pages: they make each heap several
  * MB larger. Arenas: a heap has some 75 bit maps for each arena, with one bit for 64 KiB. That is 150 KB for mimalloc's
- * usual arena of 1 GiB. In a sandbox mimalloc would make system calls that may kill the process.
+ * usual arena of 1 GiB. In a sandbox there are no heaps, because mimalloc would make system calls that may kill the
+ * process.
  *
  * `malloc` is set last: a thread that gets a block from a heap must find the `free` for it. */
 void heaps_begin(void) {

@@ -1,8 +1,8 @@
 /* heaps.h — memory that belongs to one owner alone, so that it can go back to the system when the owner is gone.
  * In: allocations of a thread in the scope of a model or custom. Out: small blocks from the owner's mimalloc heap,
- * large blocks as mappings of their own. The allocator that was there before (next.h) serves everything else. When the
- * first such owner is entered, this room puts itself in front of that allocator, and tells frees apart by address.
- * Without mimalloc in the build there are only the mappings.
+ * large blocks as mappings of their own. The allocator that was there before (next.h) serves everything else. At the
+ * first scope of such an owner, heaps_begin puts the heaps in front of that allocator. Frees are told apart by address.
+ * Without mimalloc in the build, there are only the mappings.
  *
  * Any thread may free. When the last block of a retired owner's heap is freed, the whole heap goes back at once. */
 #ifndef MEMSTOW_HEAPS_H
@@ -16,18 +16,18 @@
 
 enum { HEAPS_MAPPED = 256 * 1024 }; /* blocks of this size or more are mappings of their own */
 
-/* Whether a raw block is from a heap of this room. */
+/* Whether a raw block is from an owner's heap. */
 bool heaps_have(const void *raw);
 /* The owner is gone. Blocks that are left in its heap wait for the program's free. The free memory of the heap goes
- * back, if the calling thread made the heap. */
+ * back to the system, if the calling thread made the heap. */
 void heaps_retire(uint32_t owner);
-/* Gives back the free memory of the heap. mimalloc does not say how much that was. */
+/* Gives the free memory of the owner's heap back to the system. mimalloc does not say how much it gave back. */
 void heaps_collect(uint32_t owner);
 /* For retired owners with live blocks: gives back the free memory of their heaps, if the calling thread made them. It
  * runs whenever a heap is made, and at the end of a trigger. */
 void heaps_tidy(void);
 
-/* Puts this room in front of `next`, on the first call. One thread at a time. */
+/* Puts the heaps in front of `next`, on the first call. One thread at a time. */
 void heaps_begin(void);
 
 #pragma GCC visibility pop

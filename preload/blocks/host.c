@@ -5,8 +5,8 @@
 #include "preload/blocks/blocks.h"
 #include "preload/blocks/gone.h"
 
-/* It reads the 16 bytes in front of the pointer. For host_look_at that is safe: a page-aligned pointer comes here only
- * over glibc or mimalloc, and there it is a block of ours or a chunk of glibc, both with a header in front. */
+/* It reads the 16 bytes in front of the pointer. For host_look_at that is safe. A page-aligned pointer comes here only
+ * over glibc or mimalloc. There, it is a block of ours or a chunk of glibc, and both have a header in front. */
 bool host_has_header(const void *p) {
     const struct header *header = host_header(p);
     uint32_t mark = header_mark_in(header);
@@ -27,7 +27,7 @@ static bool may_read_header(const void *p) {
 
 static bool may_be_bare(const void *p) { return host_on_page(p) || host_on_chunk(p); }
 
-/* Whether p was a mapped block that is gone. Its header must not be read then. */
+/* Whether p was a block in a mapping that is gone. Then the 16 bytes in front of p must not be read. */
 static bool is_unmapped(const void *p) {
     struct block entry;
     return __builtin_expect(gone_has(p), 0) && !blocks_find((uintptr_t)p, &entry) && gone_is_unmapped(p);
@@ -49,7 +49,8 @@ struct host_known host_look_at(void *p) {
         (char *)p - header_distance(mark), header->size, header_site(header), mark, true, listed};
 }
 
-/* For a pointer that may be no block and may lead to no memory. */
+/* Whether host_look_at may look at an address. The address may be that of no block, and no memory may be mapped
+ * there. */
 static bool may_look_at(uintptr_t address) {
     struct block entry;
     if (!address || address % HOST_BEFORE) return false;

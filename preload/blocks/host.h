@@ -1,7 +1,7 @@
 /* host.h — blocks of the malloc family, by address.
  * In: an address that the program says is the start of a block, or lies in a large block. Out: what the block's header
- * or the table of large blocks says. It must not trust the address: there may be no memory. The caller knows that
- * nobody frees the block meanwhile. */
+ * or the table of large blocks says. It must not trust the address: no memory may be mapped there. The caller knows
+ * that nobody frees the block meanwhile. */
 #ifndef MEMSTOW_HOST_H
 #define MEMSTOW_HOST_H
 
@@ -24,7 +24,8 @@ struct host_block {
 
 /* False: no counted block has this address. */
 bool host_find(uintptr_t address, struct host_block *out);
-/* As host_find, for a block that begins at the address. It searches no table. */
+/* As host_find, but only for a block that begins at the address. It does not search the table for a block around the
+ * address. */
 bool host_find_start(uintptr_t address, struct host_block *out);
 /* Writes site and parts to the block's header or to its table entry. */
 void host_change(const struct host_block *block);
@@ -47,10 +48,11 @@ static inline bool host_on_chunk(const void *p) { return (uintptr_t)p % OS_PAGE 
 
 static inline struct header *host_header(const void *p) { return (struct header *)p - 1; }
 
-/* The key of a block's header, made of a secret: addresses of ours, mixed. A program does not write it by accident.
- * Over a foreign allocator every block has a key, because the early blocks, made before the next allocator was known,
- * have one, too. Over glibc and mimalloc plain blocks have none, because the fast path has no time for it. If the seal
- * of such a block is damaged and looks like the mark of a block that is not plain, the missing key shows the damage. */
+/* The key of a block's header. It is computed from the block's address, the mark, and a secret: the address of
+ * tracked_page. So a program does not write it by accident. Over a foreign allocator every block has a key. (Blocks
+ * that were made before the next allocator was known have one, too: their mark is not plain.) Over glibc and mimalloc,
+ * plain blocks have no key, because the fast path has no time for it. If the seal of a plain block is damaged so that
+ * it yields the mark of another kind of block, the missing key shows the damage. */
 static inline uint32_t host_key(const void *p, uint32_t mark) {
     bool keyed = next_found == NEXT_FOREIGN || !header_is_plain(mark);
     return keyed ? header_key((uintptr_t)p, mark, (uintptr_t)&tracked_page) : 0;
@@ -65,7 +67,7 @@ static inline void host_write_header(void *p, uint64_t size, uint32_t mark, uint
     *host_header(p) = (struct header){.site = keyed, .seal = header_seal(mark, keyed, size), .size = size};
 }
 
-/* What is known of a pointer of the program. */
+/* What is known of a block, from the program's pointer to it. */
 struct host_known {
     void *raw; /* the block as the next allocator knows it */
     uint64_t size;
@@ -74,7 +76,7 @@ struct host_known {
 };
 /* For a pointer that was passed to free or realloc. */
 struct host_known host_look_at(void *p);
-/* Whether an intact header of ours lies in the 16 bytes in front of p, which can be read. */
+/* Whether the 16 bytes in front of p are an intact header of ours. The caller knows that they can be read. */
 bool host_has_header(const void *p);
 
 /* Whether the block was made before this process was forked off. */

@@ -1,6 +1,6 @@
-/* mappings.c — see mappings.h. The queue is a lock-free stack; one thread takes it whole and reverses it. Only the
- * thread that holds `busy` touches the table. No thread waits for `busy`: the holder looks at the queue again after it
- * let go. */
+/* mappings.c — see mappings.h. The queue is a lock-free stack. One thread takes the whole queue and reverses it. Only
+ * the thread that holds `busy` touches the table. No thread waits for `busy`: the holder looks at the queue again after
+ * it has let go of `busy`. */
 #include "preload/blocks/mappings.h"
 
 #include <errno.h>
@@ -77,8 +77,8 @@ static struct event *try_take_event(struct pool *pool) {
     return NULL;
 }
 
-/* The pool is empty if the holder of the table was interrupted by the scheduler. We wait for it, but only for a limited
- * time. We sleep, because on a busy machine sched_yield is not enough. */
+/* The pool becomes empty when the thread that holds the table does not run. We wait for that thread, but only for a
+ * limited time. We sleep, because sched_yield is not enough on a busy machine. */
 static struct event *take_event(void) {
     const struct timespec pause = {.tv_nsec = WAIT_NS};
     struct event *event = try_take_event(&common);
@@ -119,7 +119,7 @@ static void apply_queue(void) {
     }
 }
 
-/* False: another thread has the table, and will look at the queue again. */
+/* False: another thread holds the table, and will look at the queue again. */
 static bool take_table(void) {
     uint32_t nobody = 0;
     return __atomic_compare_exchange_n(&busy, &nobody, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
@@ -196,8 +196,8 @@ static void remove_at(uint32_t position, uint32_t count) {
 
 /* --- counting --- */
 
-/* Memory without access, and memory backed by a file, has a counter of its own. NULL: it is live, and counts at its
- * site. */
+/* Memory without access, and memory backed by a file, has a counter of its own. NULL: the mapping is live, and counts
+ * at its site. */
 static uint64_t *own_counter(const struct snap_mapping *record) {
     if (record->kind == SNAP_MAP_FILE) return &ledger_head->file_mapped_live;
     return record->kind == SNAP_MAP_RESERVED ? &ledger_head->reserved_live : NULL;
@@ -221,7 +221,7 @@ static void mappings_uncount(const struct snap_mapping *record, uint64_t bytes, 
 
 /* --- operations --- */
 
-/* Makes `address` a border between two pieces. The second half counts as one more block. */
+/* Makes `address` a border between two pieces. The upper piece counts as one more block. */
 static void mappings_cut(uint64_t address) {
     uint32_t position = position_of(address);
     if (position == ordered_count || mappings_piece(position)->address >= address) return;
@@ -237,7 +237,8 @@ static void mappings_cut(uint64_t address) {
     mappings_count(&upper, 0, 1);
 }
 
-/* Cuts at both ends of the range. Its pieces are [*position, returned). */
+/* Cuts at both ends of the range. Then the range consists of whole pieces: from *position on, up to the position that
+ * is returned, without that one. */
 static uint32_t mappings_isolate(uint64_t address, uint64_t length, uint32_t *position) {
     mappings_cut(address);
     mappings_cut(address + length);
@@ -288,7 +289,7 @@ static void apply_take(const struct event *event) {
     remove_at(position, end - position);
 }
 
-/* Fills chosen[] with the records taken for the ticket, lowest address first; returns how many. */
+/* Fills chosen[] with the records taken for the ticket, lowest address first. Returns how many records there are. */
 static uint32_t mappings_untake(uint32_t ticket) {
     uint32_t count = 0, kept = 0;
     for (uint32_t i = 0; i < taken_count; i++)
@@ -375,8 +376,8 @@ static bool is_counted(const struct snap_mapping *record) {
     return record->kind != SNAP_MAP_FILE && record->kind != SNAP_MAP_RESERVED;
 }
 
-/* Moves the counts to sites of the new owner; nothing is counted twice. `site` is a model's id here. The thread is
- * pinned until the new sites are marked as sites of mappings. */
+/* Moves the counts to sites of the new owner; nothing is counted twice. event->site is the id of the new owner here.
+ * The thread is pinned until the new sites are marked as sites of mappings. */
 static void apply_assign(const struct event *event) {
     enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
     uint32_t position, end = mappings_isolate(event->address, event->length, &position);
@@ -455,8 +456,8 @@ void mappings_protect(uintptr_t address, uint64_t length, bool accessible) {
         .operation = PROTECT, .address = address, .length = whole_pages(length), .accessible = accessible});
 }
 
-/* How many bytes of a record lie in a range. Records are read without a lock: the caller mapped the range before, and
- * does not unmap it meanwhile. Records do not overlap. */
+/* How many bytes of a record lie in a range. Records are read without a lock. That is safe: the program mapped the
+ * range before, and does not unmap it meanwhile. Records do not overlap. */
 static uint64_t mappings_overlap(const struct snap_mapping *record, uint64_t address, uint64_t end) {
     if (!record || !record->length || address >= mappings_end_of(record) || end <= record->address) return 0;
     return (end < mappings_end_of(record) ? end : mappings_end_of(record)) -
@@ -470,7 +471,8 @@ static bool is_mapped(uint64_t address, uint64_t end) {
     return found >= end - address;
 }
 
-/* Refusals are decided here: the thread that applies the event cannot answer the caller. */
+/* Whether there is memory to assign the range. This is asked before the event is queued: the thread that applies the
+ * event cannot answer the caller. */
 static bool has_capacity(uint64_t address, uint64_t end, uint32_t model) {
     enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
     uint64_t found = 0;

@@ -1,6 +1,6 @@
 /* mappings.h — the program's own mappings, as ranges that can be split, moved and given back in part.
  * In: calls of the mmap family, from the hooks, on any thread. Out: MAPPING records and the counters of mapped memory.
- * No thread waits: it queues an event, and the thread that finds the table free applies all queued events. */
+ * No thread waits: each thread queues an event, and a thread that finds the table free applies all queued events. */
 #ifndef MEMSTOW_MAPPINGS_H
 #define MEMSTOW_MAPPINGS_H
 
@@ -11,15 +11,15 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A new mapping; it replaces whatever was in its range. For the break every byte counts; other lengths are rounded up
- * to pages. */
+/* A new mapping; it replaces whatever was in its range. Lengths are rounded up to pages, except for the program break
+ * (brk), where each byte counts. */
 void mappings_add(uintptr_t address, uint64_t length, enum snap_mapping_kind kind, bool shared, uint32_t site);
 
 /* A new mapping of the same kind as the one at `source`. `source` stays (mremap of length 0, MREMAP_DONTUNMAP). */
 void mappings_copy(uintptr_t source, uintptr_t address, uint64_t length, uint32_t site);
 
 /* Takes a range out of the table, before the memory is unmapped or moved. Otherwise another thread's new mapping at the
- * same address could be mistaken for it. Exactly one of drop, put and restore must follow. */
+ * same address could be mistaken for this range. Returns a ticket. Exactly one of drop, put and restore must follow. */
 uint32_t mappings_take(uintptr_t address, uint64_t length);             /* the length is not rounded */
 void mappings_drop(uint32_t ticket);                                    /* the range is gone */
 void mappings_put(uint32_t ticket, uintptr_t address, uint64_t length); /* the range was moved to this address */
@@ -28,14 +28,15 @@ void mappings_restore(uint32_t ticket);                                 /* the c
 /* Access to the range was given or withdrawn. Address space without access is not live memory. */
 void mappings_protect(uintptr_t address, uint64_t length, bool accessible);
 
-/* From now on, the range belongs to a model or custom (0: to nobody), as far as it is the program's. Returns 0; -ENXIO:
- * part of it is in no mapping; -ENOMEM: the ledger has no memory for it. */
+/* From now on, the range belongs to a model or custom; 0: to nobody. Returns 0; -ENXIO: part of the range is in no
+ * mapping of the program; -ENOMEM: there is no memory to record the change. */
 int mappings_assign(uintptr_t address, uint64_t length, uint32_t model);
 
-/* The mapping that contains the address, as its record is now. False: no mapping that counts as live does. */
+/* The mapping that contains the address, as its record is now. False: no live mapping contains it. Mappings of files
+ * and memory without access are not live. */
 bool mappings_find(uintptr_t address, struct snap_mapping *out);
 
-/* The range got this advice of madvise. */
+/* The program gave this advice for the range (madvise). */
 void mappings_advise(uintptr_t address, uint64_t length, int advice);
 
 /* Calls visit for each record in use. It is for the end of the process. */

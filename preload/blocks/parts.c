@@ -41,8 +41,8 @@ static void remove_at(uint32_t at, uint32_t n) {
     count -= n;
 }
 
-/* Takes [start, end) out of the part at a position. What is left of it stays, as one or two parts. Returns the position
- * after it. */
+/* Takes [start, end) out of the part at position `at`. The rest of the part stays, as one or two parts. Returns the
+ * position of the next part behind the range. */
 static uint32_t cut_out(uint32_t at, uint64_t start, uint64_t end) {
     struct part before = parts[at], behind = before;
     remove_at(at, 1);
@@ -112,9 +112,9 @@ bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *count
     return done;
 }
 
-/* Waits for the lock as long as it takes: parts that stayed would be taken for parts of the next block at this address.
- * Only in a sandbox it gives up after a while: signals are not blocked there, so the caller may be a handler that waits
- * for its own thread. */
+/* Waits for the lock as long as it takes: parts that stay would be taken for parts of the next block at this address.
+ * Only in a sandbox does it give up after a while. Signals are not blocked there, so the caller may be a signal handler
+ * that waits for its own thread. */
 static bool parts_hold(void) {
     if (seal_is_set()) return lock_wait(&busy);
     lock_hold(&busy);

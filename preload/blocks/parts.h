@@ -1,4 +1,4 @@
-/* parts.h — parts of blocks whose owner is not that of the rest of the block (`memstow_assign`).
+/* parts.h — parts of blocks, whose owner is not the owner of the rest of the block (`memstow_assign`).
  * In: the parts, one by one, and the end of a block. Out: the site of each part. A block with parts has a mark
  * (HEADER_PARTS), so other blocks are never looked up here. A lock, held for microseconds, admits one thread at a
  * time. */
@@ -16,18 +16,19 @@ struct part {
     uint32_t site;
 };
 
-/* How counts move. `reserve` is called for each site whose count is to change, before any count changes. */
+/* How counts move from site to site. `reserve` is called for each site whose count is to change, before `shift` changes
+ * any count. */
 struct parts_counts {
     bool (*reserve)(uint32_t site);
     bool (*shift)(uint32_t from, uint32_t to, uint64_t bytes);
 };
 
-/* Gives a range to a new site. If some of its bytes belong to another part, they move from that part's site; all other
- * bytes move from `rest`, the site of the block. False: there is no memory, not even for a count, or the lock is
- * taken. Then nothing has changed. */
+/* Gives a range of a block to the site of `part`. Bytes that belong to an earlier part move from that part's site. All
+ * other bytes move from `rest`, the site of the block. False: there is no memory for the part or for a count, or the
+ * lock stayed taken. Then nothing has changed. */
 bool parts_add(const struct part *part, uint32_t rest, const struct parts_counts *counts);
 
-/* Removes the parts of a block, and moves their counts to `rest`. False: as above. */
+/* Removes the parts of a block, and moves their counts to `rest`. False: as in parts_add. */
 bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *counts);
 
 /* The block ends: takes its parts out, and calls visit for each. */
