@@ -1,7 +1,7 @@
 /* heaps.h — memory that belongs to one owner alone, so that it can go back to the system when the owner is gone.
  * In: allocations of a thread in the scope of a model or custom. Out: small blocks from the owner's mimalloc heap,
- * large blocks as mappings of their own. The allocator that was there before (next.h) serves everything else. At the
- * first scope of such an owner, heaps_begin puts the heaps in front of that allocator. Frees are told apart by address.
+ * large blocks as mappings of their own. The allocator that was there before (next.h) serves everything else. When the
+ * first such owner is opened, heaps_begin puts the heaps in front of that allocator. Frees are told apart by address.
  * Without mimalloc in the build, there are only the mappings.
  *
  * Any thread may free. When the last block of a retired owner's heap is freed, the whole heap goes back at once. */

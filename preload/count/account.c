@@ -12,13 +12,13 @@
 
 static int64_t live_host, live_mapped;
 static uint64_t inherited_freed;
-static uint64_t while_peak; /* for memstow_peak: the peak of an interval that the program chooses */
+static uint64_t while_peak; /* the peak since the last memstow_peak with `anew` */
 
 static int64_t moved_by(const struct thread *self) { return (int64_t)(self->drift - self->quantum); }
 
 /* --- running totals --- */
 
-/* A thread that flushes meanwhile is left out: otherwise its bytes could be counted twice. */
+/* The bytes of a thread that flushes between the two readings are left out. Otherwise they could be counted twice. */
 void account_raise_peak(void) {
     int64_t maps = __atomic_load_n(&live_mapped, __ATOMIC_RELAXED),
             host = __atomic_load_n(&live_host, __ATOMIC_ACQUIRE);
@@ -46,7 +46,7 @@ static void add_to_history(int64_t host_before, int64_t maps_before, int64_t hos
 }
 
 /* Called when the running totals have changed. Updates the ledger's copy, the history, the peaks, and the picture of
- * the highest one. */
+ * the highest peak. */
 static void note_totals(void) {
     struct snap_header *head = ledger_head;
     int64_t host = __atomic_load_n(&live_host, __ATOMIC_RELAXED);

@@ -9,13 +9,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Count a block that now exists, and a block that is about to be freed. account_alloc returns the site at which it
- * counted; that site belongs in the block's header. */
+/* account_alloc counts a block that now exists, account_free a block that is about to be freed. account_alloc returns
+ * the site at which it counted. That site belongs in the block's header. */
 uint32_t account_alloc(uint32_t site, uint64_t bytes);
 void account_free(uint32_t site, uint64_t bytes);
 
-/* Moves a count from one site to another: of allocations, or of frees (`freed`). False: there is no memory, and nothing
- * has changed. The caller is pinned. */
+/* Moves a count of allocations (of frees, if `freed`) from one site to another. False: there is no memory, and nothing
+ * has changed. The caller is pinned (pin.h). */
 bool account_shift(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, bool freed);
 /* Makes counters for a shift at this site. Call it for both sites; then account_shift on this thread does not fail. */
 bool account_shift_reserve(uint32_t site);
@@ -30,18 +30,19 @@ void account_unmap(uint32_t site, uint64_t bytes, uint64_t blocks);
 /* As account_shift, for mapped memory. */
 bool account_shift_mapped(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks);
 
-/* After ledger_begin. */
+/* Call it after ledger_begin: from then on, ends of threads are noticed. */
 void account_begin(void);
 /* The highest running total, in bytes, since the last call with `anew`, or since the start. */
 uint64_t account_peak(bool anew);
 /* Adds the threads' unflushed bytes to the total, and raises the peak if the sum is higher. */
 void account_raise_peak(void);
-/* In a forked child, before anything is forgotten: the bytes that it inherited. */
+/* The live host bytes that a forked child has inherited. Call it in the child before forked_forget. */
 uint64_t account_inherited(void);
 
 /* Call it at a thread's end. */
 void account_thread_end(void);
-/* At the end of the process: adds the unflushed bytes of all threads, notes their names. */
+/* At the end of the process: adds the calling thread's unflushed bytes to the total, and notes the names of threads
+ * that still run. */
 void account_finish(void);
 
 #pragma GCC visibility pop

@@ -9,7 +9,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* True when account_flush is due. */
+/* Adds bytes to those that the thread holds back from the running total (thread_inside.h). True: account_flush is
+ * due. */
 static inline bool account_move(struct thread *self, uint64_t bytes) {
     self->drift += bytes;
     return unlikely(self->drift > self->limit);
@@ -17,7 +18,7 @@ static inline bool account_move(struct thread *self, uint64_t bytes) {
 
 void account_flush(struct thread *self);
 
-/* The thread's wide counter of a site. NULL: it has none yet; then account_alloc and account_free count. */
+/* The thread's wide counter of a site. NULL: the thread has none yet; then call account_alloc or account_free. */
 static inline struct snap_counter *account_counter(const struct thread *self, uint32_t site) {
     uint32_t index = site / SNAP_CHUNK_SITES;
     const uint64_t *words = likely(index < THREAD_CHUNKS) ? self->chunks[index] : NULL;

@@ -52,7 +52,8 @@ static uint64_t *make_chunk(struct thread *self, uint32_t index) {
     uint64_t *none = NULL;
     if (!chunk) return NULL;
     chunk->index = index;
-    /* The limit moves before the chunk is there. So a child that is forked between the two forgets every chunk. */
+    /* chunk_limit grows before the chunk is in chunks[]. So a child that is forked in between forgets every chunk
+     * (counters_forget). */
     uint32_t limit = __atomic_load_n(&self->chunk_limit, __ATOMIC_RELAXED);
     while (limit <= index && !__atomic_compare_exchange_n(&self->chunk_limit, &limit, index + 1, true, __ATOMIC_SEQ_CST,
                                                           __ATOMIC_RELAXED))
@@ -64,7 +65,7 @@ static uint64_t *make_chunk(struct thread *self, uint32_t index) {
     return chunk->words;
 }
 
-/* When memory is short, only the shared slot may grow: it has at most one counter a site. */
+/* When memory is short, only the two slots that belong to no thread may grow: each has at most one counter a site. */
 static bool may_grow(const struct thread *self) {
     return self->slot < SNAP_THREAD_FIRST || likely(!budget_is_full(BUDGET_STACKS));
 }
@@ -97,8 +98,8 @@ static void put_wide(const struct snap_counter *counter) {
     if (free) ids_add(free, series_id(&wide, counter));
 }
 
-/* Makes the word wide, unless another thread changes it at the same time. *seen: the word's new value. False: there is
- * no memory. */
+/* Gives the word a wide counter, unless another thread changes the word at the same time. *seen: the word's new value.
+ * False: there is no memory. */
 static bool counters_widen(uint64_t *word, uint64_t *seen) {
     struct snap_counter *counter = take_wide();
     if (!counter) return false;
@@ -118,7 +119,7 @@ struct snap_counter *counters_wide(struct thread *self, uint32_t site) {
     return word ? wide_of(seen) : NULL;
 }
 
-/* Returns the word with one more event. SNAP_WIDE_BIT: a word cannot hold that event. */
+/* Returns the word with one more event. SNAP_WIDE_BIT: the word cannot hold the event, so it needs a wide counter. */
 static uint64_t one_more(uint64_t word, uint64_t bytes, bool freed) {
     uint32_t events = (uint32_t)(word >> 32 & 0xFFFF) + (uint32_t)(word >> 48);
     if (bytes > UINT32_MAX || events >= NARROW_EVENTS || (word && (uint32_t)word != bytes)) return SNAP_WIDE_BIT;
@@ -132,7 +133,7 @@ static void count_wide(struct snap_counter *counter, uint64_t bytes, bool freed)
     atomic_add(freed ? &counter->free_blocks : &counter->alloc_blocks, 1);
 }
 
-/* False: there is no memory to count it in this slot. */
+/* Counts an event in this slot. False: there is no memory for its counter. */
 static bool count_in(struct thread *self, uint32_t site, uint64_t bytes, bool freed) {
     uint64_t *word = word_of(self, site), seen = word ? os_load(word) : 0;
     if (!word) return false;
@@ -148,7 +149,7 @@ static bool count_in(struct thread *self, uint32_t site, uint64_t bytes, bool fr
     return true;
 }
 
-/* The shared slot always has a counter for SNAP_SITE_UNKNOWN. Returns the site at which it counted. */
+/* Counts an event at SNAP_SITE_UNKNOWN, for which the shared slot always has a counter. Returns that site. */
 static uint32_t count_unknown(uint64_t bytes, bool freed) {
     ledger_lost(SNAP_LOST_SITES);
     struct snap_counter *counter = account_counter(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
@@ -180,8 +181,8 @@ static struct snap_counter sum_of_site(uint32_t site) {
     return sum;
 }
 
-/* Sums the frees, the allocations, and the frees again, until both sums of frees agree. Without that, the result could
- * contain blocks that never lived at the same time. */
+/* Sums the frees, the allocations, and the frees again, until both sums of frees are equal, but only a few times.
+ * Without that, the result could contain blocks that never lived at the same time. */
 struct live counters_site_live(uint32_t site) {
     enum { TRIES = 3 };
     struct snap_counter freed, made, again;
@@ -219,7 +220,7 @@ static void add_counter(struct snap_counter *to, const struct snap_counter *from
     atomic_add(&to->alloc_blocks, from->alloc_blocks);
 }
 
-/* Moves counts out of one slot's words, and adds them to the total in the thread's record. */
+/* Takes counts out of one slot's words. Adds them to `sums`, and to the total in the slot's record. */
 static void take_out(uint32_t slot, uint64_t *words, const uint32_t to[SNAP_CHUNK_SITES],
                      struct snap_counter sums[SNAP_CHUNK_SITES]) {
     struct snap_thread *record = thread_record(slot);
@@ -244,8 +245,8 @@ static struct snap_counter *shared_counter(uint32_t site) {
     return account_counter(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
 }
 
-/* The counts of all slots move into the shared slot. One thread at a time calls; its stack may be too small for the
- * sums. */
+/* The counts of all slots move into the shared slot. Only one thread at a time calls. `sums` is static, because that
+ * thread's stack may be too small for it. */
 void counters_move(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]) {
     static struct snap_counter sums[SNAP_CHUNK_SITES];
     memset(sums, 0, sizeof sums);

@@ -28,7 +28,7 @@ enum {
     WAIT_NS = 50 * 1000,
     MUCH = 8,          /* a fold that frees one site in 8 is always worth its time */
     LITTLE = 64,       /* a fold that frees less than one site in 64 never is */
-    PATIENCE = 16,     /* after a fold below LITTLE, 1 stack per 16 sites must lack memory before the next fold */
+    PATIENCE = 16,     /* after a fold that was not worth it, 1 stack per 16 sites must lack memory before the next */
     RESERVE = 8,       /* at most one site in 8 is kept free */
     TIME_SHARE = 25,   /* a fold between MUCH and LITTLE may take 1/25 of the time */
     SOME_WANTS = 1024, /* so many stacks must lack memory before a fold is considered again */
@@ -40,13 +40,13 @@ enum { BUCKETS = 65, STAYS = UINT8_MAX };
 static struct {
     struct lock busy;
     bool of_runs;  /* true: this fold removes only sites that earlier runs left behind */
-    uint32_t step; /* index in steps[]; 0: no fold is under way */
+    uint32_t step; /* index in steps[] or steps_of_runs[]; 0: no fold is under way */
     uint32_t at;   /* site or chunk, within the step */
     struct tree_walk tree;
     struct peak_walk picture;
     uintptr_t slot;       /* the pin of the thread that does the slice */
-    uint64_t next, spent; /* next: when the next fold may begin; spent: the time of folds that were worth little */
-    uint64_t wants, lost; /* the values of both counters when the fold began */
+    uint64_t next, spent; /* next: when the next slice may begin; spent: the time of folds that were worth little */
+    uint64_t wants, lost; /* wants: budget_wants when this fold began; lost: lost stacks when the last one ended */
     uint8_t *buckets;     /* by site: its bucket, or STAYS */
     uint32_t looked_at;   /* the number of sites that have a bucket */
     uint32_t in_bucket[BUCKETS];
@@ -56,8 +56,9 @@ static struct {
     bool paid;                     /* the fold's time is within TIME_SHARE, so it may go on although it is `poor` */
     struct ids *going;             /* the hidden sites */
     struct site_outer_found outer; /* remembers outer sites while sites are given away */
-    struct ids *pictured;          /* sites in a picture of the peak, and sites of open descriptors and threads */
-    struct ids *known; /* sites that stay, with their stacks in use (tree_use), until all sites are looked at again */
+    struct ids *pictured;          /* sites in a picture of the peak, and of open descriptors and threads */
+    struct ids *known; /* sites that earlier folds let stay; their stacks are in use (tree_use). Emptied before sites
+                        * are looked at anew */
 } fold;
 
 static enum progress done_if(bool done) { return done ? PROGRESS_DONE : PROGRESS_MORE; }
@@ -68,7 +69,7 @@ static uint64_t lost_stacks(void) { return os_load(&ledger_head->lost[SNAP_LOST_
 
 static bool can_pay(void) { return fold.spent <= (os_now() - ledger_head->start_ns) / TIME_SHARE; }
 
-/* No fold begins until that many stacks have lacked memory. */
+/* Puts off the next fold until that many stacks have lacked memory. */
 static enum progress not_before(uint64_t stacks) {
     __atomic_store_n(&budget_wants_until, os_load(&budget_wants) + stacks, __ATOMIC_RELAXED);
     __atomic_store_n(&budget_losses_until, lost_stacks() + 1 + stacks, __ATOMIC_RELAXED);
@@ -87,7 +88,7 @@ static bool make_ready(void) {
 
 static enum progress fold_step_begin(void) {
     uint32_t wanted = os_load32(&budget_wanted);
-    if (!wanted) return PROGRESS_OVER; /* another thread has just done it */
+    if (!wanted) return PROGRESS_OVER; /* another thread has just done the work */
     fold.of_runs = !(wanted & BUDGET_LEAST_USED);
     fold.paid = can_pay();
     if (!fold.of_runs && fold.poor && !fold.paid) return not_before(SOME_WANTS);
@@ -146,7 +147,8 @@ static void look_at_chunk(uint32_t chunk, bool known) {
     }
 }
 
-/* Chooses the last bucket to remove, so that about half of all sites are removed. Returns how many could be. */
+/* Chooses the last bucket to remove, so that about half of all sites are removed. Returns how many sites the chosen
+ * buckets hold. */
 static uint32_t choose_buckets(uint32_t all) {
     uint32_t chosen = fold.in_bucket[fold.last_bucket = 0];
     while (chosen < all / 2 && fold.last_bucket < BUCKETS - 1) chosen += fold.in_bucket[++fold.last_bucket];
@@ -187,8 +189,8 @@ static bool is_of_earlier_run(uint32_t site) {
     return run && run != tags_run();
 }
 
-/* Whether a site holds the counts of dead stacks of an old run. After many later runs, they go to the site of
- * other old runs. */
+/* Whether a site holds the counts of dead stacks of an old run. After many later runs, those counts go to the site that
+ * other old runs share. */
 static bool may_join(uint32_t site, const struct snap_counter *sum) {
     struct snap_site record = site_record(site);
     return is_dead(sum) && snap_site_stack(record) == TREE_ROOT && !ids_has(fold.pictured, site) &&
@@ -214,7 +216,7 @@ static uint32_t *site_of_stack(uint32_t site) { return tree_site(snap_site_stack
 
 static bool is_tagged(uint32_t site) { return snap_site_tag(site_record(site)) != 0; }
 
-/* A site that has come to life meanwhile is shown again later. */
+/* Hides the chosen sites. If a site has come to life meanwhile, show_used_sites shows it again. */
 static enum progress hide_sites(void) {
     enum { AT_A_TIME = 1024 };
     for (uint32_t end = fold.at + AT_A_TIME; fold.at < end && fold.at < fold.looked_at; fold.at++) {
@@ -239,7 +241,7 @@ static enum progress know_sites(void) {
     return done_if(fold.at >= count);
 }
 
-/* Tagged sites that were made meanwhile are hidden, too. Those in use are shown again. */
+/* Tagged sites that were made meanwhile are hidden, too. show_used_sites shows those in use again. */
 static enum progress hide_tagged(void) { return done_if(site_hide_tagged(fold.known, fold.going, &fold.tree.index)); }
 
 static enum progress hide_of_runs(void) { return done_if(site_hide_tagged(NULL, fold.going, &fold.tree.index)); }
@@ -259,7 +261,7 @@ static enum progress fold_wait_for_all(void) { return pin_all_quiet(fold.slot) ?
 
 /* --- giving away --- */
 
-/* Shows a site again, unless its stack has got another one. */
+/* Shows a site again, unless its stack has got another site. */
 static void show_site(uint32_t site) {
     uint32_t none = 0;
     if (is_tagged(site))
@@ -269,8 +271,9 @@ static void show_site(uint32_t site) {
     ids_remove(fold.going, site);
 }
 
-/* Whether look-ups find the site. A site that was being made during the hiding was not hidden: its stack got it
- * afterwards. It may also belong to a mapping at which nothing is ever counted. */
+/* Whether look-ups find the site. A site that was being made during the hiding was not hidden: its stack got the site
+ * afterwards. Such a site counts as used even if nothing is ever counted at it, because it may be the site of a
+ * mapping. */
 static bool fold_is_shown(uint32_t site) {
     if (is_tagged(site)) return site_known_tagged(site_record(site)) == site;
     return __atomic_load_n(site_of_stack(site), __ATOMIC_RELAXED) == site;
@@ -321,8 +324,8 @@ static uint32_t tagged_heir(uint32_t site, uint32_t tag) {
     return heir == site ? SNAP_SITE_UNKNOWN : heir;
 }
 
-/* The site that gets the totals of a removed site; 0: the site stays after all. It may be a new site of the same stack.
- * Counts of an owner stay with the owner, without a stack. */
+/* The site that gets the totals of a removed site; 0: the site stays after all. The heir may be a new site of the same
+ * stack. Counts of an owner stay with the owner, without a stack. */
 static uint32_t heir_of(uint32_t site, const struct snap_counter *sum) {
     struct snap_site record = site_record(site);
     if (!is_dead(sum) || ids_has(fold.pictured, site)) return SNAP_SITE_UNKNOWN;
@@ -330,13 +333,13 @@ static uint32_t heir_of(uint32_t site, const struct snap_counter *sum) {
     return site_outer(snap_site_stack(record), &fold.outer);
 }
 
-/* The number of allocations whose stack is forgotten. */
+/* 1 if the site had allocations, and its heir has another stack; else 0. */
 static uint64_t fold_forgotten(const struct snap_counter *sum, uint32_t site, uint32_t heir) {
     return sum->alloc_blocks && snap_site_stack(site_record(heir)) != snap_site_stack(site_record(site));
 }
 
-/* The sequence is odd meanwhile. It tells readers of the ledger that an id may have its old or its new stack, and that
- * moved counts may be there twice. */
+/* fold_sequence is odd during the move. It tells readers of the ledger that an id may have its old or its new stack,
+ * and that moved counts may be there twice. */
 static void move_totals(uint32_t chunk, const uint32_t heirs[CHUNK]) {
     __atomic_fetch_add(&ledger_head->fold_sequence, 1, __ATOMIC_SEQ_CST);
     for (uint32_t i = 0; i < CHUNK; i++)
@@ -377,7 +380,7 @@ static enum progress give_sites_away(void) {
 
 static enum progress give_stacks_away(void) { return tree_give_away(&fold.tree); }
 
-/* Threads that got no memory try again. */
+/* If stacks were lost for lack of memory, threads look their stacks up anew. */
 static enum progress fold_end(void) {
     uint64_t wants = os_load(&budget_wants) - fold.wants, lost = lost_stacks();
     uint32_t all = sites_in_use();
@@ -426,7 +429,7 @@ static bool fold_work(void) {
     return false;
 }
 
-/* Stacks are being lost, or half of the ids that were free at the beginning are gone. */
+/* Stacks are being lost, or half of the ids that were free when the fold began are used up. */
 static bool is_urgent(void) {
     return lost_stacks() != fold.lost || !budget_is_short(2 * (os_load(&budget_wants) - fold.wants), site_count());
 }
@@ -455,7 +458,7 @@ static void fold_step(uintptr_t slot) {
 }
 
 /* Registers the membarrier now: later, with threads running, the kernel would make the program wait some milliseconds.
- * Under a system call filter we make only the calls that we need. */
+ * Under a system call filter, the first fold does that: we make no call that may turn out needless. */
 void fold_begin(void) {
     budget_relieve = fold_step;
     if (os_call(SYS_prctl, PR_GET_SECCOMP) == 0) register_barrier();

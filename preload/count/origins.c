@@ -69,9 +69,9 @@ static void note_thing(struct snap_origin *origin, uint64_t device_major, uint32
     origin->inode = inode;
 }
 
-/* What the kernel knows of a descriptor, without a question to a file server. Under a filter only fstat is left, which
- * may ask a server. So it is called only for a file that was just opened: its server has just answered. The server of a
- * copied descriptor may be dead. */
+/* Notes device and inode of a descriptor, without asking a file server. Under a system call filter only fstat is left,
+ * and fstat may ask the server. So it is called only for a file that was just opened, because its server has just
+ * answered. The server of a copied descriptor may be dead. */
 static void look_at_descriptor(int fd, struct snap_origin *origin) {
     struct statx st;
     struct stat plain;
@@ -104,7 +104,7 @@ void origins_note(int fd, enum snap_origin_kind kind, struct caller caller) {
     pin_end(pin);
 }
 
-/* The descriptors that one look found. */
+/* The descriptors that were found in /proc/self/fd. */
 struct numbers {
     uint32_t list[INHERITED_MOST], count;
 };
@@ -116,7 +116,7 @@ static bool origins_take_number(void *context, const char *name) {
     return self->count < INHERITED_MOST;
 }
 
-/* The look's own descriptor is in the list, too. It is closed by the time that the list is used. */
+/* The list also has the descriptor by which /proc/self/fd was read. That descriptor is closed when the list is used. */
 void origins_note_inherited(void) {
     static struct numbers numbers; /* only one thread begins a ledger */
     numbers.count = 0;

@@ -1,9 +1,9 @@
 /* origins.h — the call stack that opened a descriptor or started a thread. Reports of what a process left behind use
  * it.
- * In: successful calls of the program. Out: a record in the ledger (snap_origin), by the number of the descriptor or by
- * the slot of the thread. A newer record replaces the older one, so closing needs no hook. Records are hints, which a
- * reader compares with /proc: a record may be missing. No lock except to grow. Any thread and any signal handler
- * may call while the process is tracked. */
+ * In: successful calls of the program. Out: a record in the ledger (snap_origin), found by the descriptor's number or
+ * the thread's slot. A newer record replaces the older one, so closing needs no hook. Records are hints, which a reader
+ * compares with /proc: a record may be missing. No lock except to grow. Any thread and any signal handler may call
+ * while the process is tracked. */
 #ifndef MEMSTOW_ORIGINS_H
 #define MEMSTOW_ORIGINS_H
 
@@ -27,7 +27,7 @@ struct origins_thread {
     uint32_t taken, site;
     void *start, *argument; /* for the hook: what the thread is to run */
 };
-/* The parent calls it. NULL: nothing will be noted. */
+/* The parent thread calls it before it starts a thread. NULL: nothing will be noted. */
 struct origins_thread *origins_expect(struct caller caller);
 /* The parent calls forget when the thread could not be started. The thread calls arrive before anything else. */
 void origins_forget(struct origins_thread *thread);
@@ -37,7 +37,8 @@ void origins_arrive(struct origins_thread *thread);
 bool origins_of_descriptor(uint32_t fd, struct snap_origin *out);
 bool origins_of_thread(uint32_t tid, struct snap_origin *out);
 
-/* Calls visit for each site in use here. The caller makes sure that no thread is about to use another one (fold.h). */
+/* Calls visit for each site that an origin refers to. The caller makes sure that no thread is about to note an origin
+ * with another site (fold.h). */
 void origins_sites(void (*visit)(uint32_t site));
 
 #pragma GCC visibility pop

@@ -42,7 +42,7 @@ uint32_t owner_kind(uint32_t id) {
     return owner ? owner->kind : 0;
 }
 
-/* This ends, because an owner cannot be adopted by an owner that it adopted. */
+/* The loop ends, because an owner cannot be adopted by an owner that it adopted. */
 uint32_t owner_final(uint32_t id) {
     for (const struct owner *owner = owner_known(id); owner; owner = owner_known(id)) {
         uint32_t by = __atomic_load_n(&owner->adopted_by, __ATOMIC_ACQUIRE);
@@ -80,7 +80,6 @@ static struct snap_owner *record_of(const struct owner *owner) {
     return owner->record ? series_at(&records, owner->record - 1) : NULL;
 }
 
-/* Writes the fields of the record that may change. */
 void owner_note_state(const struct owner *owner) {
     struct snap_owner *record = record_of(owner);
     if (!record) return;

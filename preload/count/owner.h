@@ -22,7 +22,7 @@ struct owner {
     uint32_t record;     /* 1 + the record's id in the present ledger; 0: no record */
     uint32_t next;       /* the next owner with the same hash of keys; 0: the last */
     uint32_t scopes;     /* open scopes, over all threads */
-    uint32_t used, idle; /* used: 1 if it was used since the last question */
+    uint32_t used, idle; /* used: 1 if a scope of it was opened or left since `used` was last read and cleared */
     uint32_t discards;   /* the content of its device memory need not be kept */
     uint32_t outcome;
     uint32_t number, first; /* of a run: how many runs came before it, and the first run of its group */
@@ -34,11 +34,11 @@ extern struct lock owner_registry;
 /* The number of runs so far. */
 extern uint32_t owner_run_count;
 
-/* The run at which the dead memory of an old run is counted, together with that of other old runs. 0: there is none, or
- * it is this run itself. */
+/* The run at which the counts of dead stacks of an old run are kept, together with those of other old runs: the first
+ * run of its group. 0: `run` is not old, or is the first run itself. */
 uint32_t owner_first_of(uint32_t run);
 
-/* 0: there is no such owner. */
+/* The owner's kind; 0: there is no such owner. */
 uint32_t owner_kind(uint32_t id);
 /* The owner that now has this owner's memory: itself, or its adopter. */
 uint32_t owner_final(uint32_t id);
@@ -46,8 +46,8 @@ bool owner_is_retired(uint32_t id);
 bool owner_is_idle(uint32_t id);
 bool owner_discards(uint32_t id);
 
-/* A scope of the owner was opened (1) or left (-1). Returns its kind; 0: there is no such owner. Runs and states have
- * no scopes. */
+/* A scope of the owner was opened (1) or left (-1). Returns the owner's kind; 0: there is no such owner. Runs and
+ * states have no scopes. */
 uint32_t owner_scope(uint32_t id, int change);
 
 /* Makes records for the owners of a tag that is about to be used. */

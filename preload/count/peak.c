@@ -1,8 +1,8 @@
 /* peak.c — see peak.h. The copy is taken a little after the peak, while threads run. Its sum is stored beside the peak,
  * so a reader knows how far the picture is off. Large blocks that were freed in between are noted one by one and added.
  * Large blocks that came in between are left out. Small blocks may still make the picture larger than the peak. The
- * excess is left out of the sites that are copied last, which are the newest. There are two pictures: a complete one,
- * and one in the making. They change places. */
+ * excess is left out of the sites that are copied last, which are the newest. There are two buffers: one has a complete
+ * picture, in the other a picture is being made. They change places. */
 #include "preload/count/peak.h"
 
 #include <string.h>
@@ -41,7 +41,8 @@ static struct {
 
 static uint64_t fall_of(uint64_t peak) { return peak / 100 > PEAK_FALL_LEAST ? peak / 100 : PEAK_FALL_LEAST; }
 
-/* The running total lags behind the counters by the threads' unflushed bytes. They are added here. */
+/* The running total lags behind the counters by the threads' unflushed bytes. account_raise_peak adds them to the
+ * peak. */
 static void begin_copy(void) {
     account_raise_peak();
     picture.peak = os_load(&ledger_head->total_peak);
@@ -107,7 +108,7 @@ static void copy_site(uint32_t site, struct live live) {
     if (site != SNAP_SITE_INHERITED) picture.bytes += live.bytes;
 }
 
-/* A site with frees in between is summed again by itself. */
+/* If blocks of the site were freed between the two sums, the site is summed again by itself. */
 static struct live live_of(uint32_t site, const struct snap_counter *sum, const struct snap_counter *again) {
     if (sum->free_bytes != again->free_bytes || sum->free_blocks != again->free_blocks) return counters_site_live(site);
     if (sum->alloc_bytes < sum->free_bytes || sum->alloc_blocks < sum->free_blocks) return (struct live){0};
@@ -130,7 +131,8 @@ static void leave_out_came(uint32_t site, struct live *live) {
         }
 }
 
-/* Only one thread copies. The sums are too large for the smallest stack of a thread. */
+/* Only one thread copies at a time, so the sums can be static. They are too large for the smallest stack of a
+ * thread. */
 static void copy_chunk(uint32_t chunk, uint32_t sites) {
     static struct snap_counter sums[SNAP_CHUNK_SITES], again[SNAP_CHUNK_SITES];
     counters_sum(chunk, sums);
@@ -180,7 +182,8 @@ static bool peak_note(struct large *list, uint32_t *count, uint32_t site, uint64
     return true;
 }
 
-/* Whether the freed block may have come after the peak. Blocks of one site are not told apart. */
+/* Whether the freed block may have come after the peak. If so, takes it off the list of new blocks. Blocks of one site
+ * are not told apart. */
 static bool take_from_came(uint32_t site, uint64_t bytes) {
     for (uint32_t i = 0; i < picture.came_count; i++) {
         struct large *came = &picture.came[i];
@@ -195,7 +198,8 @@ static bool take_from_came(uint32_t site, uint64_t bytes) {
 
 /* Remembers a freed block, so that the picture contains it. A block that came after the peak does not belong in the
  * picture, but cannot always be recognised. So there is a limit: remembered bytes and bytes still live together must
- * not exceed the peak plus unflushed bytes. Blocks known to be newer than the peak raise the limit. */
+ * not exceed the peak plus a clear fall, which is more than all unflushed bytes. Blocks known to be newer than the peak
+ * raise the limit. */
 static void peak_remember(uint32_t site, uint64_t bytes, uint64_t left) {
     uint64_t most = picture.peak + fall_of(picture.peak) + picture.came_bytes;
     if (is_copied(site) || take_from_came(site, bytes) || left + picture.freed_bytes + bytes > most) return;

@@ -1,4 +1,5 @@
-/* peak.h — a picture of the ledger at the moment when the process held most.
+/* peak.h — takes the picture of the peak: the live bytes of each site near the moment when the process held most
+ * memory.
  * In: the running total, whenever it is noted. Out: one of the ledger's two pictures (SNAP_PEAK_0, SNAP_PEAK_1). */
 #ifndef MEMSTOW_PEAK_H
 #define MEMSTOW_PEAK_H
@@ -8,17 +9,19 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Copies a bounded slice when the total has fallen clearly below a peak without a picture. If another thread copies, it
- * returns at once. */
+/* Call it whenever the running total is noted. When the total has fallen clearly below a peak that has no picture yet,
+ * it copies a bounded slice of the picture. If another thread copies, it returns at once. */
 void peak_watch(uint64_t total);
 /* A clear fall of the total: a hundredth of the peak, and at least so many bytes. */
 enum { PEAK_FALL_LEAST = 1 << 20 };
-/* A large block is about to be freed and is still counted: its end alone makes the total fall clearly. A picture that
- * is begun or in the making contains it all the same. */
+/* A large block is about to be freed, and is still counted. Its free alone may make the total fall clearly, and then a
+ * picture begins. The block is in that picture, and in a picture that is being made. */
 void peak_note_free(uint32_t site, uint64_t bytes);
-/* A large block has come and is counted, but is not in the total yet. A picture in the making leaves it out. */
+/* A large block has just been allocated and counted, but is not in the total yet. A picture that is being made leaves
+ * it out. */
 void peak_note_alloc(uint32_t site, uint64_t bytes);
-/* A large block is about to be resized, which counts as a free and an allocation. No picture is begun for that. */
+/* A large block is about to be resized, which counts as a free and an allocation. As peak_note_free, but no picture
+ * begins. */
 void peak_note_resized(uint32_t site, uint64_t bytes);
 /* At the end of the process: completes a copy that has begun. */
 void peak_finish(void);
@@ -29,8 +32,8 @@ struct peak_walk {
 };
 /* ALL: the walk is done. BUSY: another thread works on the pictures, and nothing was done. */
 enum peak_listed { PEAK_MORE, PEAK_ALL, PEAK_BUSY };
-/* Calls `each` for every site in a picture, also in the one in the making. It does a little at each call; some sites
- * come twice. Sites that are added meanwhile come, too. */
+/* Does a part of the walk. Calls `each` for every site in a complete picture, and in a picture that is being made. Some
+ * sites come twice. Sites that are added meanwhile come, too. */
 enum peak_listed peak_sites(void (*each)(uint32_t site), struct peak_walk *walk);
 
 #pragma GCC visibility pop

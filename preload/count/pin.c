@@ -15,8 +15,8 @@
 
 static uint32_t epoch;
 
-/* Pinned threads without a slot. There are few, and most of them are about to end. A thread that finds no free entry
- * here is only counted. */
+/* Pinned threads without a slot. There are few, and most of them are about to end. A thread that finds no free entry is
+ * only counted, in more_strays. */
 enum { STRAYS = 32 };
 static struct stray {
     uint32_t tid;   /* 0: the entry is free */
@@ -40,15 +40,16 @@ static struct stray *new_stray(uint32_t tid) {
     return NULL;
 }
 
-/* Like stack_has_left, for a thread that does not know its stack. A pin on the alternate stack belongs to a signal
- * handler. That handler is over when the thread runs on another stack. */
+/* Like stack_has_left, for a thread whose stack's bounds are not known. A pin on the alternate stack belongs to a
+ * signal handler. That handler is over when the thread runs on another stack. */
 static bool stray_has_left(uintptr_t inner, uintptr_t slot) {
     stack_t other;
     if (os_call(SYS_sigaltstack, 0, &other) < 0 || other.ss_flags & SS_ONSTACK) return false;
     return slot >= inner || inner - (uintptr_t)other.ss_sp < other.ss_size;
 }
 
-/* In a sandbox the kernel is not asked, and no site becomes free any more. */
+/* In a sandbox the kernel is not asked for the thread's id. Nothing needs the pin there, because no site becomes free
+ * any more. */
 static enum pin pin_stray(uintptr_t slot) {
     if (seal_is_set()) return PIN_OUTER;
     uint32_t tid = os_tid();

@@ -1,7 +1,7 @@
 /* pin.h — which threads use the id of a site. An id is given to another stack only when no thread uses it (fold.c).
- * In: hooks that look up a site. Out: whether every thread has been seen without one. It never waits. Any thread and
- * any signal handler may call. A thread that died in a hook is not waited for. A thread that left a hook by longjmp
- * stays pinned until it allocates or ends. */
+ * In: hooks that look up a site. Out: whether every thread has been seen without an id in use. It never waits. Any
+ * thread and any signal handler may call. A thread that died in a hook is not waited for. A thread that left a hook by
+ * longjmp stays pinned until it allocates or ends. */
 #ifndef MEMSTOW_PIN_H
 #define MEMSTOW_PIN_H
 
@@ -11,7 +11,8 @@
 #pragma GCC visibility push(hidden)
 
 /* A hook that may count at any site is pinned from the look-up of the site until it has counted. `slot` is as in struct
- * caller. The fast path does PIN_OWN by itself; `pinned` of thread_nobody is never 0. */
+ * caller. The fast path pins as PIN_OWN does, without pin_begin, and only if `pinned` is 0. `pinned` of thread_nobody
+ * is never 0. */
 enum pin {
     PIN_OWN,   /* the thread was not pinned before */
     PIN_OUTER, /* an outer hook, which a signal interrupted, is pinned already */
@@ -22,7 +23,7 @@ enum pin pin_begin(uintptr_t slot);
 void pin_end(enum pin pin);
 
 /* pin_epoch begins an epoch. pin_all_quiet is true when every thread has been seen without a pin since then. The
- * caller, whose pin is `slot`, does not count. Ask again until it is true. */
+ * caller's own pin, `slot`, is left out. Ask again until it is true. */
 void pin_epoch(void);
 bool pin_all_quiet(uintptr_t slot);
 

@@ -1,7 +1,7 @@
 /* probe.h — tells programs outside, such as OpenTelemetry's eBPF profiler, which blocks are samples (--stacks=sample).
  * In: a block that was counted or is freed. Out: the USDT probes otel_memory:alloc(address, size, weight) and
- * otel_memory:free(address). Nobody listens as long as their semaphores are 0: then nothing is computed. Built without
- * sys/sdt.h (Debian: systemtap-sdt-dev), there are none. */
+ * otel_memory:free(address). As long as their semaphores are 0, nobody listens, and nothing is computed. If the library
+ * is built without sys/sdt.h (Debian: systemtap-sdt-dev), there are no probes. */
 #ifndef MEMSTOW_PROBE_H
 #define MEMSTOW_PROBE_H
 
@@ -20,7 +20,8 @@ static inline bool probe_hears_alloc(void) { return false; }
 static inline bool probe_hears_free(void) { return false; }
 #endif
 
-/* For a new block, and for one that is freed. Blocks that are no samples are left out. */
+/* probe_alloc is for a new block, probe_free for a block that is about to be freed. They leave out blocks that are no
+ * samples. */
 void probe_alloc(const void *block, uint64_t size, uint32_t site);
 void probe_free(const void *block, uint32_t site);
 

@@ -12,13 +12,13 @@ static uint64_t sample_mix(uint64_t z) {
     return z ^ z >> 31;
 }
 
-/* SplitMix64. Atomic for threads without a slot, which share one state. */
+/* SplitMix64. The state changes atomically, because threads without a slot share one. */
 static uint64_t next_random(uint64_t *random) {
     return sample_mix(__atomic_add_fetch(random, 0x9E3779B97F4A7C15u, __ATOMIC_RELAXED));
 }
 
-/* -log(x) for x from 2^-53 to 1, wrong by at most one part in 100 million. We may not need libm. The fraction is
- * brought near 1. There log(m) = 2 atanh((m-1)/(m+1)), and five terms of its series are enough. */
+/* -log(x) for x from 2^-53 to 1, wrong by at most one part in 100 million. The library must not depend on libm. The
+ * fraction m is brought near 1, where log(m) = 2 atanh((m-1)/(m+1)), and five terms of its series are enough. */
 static double minus_log(double x) {
     union {
         double number;

@@ -16,7 +16,7 @@
 extern uint64_t sample_bytes;
 
 /* The site of all blocks without a recorded stack: of every block when stacks are off, or of every block that is not a
- * sample. Tags still apply. 0: each block has its own stack. It is set before any thread has a slot. */
+ * sample. Tags still apply. 0: the stack of every block is recorded. It is set before any thread has a slot. */
 extern uint32_t sample_here;
 
 enum { SAMPLE_DEFAULT = 512 * 1024 };

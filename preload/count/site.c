@@ -74,8 +74,8 @@ static struct budget_use site_use(void) {
                                of_sites > of_tree ? of_sites : of_tree, ids_known(&free_sites) != NULL};
 }
 
-/* The module of loaded code. Usually the rule of its frame is known by now and names the module, which is faster than a
- * search. */
+/* The module of loaded code. Usually the rule of its frame is known by now. The rule names the module, which is faster
+ * than a search. */
 static uint32_t module_of_code(uintptr_t address) {
     struct rule rule = rule_of(address);
     return rule.frame == RULE_NO_FRAME ? module_at(address) : rule_frame(rule.frame)->module;
@@ -85,7 +85,7 @@ static uint32_t make_site(uint32_t stack, uint32_t module) {
     uint32_t *known = tree_site(stack), none = 0, site = site_new(0, stack, module);
     if (site == SNAP_SITE_UNKNOWN) return site;
     if (__atomic_compare_exchange_n(known, &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return site;
-    return none; /* another thread was faster: its site counts. fold.c may know our site already, and frees it */
+    return none; /* another thread was faster: its site counts. fold.c frees our site, which it may know already */
 }
 
 /* The module of the frame at a place in the tree. Its code may be gone. 0: it is Python code. */
@@ -106,8 +106,8 @@ static uint32_t make_outer(uint32_t place) {
     return site ? site : make_site(stack, module_of(place));
 }
 
-/* The site of a frame in the tree. If it has none: the nearest site further out among the frames stored in the same
- * run. 0: there is none. */
+/* The site of a place in the tree. If the place has none: the nearest outer site in the same run of frames. 0: there is
+ * none. */
 static uint32_t site_in_run(uint32_t place) {
     uint32_t site = 0;
     for (uint32_t first = tree_first(place); !site && place >= first; place--) site = site_at(place);
@@ -165,7 +165,8 @@ static bool make_tagged_ready(void) {
     return tagged_ready;
 }
 
-/* If two threads make the same site at once, one of the two sites is never used. fold.c finds it empty. */
+/* If two threads make the same site at once, one of the two sites is never used. fold.c finds that site empty, and
+ * frees it. */
 static uint32_t find_tagged(uint32_t tag, uint32_t stack, uint32_t module, bool make) {
     uint64_t key = snap_site(tag, stack, 0).word;
     uint32_t site = index_find(&tagged, hash_of_key(key), &key);
@@ -204,7 +205,7 @@ static bool is_under(uint32_t site, struct snap_tag tag) {
     return has.model == tag.model && has.node == tag.node && has.run == tag.run;
 }
 
-/* A second call may answer with another site: fold.c hides sites, and shows those again that are in use. */
+/* A second call for the same site may give another one: fold.c hides sites, and shows those again that are in use. */
 bool site_of_model(uint32_t site, uint32_t model, uint32_t *other) {
     struct snap_site record = site_record(site);
     struct snap_tag tag = tags_at(snap_site_tag(record));

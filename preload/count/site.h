@@ -21,23 +21,24 @@ static inline uint32_t site_of(struct caller caller, uint64_t size) {
     return unlikely(tags_used) ? tags_site(site) : site;
 }
 
-/* The site of an event that makes a mapping. Such events are few, so each is a sample. The site stays. */
+/* The site of an event that makes a mapping. Such events are few, so the stack of each is recorded, even with
+ * --stacks=sample. The site stays: fold.c does not take its id. */
 uint32_t site_of_mapping(struct caller caller);
 bool site_is_of_mapping(uint32_t site);
 /* As site_of_mapping, but without a tag: for events that keep their tag elsewhere. */
 uint32_t site_of_call(struct caller caller);
-/* As site_of_call, for a call from `address` at another time. 0: that stack is not known. */
+/* As site_of_call, for a call of which only the address is known. 0: there is no site for its stack. */
 uint32_t site_of_address(uintptr_t address);
 /* From now on the site stays, even if nothing is counted there. */
 void site_keep(uint32_t site);
-/* The innermost native address in a site's stack for which `skip` is false; if there is none, the innermost of all. 0:
- * there is none. */
+/* The innermost native address in a site's stack for which `skip` is false; if `skip` is true for all, the innermost of
+ * them. 0: the stack has no native address. */
 uintptr_t site_caller(uint32_t site, bool (*skip)(const void *address));
-/* The site of the same stack under a tag other than 0. Without memory: the owner's site without a stack. If that fails,
- * too: the same site. */
+/* The site of the same stack under a tag other than 0. Without memory: the owner's site without a stack. If there is no
+ * memory for that either: `site`. */
 uint32_t site_tagged(uint32_t site, uint32_t tag);
-/* The site of the same stack, node and run under another model or custom (0: none). The site belongs to a mapping and
- * stays, or the caller is pinned. False: there is no memory for it. */
+/* The site of the same stack, node and run under another model or custom (0: none). Call it for a site of a mapping, or
+ * while the caller is pinned. False: there is no memory for it. */
 bool site_of_model(uint32_t site, uint32_t model, uint32_t *other);
 /* --- for fold.c --- */
 
@@ -45,8 +46,8 @@ bool site_of_model(uint32_t site, uint32_t model, uint32_t *other);
 uint32_t site_known_tagged(struct snap_site record);
 /* From now on look-ups find the site again. */
 void site_show_tagged(uint32_t site);
-/* Look-ups no longer find tagged sites that are not in `stay`; these are added to `hidden`. If `stay` is NULL, they no
- * longer find those in `hidden`. It does a little at each call, and returns true when done. */
+/* Hides tagged sites from look-ups: those that are not in `stay`, which it adds to `hidden`. If `stay` is NULL, it
+ * hides the sites in `hidden`. It does a part at each call, and returns true when all is done. */
 bool site_hide_tagged(const struct ids *stay, struct ids *hidden, struct index_walk *walk);
 
 enum { SITE_LIMIT = 1 << 21 };
@@ -59,8 +60,8 @@ uint32_t site_new(uint32_t tag, uint32_t stack, uint32_t module);
 /* The record of a site, as it is now. */
 struct snap_site site_record(uint32_t site);
 
-/* The sites that site_outer found last. One thread uses it at a time, and only until another site is hidden. All zero:
- * none. */
+/* The sites that site_outer found last. Only one thread at a time uses it, and it is valid only until another site is
+ * hidden. It is all zero at the beginning. */
 enum { SITE_OUTER_FOUND = 512 };
 struct site_outer_found {
     struct {
@@ -68,12 +69,13 @@ struct site_outer_found {
     } at[SITE_OUTER_FOUND];
 };
 
-/* The site of the stack that ends at a place (tree.h), or of the nearest outer stack that has one. If none has, the
- * outermost frame alone gets a site: there are few of those. SNAP_SITE_UNKNOWN: there is no memory even for that.
- * `found` may be NULL. */
+/* The site of the stack that ends at a place (tree.h), or of the nearest outer stack that has one. If none has one, the
+ * stack of the outermost frame alone gets a site: there are few such stacks. SNAP_SITE_UNKNOWN: there is no memory even
+ * for that. `found` may be NULL. */
 uint32_t site_outer(uint32_t place, struct site_outer_found *found);
-/* site_close: nothing counts at the site any more, whatever its counters say. site_free, once the counters are empty:
- * other stacks may have the ids. `bits` says which of the 64 sites from `first` on. */
+/* site_close: the record says from now on that the site is free, so its counters mean nothing. site_free: other stacks
+ * may have the ids from now on. `bits` says which of the 64 ids from `first` on. Call it when their counters are
+ * empty. */
 void site_close(uint32_t site);
 void site_free(uint32_t first, uint64_t bits);
 /* How many ids are free. */

@@ -58,7 +58,8 @@ static uint64_t word_of(struct snap_tag tag) {
     return ((uint64_t)tag.model | (uint64_t)tag.node << 20 | (uint64_t)tag.run << 40) << 1;
 }
 
-/* Entries may be taken out and put in while we look (words_find). The record never changes, so it decides. */
+/* Entries may be taken out and put in while we look (words_find). The record never changes, so it shows whether the
+ * number belongs to the word. */
 static uint32_t find_tag(uint64_t word) {
     uint32_t number = words_find(&numbers, word);
     return likely(number == WORDS_NONE || word_of(tags_at(number)) == word) ? number : WORDS_NONE;
@@ -124,8 +125,8 @@ static void work_out(struct scopes *self) {
     self->tag = tags_number(tag);
 }
 
-/* Works the tag out again if a signal handler had scopes of its own meanwhile: the result could be half the
- * handler's. */
+/* Works the tag out again if a signal handler had scopes of its own meanwhile: half of the result could come from the
+ * handler's scopes. */
 void tags_refresh(void) {
     enum { AT_WORK = 2 }; /* even, so it is no epoch: epochs are odd */
     struct scopes *self = &tags_scopes;

@@ -20,7 +20,7 @@ extern bool tags_used;
 extern uint32_t tags_epoch;
 
 struct scopes {
-    uint32_t epoch; /* tags_epoch when the tag and the model were worked out; 0: they must be */
+    uint32_t epoch; /* tags_epoch when the tag and the model were worked out; 0: they are out of date */
     uint32_t tag;
     uint32_t model;    /* the owner of kind model or custom; 0: none */
     struct heap *heap; /* the heap of that owner (heaps.h); NULL: none */

@@ -27,8 +27,8 @@ enum { SLABS = 16, FIRST_SLAB = 4, SCAN_FROM = 64 };
 struct thread thread_nobody = {.nowhere = NOWHERE, .pinned = UINTPTR_MAX};
 __thread struct thread *thread_self __attribute__((tls_model("initial-exec"))) = &thread_nobody;
 
-/* FRESH: the thread gets a slot at its first event. MAKING: a signal handler that allocates now gets none. ENDED: the
- * thread counts in the shared slot. */
+/* FRESH: the thread gets a slot at its first event. MAKING: the slot is being made, and a signal handler that allocates
+ * now gets none. ENDED: the thread counts in the shared slot. */
 enum thread_stage { FRESH, MAKING, RUNNING, ENDED };
 static __thread uint8_t stage __attribute__((tls_model("initial-exec")));
 
@@ -65,8 +65,8 @@ struct thread *thread_at(uint32_t slot) {
     return slab ? slab + (n - ((FIRST_SLAB << k) - FIRST_SLAB)) : NULL;
 }
 
-/* One thread makes a slab at a time. A slab takes megabytes of address space. A hundred threads that begin at once
- * would all take that much (RLIMIT_AS). */
+/* One thread makes a slab at a time. A slab takes megabytes of address space. Otherwise, a hundred threads that begin
+ * at once would each take that much, and there may be a limit (RLIMIT_AS). */
 static bool make_slab(uint32_t slot) {
     uint32_t n = slot - SNAP_THREAD_FIRST, k = 31u - (uint32_t)__builtin_clz(n / FIRST_SLAB + 1);
     if (k >= SLABS || !lock_wait(&making_slab)) return false;
@@ -94,9 +94,9 @@ static void free_slots_of_the_dead(void) {
         struct snap_thread *record = series_at(&records, slot);
         if (!record || record->state != SNAP_THREAD_LIVE) continue;
         uint32_t tid = __atomic_load_n(&record->tid, __ATOMIC_RELAXED);
-        /* The tid and the state share a word. */
         uint64_t seen = tid | (uint64_t)SNAP_THREAD_LIVE << 32, over = tid | (uint64_t)SNAP_THREAD_ENDED << 32;
-        /* If another thread has already given the slot to a living thread, the word differs, and nothing happens. */
+        /* The tid and the state share a word. If another thread has already given the slot to a living thread, the word
+         * differs, and nothing happens. */
         /* Only ESRCH proves that the thread has ended, as in pin.c. */
         if (os_call(SYS_tgkill, pid, tid, 0) == -ESRCH &&
             __atomic_compare_exchange_n((word_of_two *)&record->tid, &seen, over, false, __ATOMIC_ACQ_REL,
@@ -114,9 +114,9 @@ static uint32_t take_used_slot(void) {
     return SNAP_THREAD_SHARED;
 }
 
-/* Sets how many bytes a thread may hold back. The quantum shrinks so fast that all threads together stay below 1 MiB,
- * including those that sleep with a larger quantum: 16 x 16 KiB + 16 x 8 + 32 x 4 + 64 x 1 + 128 x .5 + ... < 832
- * KiB. */
+/* Sets the quantum: how many bytes a thread may hold back from the running total. The quantum shrinks so fast that all
+ * threads together stay below 1 MiB, including those that sleep with a larger quantum: 16 x 16 KiB + 16 x 8 + 32 x 4 +
+ * 64 x 1 + 128 x .5 + ... < 832 KiB. */
 static void set_quantum(uint32_t threads) {
     static const struct {
         uint32_t threads, quantum;
@@ -215,8 +215,8 @@ static struct thread *begin_thread(void) {
     return self;
 }
 
-/* Signals are blocked, because a handler that leaves by longjmp would leave this half done. In a sandbox they are
- * not. */
+/* Signals are blocked, because a handler that leaves by longjmp would leave the slot half made. In a sandbox signals
+ * are not blocked. */
 struct thread *thread_acquire(void) {
     uint64_t signals = 0;
     if (stage != FRESH) return thread_self;
@@ -261,8 +261,9 @@ void thread_give_up(struct thread *self) {
 
 /* --- the process --- */
 
-/* pthread_key_create may call the program's own malloc, and we may be in the middle of that. Then no key is used, and
- * threads that have ended are found later. */
+/* When a thread sets a later key than the first KEYS_AT_HAND, glibc calls calloc. If the program has a calloc in front
+ * of ours, we may be in the middle of it. Then no key is used, and the slots of ended threads are found later
+ * (free_slots_of_the_dead). */
 static void make_end_key(void (*at_end)(void *)) {
     if (end_key_made || LIBC(pthread_key_create)(&end_key, at_end) != 0) return;
     end_key_made = end_key < KEYS_AT_HAND || !symbol_before("calloc");
@@ -275,14 +276,14 @@ void thread_begin(void (*at_end)(void *)) {
     thread_mapped.slot = SNAP_THREAD_MAPPINGS;
     for (uint32_t slot = 0; slot < SNAP_THREAD_FIRST; slot++) series_take(&records);
     counters_begin();
-    os_store(&quantum, QUANTUM_MOST); /* after a fork it may still have the parent's lower value */
+    os_store(&quantum, QUANTUM_MOST); /* after a fork, `quantum` may still have the parent's lower value */
     set_quantum(1);
 }
 
 static void thread_abandon(void) {
     counters_forget(&thread_shared);
     counters_forget(&thread_mapped);
-    memset(slabs, 0, sizeof slabs); /* copies of the parent's memory: left as they are */
+    memset(slabs, 0, sizeof slabs); /* the slabs are copies of the parent's memory, and are left as they are */
     making_slab = (struct lock){0};
     memset(slot_free, 0, slots);
     slots = SNAP_THREAD_FIRST;

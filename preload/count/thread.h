@@ -18,8 +18,8 @@
 
 struct thread;
 
-/* In static storage of the thread: it exists from the start, and no call is needed to reach it. Never NULL. It is
- * thread_nobody while the thread has no slot. */
+/* The calling thread's slot. It is in static thread-local storage: it exists from the start of the thread, and no call
+ * is needed to reach it. It is never NULL. It is thread_nobody while the thread has no slot. */
 extern __thread struct thread *thread_self __attribute__((tls_model("initial-exec")));
 extern struct thread thread_nobody;
 

@@ -15,8 +15,8 @@ struct thread {
     /* drift: host bytes allocated minus freed since the last flush, plus `quantum`. When it leaves [0, limit], a flush
      * is due. A signal handler may cause a lost update, which shifts the running total, but never a counter. */
     uint64_t drift, limit, quantum;
-    /* here: the counter for events without a recorded call stack; NULL: every event has one. If `here` is NULL,
-     * `nowhere` is so large that no sum with it equals a seal (header.h); else it is 0. */
+    /* here: the counter for events without a recorded call stack; NULL: the stack of every event is recorded. If `here`
+     * is NULL, `nowhere` is so large that no sum with it equals a seal (header.h); else it is 0. */
     struct snap_counter *here;
     uint64_t nowhere;
     struct snap_counter *always; /* as `here` if no event has a recorded stack; else NULL */
@@ -40,10 +40,11 @@ extern struct thread thread_shared, thread_mapped;
 
 /* The slot of the calling thread, which is made if it does not exist. */
 struct thread *thread_acquire(void);
-/* Starts a new quantum: the thread holds back nothing now, and may hold back what is allowed at present. */
+/* Starts a new quantum: from now on, the thread holds back nothing, and may hold back as many bytes as are allowed at
+ * present. */
 void thread_begin_quantum(struct thread *self);
-/* thread_leave: takes the slot from the calling thread, and returns it; NULL: it had none. thread_give_up: another
- * thread may have that slot. Call it when no thread reads the slot. */
+/* thread_leave: takes the slot from the calling thread, and returns it; NULL: the thread had no slot. thread_give_up:
+ * another thread may have that slot. Call it when no thread reads the slot. */
 struct thread *thread_leave(void);
 void thread_give_up(struct thread *self);
 
