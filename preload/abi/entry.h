@@ -1,5 +1,5 @@
 /* entry.h — shared by all entry points of memstow.h: checks arguments, and notes why a call failed.
- * In: pointers that may lead nowhere. Out: copies, or a refusal. Everything belongs to the calling thread. */
+ * In: pointers that may lead nowhere. Out: copies, or a refusal. The reason is kept for each thread. */
 #ifndef MEMSTOW_ENTRY_H
 #define MEMSTOW_ENTRY_H
 
@@ -23,8 +23,8 @@ bool entry_text(char *to, size_t capacity, const char *from);
 /* Copies from, or to, memory of the program. False: it is NULL, or cannot be read or written. */
 bool entry_in(void *to, const void *from, size_t length);
 bool entry_out(void *to, const void *from, size_t length);
-/* The size of the program's structure, from its first field, and at most `most`. -EFAULT: it cannot be read; -EINVAL:
- * it is smaller than `least`; the reason is noted. */
+/* Reads the size of the program's structure from its first field. Returns that size, but at most `most`. -EFAULT: it
+ * cannot be read; -EINVAL: it is smaller than `least`; the reason is noted. */
 int64_t entry_size(const void *structure, uint32_t least, uint32_t most);
 
 #pragma GCC visibility pop

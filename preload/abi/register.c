@@ -116,7 +116,7 @@ EXPORTED int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *o
                : (int32_t)entry_fails(-EFAULT, "the figures cannot be written there");
 }
 
-/* The share of a tag; false: it has nothing live. */
+/* Fills in the share of a tag. False: the tag has no live memory. */
 static bool share_of(uint32_t number, const struct owned *has, struct memstow_share *share) {
     struct snap_tag tag = tags_at(number);
     *share = (struct memstow_share){.model = owner_final(tag.model),
@@ -157,12 +157,14 @@ EXPORTED int64_t memstow_shares(struct memstow_share *out, uint32_t capacity, ui
 
 static bool is_node(uint32_t owner) { return owner_kind(owner) == MEMSTOW_NODE; }
 
-/* A thread with a slot leaves its scopes when it ends. A thread that never allocated has no slot yet. */
+/* Gives the thread a slot if it has none because it never allocated. Only a thread with a slot leaves its scopes when
+ * it ends. */
 static void get_slot(void) {
     if (unlikely(thread_self == &thread_nobody) && process_tracked()) thread_slot();
 }
 
-/* A signal handler that runs in the middle of the change opens and closes only its own scopes. */
+/* Marks the thread's tag as out of date, after a change of its scopes. A signal handler in the middle of the change
+ * opens and closes only scopes of its own. */
 static void register_changed(struct scopes *scopes) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scopes->epoch = 0;
@@ -192,7 +194,7 @@ EXPORTED int32_t memstow_scope_enter(uint32_t owner) {
     return 0;
 }
 
-/* Finds the innermost scope of the owner's kind. True if it is the owner's. */
+/* Finds the innermost scope of the owner's kind. True: that scope is the owner's. */
 static bool find_scope(const struct scopes *scopes, uint32_t owner, uint32_t *at) {
     for (uint32_t i = scopes->count; i-- > 0;) {
         *at = i;
@@ -202,13 +204,15 @@ static bool find_scope(const struct scopes *scopes, uint32_t owner, uint32_t *at
     return false;
 }
 
-/* When the last scope of an owner was left, device memory that was freed there is not kept any longer. */
+/* When the last scope of an owner was left, its spares (device memory that was freed in its scopes) are not kept any
+ * longer. */
 static __attribute__((cold, noinline)) void give_spares_back(uint32_t owner) {
     const struct owner *known = owner_known(owner);
     if (known && !os_load32(&known->scopes)) vram_memory_end_spares(owner);
 }
 
-/* Moves a scope that is not the last one behind the scopes of the other kind that are. */
+/* Makes the owner's scope the last entry. It may be further in front if only scopes of the other kind come after it
+ * (nodes, or models and customs). Otherwise the call fails. */
 static __attribute__((noinline)) int32_t put_scope_last(struct scopes *scopes, uint32_t owner) {
     uint32_t at;
     if (!find_scope(scopes, owner, &at))
@@ -228,7 +232,7 @@ EXPORTED int32_t memstow_scope_leave(uint32_t owner) {
     scopes->count = count - 1;
     owner_scope(owner, -1);
     register_changed(scopes);
-    /* Only now: another thread in the scope may have made spares until then. */
+    /* This comes last: until the scope was left, another thread in it may have made spares. */
     if (unlikely(vram_table_spares())) give_spares_back(owner);
     return 0;
 }
@@ -254,7 +258,7 @@ static void replace_scopes(const struct memstow_scopes *now) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scopes->count = now->count;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    /* Once more, because a signal handler that ran in between may have written here. */
+    /* Writes the entries once more, because a signal handler that ran in between may have written to them. */
     memcpy(scopes->owners, now->owners, now->count * sizeof *now->owners);
     register_changed(scopes);
 }
@@ -318,7 +322,7 @@ static int64_t register_moved(int64_t result) {
     return entry_result(result);
 }
 
-/* `frame`: of the entry. */
+/* `frame`: the stack frame of the entry point. */
 static int64_t register_move(int64_t (*one)(uint32_t owner), uint32_t owner, const void *frame) {
     if (!process_tracked()) return entry_not_tracked();
     vram_move_asked_at(frame);

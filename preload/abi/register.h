@@ -1,6 +1,6 @@
 /* register.h — shared by the entry points of memstow.h that open owners.
- * In: the id of an owner that was opened, or -errno. Out: the same, for the program. It must not be called in a
- * hook. */
+ * In: the id of an owner that was opened, or -errno. Out: the value that the entry point returns to the program. It
+ * must not be called in a hook. */
 #ifndef MEMSTOW_REGISTER_H
 #define MEMSTOW_REGISTER_H
 

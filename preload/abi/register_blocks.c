@@ -35,7 +35,7 @@ struct search {
     struct snap_cuda_block block;
 };
 
-/* A part of a block belongs to its own owner. */
+/* A part is preferred to the block around it, because the part has an owner of its own. */
 static void look_at_cuda_block(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
     struct search *search = context;
     bool is_memory = space == CUDA_ADDRESS || space == CUDA_PART;

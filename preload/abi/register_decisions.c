@@ -14,7 +14,7 @@
 
 enum { WORDS_SIZE = 256 };
 
-/* The reason that a program gives; 0: it is none, or only memstow may give it. */
+/* Checks the reason that a program gives. 0: there is no such reason, or only memstow may give it. */
 static uint32_t reason_of(uint32_t given) { return given <= MEMSTOW_IDLE ? given : 0; }
 
 static int64_t trigger_result(int64_t result) {
@@ -72,7 +72,8 @@ EXPORTED int32_t memstow_trace(const char *json) {
     return (int32_t)entry_result(result);
 }
 
-/* Copies whole lines, beginning with the line number `from`. *after: the number of the line to go on with. */
+/* Copies whole lines, beginning with the line number `from`. *after: the number of the next line, from which the next
+ * call goes on. */
 static int64_t copy_lines(char *to, uint64_t capacity, uint64_t from, uint64_t *after) {
     char line[SNAP_LINE_MOST + 1];
     uint64_t position = 0, number, used = 0;

@@ -19,7 +19,7 @@
 
 enum { NAME_SIZE = 64, AFTER_SIZE = 512, MS = 1000000, HANDLER_LEAST = sizeof(struct memstow_handler) };
 
-/* In a sandbox no file may be opened. */
+/* What each entry point does first. True: the call must be refused, because no file may be opened in a sandbox. */
 static bool is_refused(void) {
     shutdown_check_process();
     shutdown_audit_ask(&left_origins);

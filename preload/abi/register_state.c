@@ -1,6 +1,6 @@
 /* register_state.c — the entry points of memstow.h for values that live on from run to run.
  * In: the program's calls, with any argument. Out: the same calls to state_store.c, with checked arguments. No hook may
- * call these, and a call that fails leaves nothing behind. */
+ * call these entry points. A call that fails leaves nothing behind. */
 #include "include/memstow.h"
 
 #include <errno.h>
@@ -28,7 +28,7 @@ struct reason {
     const char *why;
 };
 
-/* Returns the result, and notes the reason from the table, or the one that `other` finds. */
+/* Returns the result, and notes the reason for it from the table. If the table has none, `other` finds the reason. */
 static int64_t register_state_noted(int64_t result, const struct reason *reasons, size_t count,
                                     int64_t (*other)(int64_t result)) {
     for (size_t i = 0; i < count; i++)
@@ -72,12 +72,12 @@ static int64_t register_state_opened(int64_t result) {
     return register_state_noted(result, known, sizeof known / sizeof *known, result_of);
 }
 
-/* A successful call may have made the first owner. */
+/* A successful call may have opened the process's first owner. */
 static int64_t with_owners(int64_t result) { return result > 0 ? register_opened(result) : result; }
 
 /* --- texts --- */
 
-/* An error, with the reason noted, if the text cannot be read, is empty, or does not fit. */
+/* Copies a text. Returns an error, with the reason noted, if the text cannot be read, is empty, or does not fit. */
 static int64_t register_state_text(char *to, size_t capacity, const char *from, const char *unreadable,
                                    const char *unfit) {
     if (!entry_text(to, capacity, from)) return entry_fails(-EFAULT, unreadable);

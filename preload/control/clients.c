@@ -15,12 +15,13 @@
 #include "preload/shared/wire.h"
 
 static const uint64_t MILLISECOND = 1000000;
-/* A thread that answers cannot write to our descriptors, so LOOK_MS is the time between two looks for its answer. */
+/* LOOK_MS is the time between two looks for the answer to a request. The control thread must look, because the thread
+ * that answers cannot write to its descriptors. */
 enum { IDLE_MS = 1000, LOOK_MS = 20, SILENT_MS = 1000, TELL_MS = 250 };
 
 struct client {
     int fd;                 /* 0: none */
-    uint64_t since, told;   /* the times when it connected, and when it was last told something */
+    uint64_t since, told;   /* the times when the client connected, and when it was last sent a message */
     uint64_t ticket;        /* the client's request; 0: none yet */
     uint64_t move;          /* the number of the move that this client has ended; 0: none */
     uint64_t moved, wanted; /* progress of that move */
@@ -77,8 +78,8 @@ static struct client *slot_for_one(void) {
     return slot;
 }
 
-/* If there is no descriptor for a client, it waits in the kernel's queue, and we wait, too. Otherwise we would try
- * again without end. */
+/* If there is no free descriptor for the client, the client stays in the kernel's queue, and we wait a little.
+ * Otherwise we would try again without end. */
 static void let_one_in(void) {
     const struct timespec pause = {.tv_nsec = 20 * (long)1000000};
     int fd = (int)os_call(SYS_accept4, listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -110,7 +111,8 @@ static void take_request(struct client *client, const struct wire_message *messa
     if (!clients_tell(client, WIRE_WAITING, 0, "")) clients_drop(client);
 }
 
-/* A request that nobody has taken is taken back. If the program has taken it, only its move ends. */
+/* If nobody has taken the request yet, the request is taken back. If the worker or the program has taken it, only its
+ * move ends. */
 static void take_cancel(struct client *client) {
     if (!client->ticket || requests_take_back(client->ticket))
         tell_last(client, -ECANCELED, "");
@@ -120,7 +122,7 @@ static void take_cancel(struct client *client) {
         requests_cancel(client->ticket);
 }
 
-/* Ends the present move, whoever makes it: the program, for itself or for another request, or memstow's worker. */
+/* Ends the present move. It may be a move of the program (for itself or for another request) or of memstow's worker. */
 static void take_end(struct client *client, const struct wire_message *message) {
     int64_t move = is_asking(client) ? -EALREADY : mover_end(message->owner, message->number == WIRE_STOW);
     if (move < 0)
@@ -163,7 +165,7 @@ static void clients_follow(struct client *client, uint64_t now) {
     if (type == client->told_type && now - client->told < TELL_MS * MILLISECOND) return;
     uint64_t wanted, moved = moving_progress(&wanted);
     if (type == WIRE_WORKING && wanted) os_decimal(text, wanted);
-    /* It does not matter if this message does not arrive. */
+    /* A lost message does no harm: the next one follows soon. */
     clients_tell(client, type, type == WIRE_WORKING ? (int64_t)moved : 0, text);
 }
 
@@ -208,8 +210,8 @@ void clients_begin(int fd) {
     listening = fd;
 }
 
-/* The kernel refuses more entries than the program may have descriptors. If it refuses even one, we wait without
- * listening. Otherwise we would ask again without end. */
+/* ppoll refuses more entries than the program may have descriptors. If it refuses even one entry, we wait without
+ * listening. Otherwise we would call it again without end. */
 void clients_serve(void) {
     struct pollfd polled[1 + CLIENTS_MOST] = {{.fd = has_slot() ? listening : -1, .events = POLLIN}};
     unsigned count = 1;

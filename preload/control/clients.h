@@ -12,7 +12,7 @@ enum { CLIENTS_MOST = 8 };
 void clients_begin(int fd);
 /* Waits for a second at most, does what is due, and returns. */
 void clients_serve(void);
-/* Tells all clients that nothing more will be done. */
+/* Tells all clients that no answers will come any more, and closes all sockets. */
 void clients_end(void);
 
 #pragma GCC visibility pop

@@ -28,20 +28,20 @@
 #include "preload/triggers/watch.h"
 #include "preload/base/seal.h"
 
-/* The stack also holds the thread-local storage of all libraries that the program was linked with. It never is a large
- * page. */
+/* The stack also holds the thread-local storage of all libraries that the program was linked with. A large page does
+ * not fit into it, so only the pages that are touched cost memory. */
 enum { STACK = 1536 * 1024 };
 enum { BEGIN_SECONDS = 2 };
 static const uint64_t SECOND = 1000000000, PAUSES = 1ull << 31;
 
 enum stage { STAGE_NONE, STAGE_BEGINNING, STAGE_RUNS, STAGE_OVER };
 
-/* A forked child finds this empty: it does not have its parent's threads, and the socket is not its own. */
+/* A forked child finds this page empty: it does not have its parent's threads, and the socket is its parent's. */
 static struct {
     uint32_t stage; /* enum stage */
     uint32_t pid;
     bool stopping;
-    bool put_off; /* an owner came while the process was on its way into a sandbox */
+    bool put_off; /* an owner was opened while a thread was on its way into a sandbox */
     bool lingers; /* control_stop gave up on the threads: they are still at work */
     bool working; /* the worker runs */
     bool failed;  /* a thread could not be made, and the ledger says so */
@@ -74,7 +74,8 @@ static void block_signals(sigset_t *before) {
     pthread_sigmask(SIG_SETMASK, &all, before);
 }
 
-/* The thread can be joined. That matters, because glibc ends a process when its last thread ends. */
+/* The thread can be joined, so control_stop can wait for its end. A process whose first thread has called pthread_exit
+ * goes on until its last thread ends, and that must not be ours. */
 static int start_thread(int which, pthread_t *thread, void *(*work)(void *)) {
     pthread_attr_t attributes;
     sigset_t before;
@@ -91,9 +92,10 @@ static int start_thread(int which, pthread_t *thread, void *(*work)(void *)) {
 
 /* For each thread, glibc takes one block from the program's allocator: the vector of its thread-local storage. The
  * second word of the thread's descriptor points to the second element of the vector. The block is ours, not the
- * program's. So it is taken out of the count here. Before the thread ends, it counts the block in again, because its
- * end frees the block. */
-__attribute__((no_sanitize("thread"))) /* it was written before the thread began, which ThreadSanitizer does not know */
+ * program's. So it is taken out of the count here. Before the thread ends, it counts the block in again, because the
+ * thread's end frees the block. */
+__attribute__((no_sanitize("thread"))) /* the words were written before the thread began, which ThreadSanitizer does not
+                                        * know */
 static bool
 find_vector(pthread_t thread, struct host_block *vector) {
     enum { ELEMENT = 16 };
@@ -141,7 +143,7 @@ static int64_t control_act(const struct memstow_request *request) {
     return -EINVAL;
 }
 
-/* Fills in the rest of the answer, beside its number. */
+/* Writes the text of the answer, which goes with the result. */
 static void tell_of(struct memstow_request *request, int64_t result) {
     bool moves = request->kind == MEMSTOW_ASK_STOW || request->kind == MEMSTOW_ASK_RESTORE;
     if (request->kind == MEMSTOW_ASK_TRIGGER && result >= 0)
@@ -157,7 +159,8 @@ static void *control_work(void *nothing) {
     os_call(SYS_prctl, PR_SET_NAME, "memstow worker");
     wait_to_be_left_out(1);
     for (;;) {
-        mover_begin_work(); /* before is_stopping: a thread that stops us first says so, and then cancels the work */
+        mover_begin_work(); /* This comes before is_stopping. A thread that stops us first sets `stopping`, and then
+                             * cancels the work. */
         uint32_t seen = requests_seen();
         if (is_stopping()) break;
         uint64_t now = os_now();
@@ -177,7 +180,7 @@ static void *control_work(void *nothing) {
     return nothing;
 }
 
-/* Starts the worker when there is work. It stays, because there may be more. */
+/* Starts the worker when there is work. The worker stays, because there may be more work. */
 static void start_worker(void) {
     if (page.working || !(requests_for_worker() || watch_is_wanted())) return;
     page.working = control_start(1, &page.worker, control_work) == 0;
@@ -186,8 +189,8 @@ static void start_worker(void) {
 /* --- the listener --- */
 
 /* Gives the thread a descriptor table of its own, with nothing of the program's in it at any time. Otherwise we could
- * hold the other end of a pipe, and it would never end. Numbers 0 to 2 are used up, so that a write to standard output
- * by mistake does not go to a file or a client. */
+ * keep one end of the program's pipe open, and its reader would never see the end. Numbers 0 to 2 are filled, so that a
+ * write to standard output by mistake does not go to a file or a client. */
 static int leave_descriptors(void) {
     int error = (int)os_call(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
     if (error) return error;
@@ -242,7 +245,8 @@ static void *be_listener(void *nothing) {
 
 /* --- begin and end --- */
 
-/* Without a thread the next owner tries again. The ledger is told of the first failure only. */
+/* If no thread can be made, the next owner that is opened tries again. The ledger gets a note of the first failure
+ * only. */
 static void control_thread_begin(void) {
     page.pid = os_pid();
     int error = control_start(0, &page.listener, be_listener);
@@ -255,9 +259,9 @@ static bool may_enter_sandbox(void) {
     return seal_is_set() || __atomic_load_n(&tracked_page.entering, __ATOMIC_SEQ_CST);
 }
 
-/* Whether a thread is on its way into a sandbox, which may kill a thread that we start now. Then the start is put off:
- * if that thread does not get there, it calls control_retry, which starts our thread. If it has turned back just now,
- * it may have missed put_off, so we start after all. */
+/* Whether a thread is on its way into a sandbox, which may kill a thread that we start now. Then the start is put off.
+ * If that thread does not get there, it calls control_retry, which starts our thread. That thread may have turned back
+ * just before it could see put_off. So we look once more, and start after all if no thread is on its way any more. */
 static bool is_put_off(void) {
     if (likely(!may_enter_sandbox())) return false;
     __atomic_store_n(&page.put_off, true, __ATOMIC_SEQ_CST);
@@ -267,12 +271,14 @@ static bool is_put_off(void) {
 void control_begin(void) {
     uint32_t none = STAGE_NONE;
     int error = errno;
-    /* In a handler that interrupts the program's allocator no thread can be made. The next owner tries again. */
+    /* In a signal handler that may have interrupted the program's allocator, no thread can be made. The next owner that
+     * is opened tries again. */
     if (__atomic_load_n(&page.stage, __ATOMIC_RELAXED) != STAGE_NONE || stack_is_interrupted() || is_put_off()) return;
     if (os_call(SYS_madvise, &page, sizeof page, MADV_WIPEONFORK) != 0 ||
         !__atomic_compare_exchange_n(&page.stage, &none, STAGE_BEGINNING, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
         return;
-    /* Either we see a thread on its way here, or that thread sees the new stage, and waits (control_stop). */
+    /* Either we see here that a thread is on its way into a sandbox, or that thread sees the new stage, and waits
+     * (control_stop). */
     if (is_put_off())
         __atomic_store_n(&page.stage, STAGE_NONE, __ATOMIC_RELEASE);
     else
@@ -300,7 +306,8 @@ static bool wait_for_listener(uint32_t seconds) {
     return ended;
 }
 
-/* Waits while another thread begins. A handler that interrupted that thread waits in vain. */
+/* Waits while another thread starts the control thread. A signal handler that has interrupted that other thread waits
+ * in vain, until the time is over. */
 static void wait_for_beginning(void) {
     const struct timespec pause = {.tv_nsec = 100000};
     uint64_t until = os_now() + BEGIN_SECONDS * SECOND;
@@ -326,7 +333,7 @@ bool control_stop(uint32_t seconds) {
     return ended;
 }
 
-/* pthread_tryjoin_np sees without a system call whether a thread has ended. */
+/* pthread_tryjoin_np tells without a system call whether a thread has ended. */
 void control_await(void) {
     for (uint64_t i = 0; i < PAUSES && __atomic_load_n(&page.lingers, __ATOMIC_ACQUIRE); i++) {
         if (pthread_tryjoin_np(page.listener, NULL) == 0) __atomic_store_n(&page.lingers, false, __ATOMIC_RELEASE);

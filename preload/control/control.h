@@ -1,7 +1,7 @@
 /* control.h — the control socket of a process, which `memstow stow PID …` talks to.
  * In: the first owner. Out: a thread that listens (endpoint.h), passes requests on (requests.h), and reports on them
- * (wire.h); and a worker, once there is something to do that the program does not do itself. A process without owners
- * has neither thread. A forked child has none until its first owner.
+ * (wire.h); and a worker thread, once there is work that the program does not do itself. A process without owners has
+ * neither thread. A forked child has none until its first owner.
  *
  * Both threads share a descriptor table that nobody else has: the program cannot close or find their descriptors, and
  * its children do not inherit them. Both block all signals, and use neither the program's allocator nor its standard
@@ -18,14 +18,15 @@
  * the next call tries again. Call it without a lock, from any thread; it keeps errno. */
 void control_begin(void);
 
-/* Seconds, for a caller of control_stop that can wait. */
+/* How many seconds control_stop may wait when its caller has time. */
 enum { CONTROL_PATIENCE = 100 };
-/* Ends both threads and waits until they have ended, at most so many seconds. That takes as long as a move takes to
- * stop, and a disk may hang. True: they were running and have ended. */
+/* Ends both threads and waits until they have ended, but not longer than `seconds`. A move has to stop first, and its
+ * disk may hang. True: the threads were running and have ended. */
 bool control_stop(uint32_t seconds);
-/* Starts the threads that control_stop has ended. Call it on the same thread. */
+/* Starts the threads that control_stop has ended. Call it on the thread that called control_stop. */
 void control_resume(void);
-/* The process was on its way into a sandbox, and is not in one. Starts the control thread if that was put off. */
+/* Call it when a thread was on its way into a sandbox and did not get there. Starts the control thread if control_begin
+ * has put off its start. */
 void control_retry(void);
 
 /* Waits for the threads that control_stop gave up on. It makes no system call, because the caller may be in a sandbox:

@@ -28,8 +28,8 @@ __attribute__((constructor)) static void remember_folder(void) {
 
 static uint32_t endpoint_user(void) { return (uint32_t)os_call(SYS_geteuid); }
 
-/* Opens a folder that belongs to this user and that nobody else can read. It is made if it does not exist. A
- * descriptor, or -errno. */
+/* Opens a folder that belongs to this user and that nobody else can read. The folder is made if it does not exist.
+ * Returns a descriptor, or -errno. */
 static int open_folder(const char *path) {
     struct stat status;
     os_call(SYS_mkdirat, AT_FDCWD, path, 0700);
@@ -64,9 +64,9 @@ static bool set_address(struct sockaddr_un *address, const char *folder, const c
     return true;
 }
 
-/* The kernel refuses a connection to a socket whose process is gone, in whatever namespace it was. It also refuses a
- * file that is no socket. And it refuses one to a socket that is bound and does not listen yet: such a socket has a
- * hidden name for a moment, and is left alone for a minute. */
+/* Whether a socket's process is gone. If it is, the kernel refuses a connection, in whatever namespace the process was.
+ * The kernel also refuses a file that is no socket, and a socket that is bound but does not listen yet. A socket has a
+ * hidden name until it listens. So hidden names are left alone for a minute. */
 static bool is_stale(const char *folder, const char *name) {
     struct sockaddr_un address;
     struct stat status;
@@ -93,8 +93,8 @@ static void remove_stale(int folder, const char *path) {
         }
 }
 
-/* One process at a time looks for such sockets. A process that holds the lock for long has been stopped. It may
- * continue at any time, so the others leave the sockets alone. */
+/* Only one process at a time looks for such sockets. A process that holds the lock for long has been stopped. It may
+ * continue at any time, so other processes then leave the sockets alone. */
 static bool lock_folder(int folder) {
     const struct timespec pause = {.tv_nsec = 10000000};
     for (int i = 0; i < LOCK_TRIES; i++) {
@@ -106,7 +106,7 @@ static bool lock_folder(int folder) {
 
 /* --- the socket of this process --- */
 
-/* The name, with a dot in front of it. */
+/* The hidden name of this process's socket: its name, with a dot in front. */
 static void own_name(char to[64]) {
     to[0] = '.';
     strcpy(os_decimal(to + 1, os_pid()), ".");
@@ -120,8 +120,9 @@ static int bind_private(int fd, const struct sockaddr_un *address) {
     return error ? error : (int)os_call(SYS_listen, fd, WAITING);
 }
 
-/* The socket gets its name when it listens. Between bind and listen it looks like that of a process that is gone, and
- * another process would remove it. An earlier image of this process may have left a socket of the same name. */
+/* The socket gets its name only when it listens. Between bind and listen it looks like the socket of a process that is
+ * gone, and another process would remove it. An earlier image of this process may have left a socket of the same
+ * name. */
 static int bind_as(int fd, int folder, const char *path, const char *hidden) {
     struct sockaddr_un address;
     struct stat status;

@@ -1,4 +1,5 @@
-/* endpoint.h — where the control socket of a process is: PID.STARTED, in a folder of its user.
+/* endpoint.h — where the control socket of a process is: a file PID.STARTED in a folder of its user (STARTED: when the
+ * process started).
  * In: XDG_RUNTIME_DIR as it was at the start, the user, the process. Out: a socket that listens there; sockets of
  * processes that are gone are removed. Only the control thread calls it, except endpoint_leave and endpoint_knock. */
 #ifndef MEMSTOW_ENDPOINT_H
@@ -17,9 +18,9 @@ struct endpoint {
 
 /* Returns a descriptor; or -errno, and *what names the step that failed. */
 int endpoint_listen(struct endpoint *self, const char **what);
-/* Removes the socket, if it still is the one that was made. */
+/* Removes the socket's file, unless another file has its name by now. */
 void endpoint_leave(const struct endpoint *self);
-/* Wakes the listening thread. */
+/* Wakes the listening thread: connects to the socket, and closes the connection. */
 void endpoint_knock(const struct endpoint *self);
 
 #pragma GCC visibility pop

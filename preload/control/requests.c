@@ -19,8 +19,8 @@ struct request {
     enum request_state state;
     bool left;      /* nobody waits for the answer */
     bool by_worker; /* the worker took it, not the program */
-    /* The ticket of a request that its asker took back while the program was working on it: the last such request in
-     * this entry. It is read without the lock. Later requests that use the entry do not change it. */
+    /* The ticket of the last request in this entry that its asker took back while the program was working on it. Moves
+     * read this word without the lock (move_end.h). Later requests that use the entry do not change it. */
     uint64_t ended;
     uint32_t kind, owner, reason;
     uint64_t ticket; /* tickets ascend: the lowest is the oldest */
@@ -32,16 +32,17 @@ struct request {
 /* Empty in a forked child: the requests, and the threads that wait for them, are the parent's. */
 static struct {
     struct lock lock;
-    bool wiped_by_fork; /* the kernel is told to wipe this in a forked child; atomic: it is read before the lock */
+    bool wiped_by_fork; /* the kernel has been told to wipe the page in a forked child; atomic, because it is read
+                         * without the lock */
     uint32_t answered;  /* the kinds, as bits, that the program answers, because it has asked for them */
     uint32_t posted;    /* a futex that counts events for waiting threads */
     uint64_t tickets;   /* the last ticket */
     struct request list[REQUESTS_MOST];
-} __attribute__((aligned(OS_PAGE))) page; /* it has whole pages of its own */
+} __attribute__((aligned(OS_PAGE))) page; /* whole pages, because the kernel wipes whole pages */
 
 /* Takes the lock. A request must not be lost, so a thread waits as long as it takes. In two cases it waits only for a
- * while, and returns false if that was not enough: while the kernel has not been told yet to wipe the page in a forked
- * child, and in a sandbox, where a handler may wait for its own thread. */
+ * while, and then returns false: while the kernel has not been told yet to wipe the page in a forked child, and in a
+ * sandbox, where a handler may wait for its own thread. */
 static bool requests_begin(void) {
     bool wiped = __atomic_load_n(&page.wiped_by_fork, __ATOMIC_RELAXED);
     if (wiped && !seal_is_set())
@@ -133,7 +134,7 @@ bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed) {
 }
 
 enum request_state requests_look(uint64_t ticket, int64_t *result, char text[256]) {
-    enum request_state state = REQUEST_WAITING; /* the answer if the state cannot be read: the caller asks again */
+    enum request_state state = REQUEST_WAITING; /* what the caller gets if the lock is not free: then it asks again */
     if (!requests_begin()) return state;
     struct request *request = find_request(ticket);
     state = request ? request->state : REQUEST_NONE;
@@ -170,7 +171,8 @@ void requests_leave(uint64_t ticket) {
 
 /* --- answers --- */
 
-/* kinds: those that the program asks for. 0: the worker asks, and gets the others. */
+/* `kinds`: the kinds that the program asks for. 0: the worker asks, and gets the kinds that the program does not
+ * answer. */
 static bool take_request(struct memstow_request *out, uint32_t kinds) {
     if (!requests_begin()) return false;
     page.answered |= kinds;
@@ -249,8 +251,8 @@ struct moving {
     bool out;
 };
 
-/* Whether the move may be for the request. A trigger concerns every owner. The program may take a request on one thread
- * and answer it on another. */
+/* Whether the move may be for the request. A trigger concerns every owner. Threads are not compared: the program may
+ * take a request on one thread, and move memory for it on another. */
 static bool may_be_for(const struct request *request, const void *context) {
     const struct moving *move = context;
     if (!is_programs(request) || request->left) return false;

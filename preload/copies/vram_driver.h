@@ -11,7 +11,7 @@
 
 #pragma GCC visibility push(hidden)
 
-#define VRAM_GRANULE ((uint64_t)2 << 20) /* the least physical memory, for which sizes are rounded up */
+#define VRAM_GRANULE ((uint64_t)2 << 20) /* the unit of physical memory, in bytes; sizes are rounded up to it */
 
 struct vram_prop { /* CUmemAllocationProp */
     int type, handle_types, location_type, location_id;
@@ -24,7 +24,7 @@ struct vram_access { /* CUmemAccessDesc */
     int location_type, location_id, flags;
 };
 
-/* F(name, parameters) */
+/* F(name, parameters) for each function */
 #define VRAM_FUNCTIONS(F)                                                                                              \
     F(cuCtxGetCurrent, (cuda_handle *))                                                                                \
     F(cuCtxSetCurrent, (cuda_handle))                                                                                  \
@@ -73,9 +73,9 @@ bool vram_driver_begin(void *(*find)(const char *name));
 /* Whether vram_driver_begin has succeeded. */
 bool vram_driver_is_on(void);
 
-/* Makes a context current on the calling thread (NULL: keeps the present one). A capture then neither forbids the next
- * calls nor is broken by them. 0, or the driver's error: then the thread is as before. vram_driver_leave restores the
- * thread. */
+/* Makes a context current on the calling thread (NULL: keeps the present one). Until vram_driver_leave, a stream
+ * capture on the thread neither forbids calls nor is broken by them. Returns 0, or the driver's error; after an error
+ * the thread is as before. vram_driver_leave restores the thread. */
 struct vram_visit {
     cuda_handle before;
     int mode;

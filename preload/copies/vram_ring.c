@@ -1,5 +1,5 @@
-/* vram_ring.c — see vram_ring.h. While the device fills or empties some buffers, threads copy another. A single thread
- * would be slower than the bus, above all when it writes to untouched memory. */
+/* vram_ring.c — see vram_ring.h. While the device fills or empties some buffers, threads copy to or from another
+ * buffer. A single thread would be slower than the bus, above all when it writes to untouched memory. */
 #include "preload/copies/vram_ring.h"
 
 #include <string.h>
@@ -18,7 +18,7 @@ int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self) {
         if (!self->event[i]) error = driver->cuEventCreate(&self->event[i], NO_TIMING);
         if (!error && !self->slot[i])
             error = driver->cuMemHostAlloc((void **)&self->slot[i], self->slot_bytes, PORTABLE);
-        if (!error && !self->slot[i]) error = CUDA_OUT_OF_MEMORY; /* success, but no memory */
+        if (!error && !self->slot[i]) error = CUDA_OUT_OF_MEMORY; /* the driver reported success, but gave no memory */
     }
     return error;
 }
@@ -51,7 +51,7 @@ static void copy_in_parts(uint32_t count, char *to, const char *from, uint64_t b
         if (threads[i]) stow_thread_join(threads[i]);
 }
 
-/* No handler of the program may run on such a thread: it would use the caller's thread-local storage. */
+/* No signal handler of the program may run on the copying threads: it would use the caller's thread-local storage. */
 static void vram_ring_copy(const struct vram_ring *self, char *to, const char *from, uint64_t bytes) {
     uint32_t count = self->copiers < VRAM_COPIERS ? self->copiers : VRAM_COPIERS;
     uint64_t signals = 0;
@@ -114,7 +114,7 @@ void vram_ring_take(const struct vram_ring *self, uint32_t lane, char *to, uint6
     vram_ring_copy(self, to, self->slot[lane], bytes);
 }
 
-/* Takes the content of a filled buffer; false: stop. */
+/* Takes the content of a filled buffer. `at`: the place in host memory that belongs to it. False: read no further. */
 typedef bool take(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes);
 
 static bool take_comparison(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes) {
@@ -188,7 +188,7 @@ int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self
     return error ? vram_ring_fail(driver, self, error) : 0;
 }
 
-/* Fills a buffer; false: that failed. */
+/* Fills a buffer. False: `from` cannot be read. */
 typedef bool give(const struct vram_ring *self, char *buffer, const char *from, uint64_t bytes);
 
 static bool give_copy(const struct vram_ring *self, char *buffer, const char *from, uint64_t bytes) {
@@ -196,7 +196,7 @@ static bool give_copy(const struct vram_ring *self, char *buffer, const char *fr
     return true;
 }
 
-/* The kernel reads the mapping. If the disk fails, that is an error, and no signal kills the process. */
+/* The kernel reads the mapping. If the disk fails, os_peek fails, and no signal kills the process. */
 static bool give_from_file(const struct vram_ring *self, char *buffer, const char *from, uint64_t bytes) {
     (void)self;
     return os_peek(buffer, from, bytes);

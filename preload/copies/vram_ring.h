@@ -1,7 +1,7 @@
-/* vram_ring.h — copies between device memory and host memory on a stream of memstow's own: straight, where the host
- * memory is pinned, or through pinned buffers. Stream and buffers stay for the next move, because pinning is slow.
- * In: addresses on both sides. Out: copies that go on, each in a lane, until the caller waits for them; or there is an
- * error. One thread at a time, in the ring's context. */
+/* vram_ring.h — copies between device memory and host memory on a stream of memstow's own. Pinned host memory is copied
+ * straight, other memory through pinned buffers. Stream and buffers stay for the next move, because pinning is slow.
+ * In: addresses on both sides. Out: copies that go on until the caller waits for them, or an error. Each copy has a
+ * lane: a buffer, and an event that shows when the copy is complete. One thread at a time, in the ring's context. */
 #ifndef MEMSTOW_VRAM_RING_H
 #define MEMSTOW_VRAM_RING_H
 
@@ -23,7 +23,7 @@ struct vram_ring {
     char *slot[VRAM_SLOTS]; /* the buffer of each lane */
     cuda_handle event[VRAM_SLOTS];
     uint64_t slot_bytes;
-    uint64_t turn;          /* how many copies into the device went through buffers: the next one uses the next lane */
+    uint64_t turn;          /* how many copies into the device went through buffers; the next copy uses the next lane */
     uint32_t filled;        /* a bit for each lane whose buffer such a copy may still read */
     uint32_t copiers;       /* threads that copy, including the caller */
     bool unsettled;         /* a copy may still go on */
@@ -31,30 +31,32 @@ struct vram_ring {
     uint32_t refusal;       /* enum stow_refusal: why writing the file failed */
 };
 
-/* Makes everything that the ring needs: 0. After an error, the parts that exist stay for the next attempt. */
+/* Makes everything that the ring needs. Returns 0 or the driver's error. After an error, the parts that exist stay for
+ * the next attempt. */
 int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self);
-/* Frees everything, or returns the driver's error. */
+/* Frees everything. Returns 0 or the driver's error. */
 int vram_ring_end(const struct vram_driver *driver, struct vram_ring *self);
 
 /* Waits until no copy goes on. After an error a copy may still go on, so its memory must stay. */
 int vram_ring_settle(const struct vram_driver *driver, struct vram_ring *self);
-/* The same after an error, which it returns. */
+/* Settles the ring after an error, and returns that error. */
 int vram_ring_fail(const struct vram_driver *driver, struct vram_ring *self, int error);
 
 /* --- out of the device. Results are 0 or the driver's error */
 
-/* Begins to copy into pinned memory; NULL: into the lane's buffer. */
+/* Begins to copy from the device address `from` into pinned memory; `to` NULL: into the lane's buffer. */
 int vram_ring_ask(const struct vram_driver *driver, struct vram_ring *self, uint32_t lane, char *to, uint64_t from,
                   uint64_t bytes);
 /* Waits until the lane's copy is complete. */
 int vram_ring_await(const struct vram_driver *driver, const struct vram_ring *self, uint32_t lane);
-/* Copies what came into the lane's buffer. */
+/* Copies the content of the lane's buffer to ordinary memory. */
 void vram_ring_take(const struct vram_ring *self, uint32_t lane, char *to, uint64_t bytes);
-/* Copies to a file, and waits until all of it is written, on a thread without signal handlers. If a write fails,
- * *refusal (enum stow_refusal) has the reason, and the result is 0. No other copy goes on. */
+/* Copies to a file, and waits until all of it is written. The calling thread must run no signal handlers, and no other
+ * copy may go on. If a write fails, *refusal (enum stow_refusal) has the reason, and the result is 0. */
 int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *self, struct stow_file *file,
                           uint64_t from, uint64_t bytes, uint32_t *refusal);
-/* Compares instead of copying. An error, or 0 with *same. Unreadable content is not the same. No other copy goes on. */
+/* Compares device memory with `with` instead of copying. `is_file`: `with` is a mapping of a file. Returns an error, or
+ * 0 with *same. Content that cannot be read is not the same. No other copy may go on. */
 int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
                       uint64_t bytes, bool is_file, bool *same);
 
@@ -63,7 +65,7 @@ int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, 
 /* From ordinary memory, through the buffers. */
 int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                  uint64_t bytes);
-/* From pinned memory, which stays until the ring is settled. */
+/* From pinned memory, which must stay until the ring is settled. */
 int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                         uint64_t bytes);
 enum { VRAM_UNREADABLE = -3 };

@@ -1,5 +1,5 @@
-/* vram_stock.c — see vram_stock.h. One range of addresses is reserved for all of it, as large as the limit, so that
- * content lies in one piece although it was pinned in several. */
+/* vram_stock.c — see vram_stock.h. One range of addresses, as large as the limit, is reserved for the whole stock. So
+ * content lies in one row of addresses although it was pinned in several pieces. */
 #include "preload/copies/vram_stock.h"
 
 #include <string.h>
@@ -17,12 +17,12 @@
 
 enum { PORTABLE = 1, ATTEMPTS = 3, POPULATE_WRITE = 23 /* MADV_POPULATE_WRITE, since Linux 5.14 */ };
 enum { DRIVER_ENDED = 4, NO_CONTEXT = 201, CONTEXT_ENDED = 709, NOT_REGISTERED = 713 };
-enum { PIECE = 128, GRANULES_MOST = 1 << 20 }; /* in granules: a call pins 256 MiB; all of it is 2 TiB at most */
+enum { PIECE = 128, GRANULES_MOST = 1 << 20 }; /* in granules: at most 256 MiB in a call, 2 TiB in all */
 
 /* BARE: addresses without memory. */
 enum { BARE, UNUSED, USED };
 
-/* What one call has pinned. */
+/* The memory that one call has pinned. */
 struct piece {
     uint32_t first, count; /* granules */
     cuda_handle context;   /* NULL: it is not pinned any more */
@@ -43,8 +43,8 @@ uint64_t vram_stock_bytes(void) { return os_load(&stock_bytes); }
 
 static char *address_of(uint32_t granule) { return stock.at + granule * VRAM_GRANULE; }
 
-/* The ledger has one record for all of it. It begins in the page before, which never has memory: the record needs
- * an address of its own, and the first content is recorded at the address where it begins. */
+/* The ledger has one record for the whole stock. The record's address is one page below the stock, where there never is
+ * memory: it must differ from the address of the first content, which has a record of its own. */
 static void vram_stock_note(uint32_t device) {
     struct snap_cuda_block record;
     uint32_t end = 0;
@@ -58,7 +58,7 @@ static void vram_stock_note(uint32_t device) {
                                                                                .size = OS_PAGE + end * VRAM_GRANULE});
 }
 
-/* The limit is a setting, so the first one counts. */
+/* Reserves the addresses, on the first call. The limit is a setting, so later calls have the same limit. */
 static bool vram_stock_reserve(uint64_t limit) {
     if (stock.at) return true;
     uint64_t granules = limit / VRAM_GRANULE < GRANULES_MOST ? limit / VRAM_GRANULE : GRANULES_MOST;
@@ -73,7 +73,7 @@ static bool vram_stock_reserve(uint64_t limit) {
     return true;
 }
 
-/* The first `count` granules in a row, below `end`, that are unused, or bare if that may be. */
+/* Finds the first row of `count` granules below `end` that are all unused, or bare if `may_be_bare`. */
 static bool find_row(uint32_t count, bool may_be_bare, uint32_t end, uint32_t *first) {
     uint32_t row = 0;
     lock_hold(&stock.lock);
@@ -103,7 +103,8 @@ static void touch_part(void *context) {
     os_call(SYS_madvise, self->at, self->bytes, POPULATE_WRITE);
 }
 
-/* The driver would touch the pages one by one. Where the kernel cannot touch them for us, it does. */
+/* Touches the memory with several threads. The driver would touch the pages one by one. It still does so where the
+ * kernel does not know MADV_POPULATE_WRITE. */
 static void touch(char *at, uint64_t bytes) {
     struct stow_thread *threads[VRAM_COPIERS] = {NULL};
     struct touched parts[VRAM_COPIERS];
@@ -141,7 +142,8 @@ static bool make_piece(const struct vram_driver *driver, uint32_t first, uint32_
     return true;
 }
 
-/* How many granules are bare: in a row from the first on, up to `end`; or of those `count`. */
+/* bare_from: how many granules in a row are bare, from the first on, up to `end`. bare_within: how many of the `count`
+ * granules are bare. */
 static uint32_t bare_from(uint32_t first, uint32_t end) {
     uint32_t i = first;
     lock_hold(&stock.lock);
@@ -158,7 +160,7 @@ static uint32_t bare_within(uint32_t first, uint32_t count) {
     return bare;
 }
 
-/* Makes pieces until no granule of the row is bare. The last piece may be larger, for the rest of the move. */
+/* Makes pieces until no granule of the row is bare. A piece may reach beyond the row, for the rest of the move. */
 static bool fill_row(const struct vram_driver *driver, const struct vram_stock_wish *wish, uint32_t first,
                      uint32_t count, uint32_t end) {
     uint64_t most = wish->most_new / VRAM_GRANULE, needed = bare_within(first, count);
@@ -176,7 +178,7 @@ static bool fill_row(const struct vram_driver *driver, const struct vram_stock_w
     return true;
 }
 
-/* Takes the next piece of the row that is not pinned any more. */
+/* Finds a piece in the row that is not pinned any more. */
 static bool is_unpinned(uint32_t first, uint32_t count, struct piece *out) {
     bool any = false;
     lock_hold(&stock.lock);
@@ -237,7 +239,7 @@ static bool vram_stock_is_gone(int error) {
     return !error || error == NOT_REGISTERED || error == NO_CONTEXT || error == CONTEXT_ENDED || error == DRIVER_ENDED;
 }
 
-/* If its context has ended, the pinning may have ended with it. False: the driver still has it. */
+/* If the piece's context has ended, the piece may not be pinned any more. False: the driver still has it pinned. */
 static bool vram_stock_unpin(const struct vram_driver *driver, const struct piece *self) {
     struct vram_visit visit;
     if (!self->context) return true;
@@ -252,7 +254,7 @@ static bool is_in_use(const struct piece *self) {
     return memchr(stock.states + self->first, USED, self->count) != NULL;
 }
 
-/* Takes the first piece from the number on that nothing is in. */
+/* Finds the first piece without used memory, from piece *number on. */
 static bool next_unused(uint32_t *number, struct piece *out) {
     lock_hold(&stock.lock);
     while (*number < stock.count && is_in_use(&stock.pieces[*number])) (*number)++;

@@ -1,8 +1,9 @@
 /* bytes.c — the library's own memcpy, strcmp and the like.
- * In: calls from this library, including those that the compiler makes of assignments. Out: what libc's functions would
- * do. It must never call anything: in a program with a sanitizer, the functions of these names belong to the sanitizer,
- * and crash before it has started. The linker binds all calls of the library to these, because their visibility is
- * hidden. (Compiler options in CMakeLists.txt prevent that a loop here becomes a call of itself.) */
+ * In: calls from this library, including calls that the compiler makes for assignments. Out: what libc's functions
+ * would do. It must never call anything: in a program with a sanitizer, the functions of these names belong to the
+ * sanitizer, and crash before it has started. The linker binds all calls of the library to these, because their
+ * visibility is hidden. (Compiler options in CMakeLists.txt keep the compiler from replacing a loop here by a call of
+ * the function that it is in.) */
 #include <emmintrin.h>
 #include <stdint.h>
 #include <string.h>
@@ -19,7 +20,7 @@ static inline __m128i bytes_load(const void *from) { return _mm_loadu_si128(from
 
 static inline void bytes_store(void *to, __m128i value) { _mm_storeu_si128(to, value); }
 
-/* Up to two vectors. It reads all bytes before it writes any, so the ranges may overlap. */
+/* Copies at most two vectors (32 bytes). It reads all bytes before it writes any, so the ranges may overlap. */
 static inline void move_short(char *to, const char *from, size_t n) {
     if (n >= VECTOR) {
         __m128i first = bytes_load(from), last = bytes_load(from + n - VECTOR);
@@ -187,7 +188,8 @@ char *strrchr(const char *text, int byte) {
     return (char *)last;
 }
 
-/* The length of the beginning of the text that has only these bytes (`among`), or none of them. */
+/* How many bytes at the beginning of the text are all among `bytes`; if `among` is 0: how many are all not among
+ * them. */
 static size_t bytes_span(const char *text, const char *bytes, int among) {
     size_t n = 0;
     while (text[n] && (strchr(bytes, text[n]) != NULL) == among) n++;
