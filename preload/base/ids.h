@@ -35,7 +35,7 @@ bool ids_mark(struct ids *self, uint32_t id);
 bool ids_remove(struct ids *self, uint32_t id);
 bool ids_has(const struct ids *self, uint32_t id);
 
-/* The lowest id from `from` on, or IDS_NONE. */
+/* The lowest id of the set from `from` on, or IDS_NONE. */
 uint32_t ids_next(const struct ids *self, uint32_t from);
 /* As ids_next, and takes the id out of the set. */
 uint32_t ids_take(struct ids *self, uint32_t from);
@@ -48,7 +48,7 @@ void ids_add_word(struct ids *self, uint32_t word, uint64_t bits);
 /* As ids_add_word, but takes the ids out. Only one thread may use the set, and the set's count is not updated. */
 void ids_unmark_word(struct ids *self, uint32_t word, uint64_t bits);
 
-/* Only while no other thread knows the set. */
+/* Empties the set. Call it only while no other thread knows the set. */
 void ids_clear(struct ids *self);
 
 #pragma GCC visibility pop

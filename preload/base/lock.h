@@ -33,11 +33,12 @@ bool lock_pass_on(struct lock *self, uint64_t *before);
  * grown meanwhile: the holder may have waited for the disk. */
 uint32_t lock_given_up(void);
 
-/* Waits a little for another thread, longer with each turn. False: the wait has been long enough (100 ms). */
+/* Waits a little for another thread: the first turns spin, later turns sleep. `turn` counts from 0. False: all turns
+ * together have been long enough (100 ms). */
 bool lock_pause(int turn);
 
-/* Keeps signal handlers from running on the calling thread until lock_let_signals, without a lock. False: handlers do
- * run. */
+/* Keeps signal handlers from running on the calling thread until lock_let_signals(*before), without a lock. False:
+ * handlers do run. */
 bool lock_out_signals(uint64_t *before);
 void lock_let_signals(uint64_t before);
 

@@ -19,8 +19,8 @@ enum tracked_stage { TRACKED_UNSET, TRACKED_BEGINNING, TRACKED_YES, TRACKED_NO }
  * exec, so it begins no ledger.) */
 struct tracked_page {
     uint32_t mark; /* the mark in the headers of this process's blocks, while the fast path may be taken; else 0 */
-    /* `mark` plus sample_here, while the site sample_here counts all blocks (sample.h). 0: the site of each event is
-     * looked up. */
+    /* `mark` plus sample_here, while all blocks are counted at the site sample_here (sample.h). 0: the site of each
+     * event is looked up. */
     uint32_t mark_here;
     uint32_t small; /* the fast path may be taken for sizes below this: 0 or SNAP_LARGE_BYTES */
     uint32_t stage;

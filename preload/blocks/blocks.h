@@ -29,7 +29,7 @@ bool blocks_change(uintptr_t address, const struct block *block);
 /* The start of the block that contains the address; 0: none does. This is slow: it looks at every entry. */
 uintptr_t blocks_around(uintptr_t address, struct block *out);
 
-/* After ledger_begin: gives every level of the table its section in the new ledger. */
+/* Call it after ledger_begin. It gives every level of the table its section in the new ledger. */
 void blocks_open_ledger(void);
 /* In a forked child: the entries stay in the table, but have no records in a ledger any more. */
 void blocks_close_ledger(void);

@@ -32,12 +32,12 @@ _Static_assert(sizeof(struct header) == 16, "malloc's alignment is kept");
 enum {
     HEADER_MAGIC = (int)0xF8000008,
     HEADER_MAGIC_MASK = (int)0xFC000008,
-    HEADER_PARTS = 1 << 25,  /* other owners have parts of it (parts.h): never on the fast path */
-    HEADER_MAPPED = 1 << 24, /* it is a mapping of its own (heaps.h): never on the fast path */
+    HEADER_PARTS = 1 << 25,  /* other owners have parts of the block (parts.h): never on the fast path */
+    HEADER_MAPPED = 1 << 24, /* the block is a mapping of its own (heaps.h): never on the fast path */
     HEADER_GENERATION_SHIFT = 16,
     HEADER_DISTANCE_SHIFT = 4,
     HEADER_EARLY = 1 << 0,  /* from glibc, before tracking began; not counted */
-    HEADER_LISTED = 1 << 2, /* it is in the table (blocks.h): never on the fast path */
+    HEADER_LISTED = 1 << 2, /* the block is in the table (blocks.h): never on the fast path */
     HEADER_SIZE_BITS = 47,
     HEADER_SITE_BITS = 21,
     HEADER_DISTANCE_MAX = 0xFFF * 16,
@@ -97,8 +97,8 @@ static inline bool header_size_fits(uint32_t mark, uint64_t size) {
 
 /* --- after the free --- */
 
-/* A header may stay in free memory for a long time, and glibc may write a chunk size over its size. So the seal is
- * broken, and nobody takes it for a valid header. */
+/* A header may stay in free memory for a long time, and glibc may write the size of a chunk over the header's size. So
+ * the seal is broken, and nobody takes it for a valid header. */
 static inline void header_end(struct header *self) {
     /* This is one instruction. The compiler would make four, in each free. */
     __asm__("addl %1, %0" : "+m"(self->seal) : "i"(HEADER_BROKEN));

@@ -33,7 +33,7 @@ struct heap {
 static bool left_behind;
 
 static struct next_allocator base; /* the allocator that was there before heaps_begin */
-static struct words by_owner;      /* from an owner to the number of its heap in heaps[] */
+static struct words by_owner;      /* from an owner's id + 2 to the number of its heap (heap_at) */
 static struct words by_heap;       /* from the address of a mi_heap_t to that number */
 enum { SLAB = 64, SLABS = OWNERS_LIMIT / SLAB };
 static struct heap *slabs[SLABS];

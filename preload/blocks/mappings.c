@@ -46,13 +46,13 @@ static uint32_t last_ticket;
 static struct series records = {
     .type = SNAP_MAPPING, .record_size = sizeof(struct snap_mapping), .first_bits = 7, .limit = PIECES};
 
-/* Everything below is touched only while busy is held. The arrays hold ids of records: in address order, unused, and
- * taken out for a ticket. */
+/* Everything below is touched only while `busy` is held. The arrays hold ids of records. ordered: the records in use,
+ * by address. unused: free records. taken: records that were taken out for a ticket. */
 static uint32_t ordered[PIECES], ordered_count;
 static uint32_t unused[PIECES], unused_count;
 static struct { uint32_t id, ticket; } taken[PIECES];
 static uint32_t taken_count;
-static uint32_t chosen[PIECES]; /* the part of `taken` that belongs to the present ticket */
+static uint32_t chosen[PIECES]; /* the records in `taken` that belong to the present ticket */
 
 /* --- the queue --- */
 
@@ -313,7 +313,7 @@ static void apply_drop(const struct event *event) {
 static void apply_put(const struct event *event) {
     uint64_t at = event->address, end = event->address + event->length;
     uint32_t last = SERIES_NONE, pieces = mappings_untake(event->ticket);
-    drop_range(event->address, event->length); /* MREMAP_FIXED */
+    drop_range(event->address, event->length); /* with MREMAP_FIXED, other mappings may be there */
     for (uint32_t i = 0; i < pieces; i++) {
         uint32_t id = last = chosen[i];
         struct snap_mapping record = *mappings_record_at(id);

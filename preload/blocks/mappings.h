@@ -23,7 +23,8 @@ void mappings_copy(uintptr_t source, uintptr_t address, uint64_t length, uint32_
 uint32_t mappings_take(uintptr_t address, uint64_t length);             /* the length is not rounded */
 void mappings_drop(uint32_t ticket);                                    /* the range is gone */
 void mappings_put(uint32_t ticket, uintptr_t address, uint64_t length); /* the range was moved to this address */
-void mappings_restore(uint32_t ticket);                                 /* the call failed: the table is as it was */
+void mappings_restore(uint32_t ticket);                                 /* the call failed: the range is in the table
+                                                                         * again */
 
 /* Access to the range was given or withdrawn. Address space without access is not live memory. */
 void mappings_protect(uintptr_t address, uint64_t length, bool accessible);

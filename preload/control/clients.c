@@ -24,7 +24,7 @@ struct client {
     uint64_t since, told;   /* the times when the client connected, and when it was last sent a message */
     uint64_t ticket;        /* the client's request; 0: none yet */
     uint64_t move;          /* the number of the move that this client has ended; 0: none */
-    uint64_t moved, wanted; /* progress of that move */
+    uint64_t moved, wanted; /* progress of that move, in bytes */
     uint32_t told_type;
 };
 

@@ -209,7 +209,7 @@ static void say_why_not(const char *what, int error) {
     ledger_fact(SNAP_FACT_NOTE, note);
 }
 
-/* Notes each path only once. */
+/* Notes the socket's path in the ledger, each path only once. */
 static void tell_endpoint(void) {
     static char told[ENDPOINT_SIZE];
     if (!strcmp(told, page.endpoint.path)) return;

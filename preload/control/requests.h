@@ -39,8 +39,8 @@ enum { REQUESTS_OLD = 0x1E, REQUESTS_ALL = 0x19E };
 /* Waits for the program's next request of these kinds. From the first call on, the program answers these kinds. 1:
  * `out` is a request. 0: no request came in that time, or a signal came. -ENODEV: no request can come any more. */
 int requests_next(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds);
-/* As requests_next, for memstow's worker, without waiting. False: there is no request, or the program answers requests
- * itself. */
+/* As requests_next, for memstow's worker, without waiting. False: there is no request of a kind that the program does
+ * not answer. */
 bool requests_take(struct memstow_request *out);
 /* requests_for_worker: whether there is a request for the worker. requests_worker_has: whether the worker has taken
  * this request. */

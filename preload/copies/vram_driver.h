@@ -1,5 +1,6 @@
 /* vram_driver.h — the functions of the driver that serving and moving device memory needs.
- * In: a way to look them up. Out: all of them, or none: if the driver lacks one of them, nothing is served. */
+ * In: a function that looks up a name. Out: all of them, or none: if the driver lacks one of them, nothing is
+ * served. */
 #ifndef MEMSTOW_VRAM_DRIVER_H
 #define MEMSTOW_VRAM_DRIVER_H
 

@@ -24,7 +24,7 @@ struct vram_ring {
     cuda_handle event[VRAM_SLOTS];
     uint64_t slot_bytes;
     uint64_t turn;          /* how many copies into the device went through buffers; the next copy uses the next lane */
-    uint32_t filled;        /* a bit for each lane whose buffer such a copy may still read */
+    uint32_t filled;        /* a bit for each lane whose buffer a copy into the device may still read */
     uint32_t copiers;       /* threads that copy, including the caller */
     bool unsettled;         /* a copy may still go on */
     struct stow_file *file; /* the file that is being written */
@@ -37,7 +37,7 @@ int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self);
 /* Frees everything. Returns 0 or the driver's error. */
 int vram_ring_end(const struct vram_driver *driver, struct vram_ring *self);
 
-/* Waits until no copy goes on. After an error a copy may still go on, so its memory must stay. */
+/* Waits until no copy goes on. After an error a copy may still go on, so the memory on both sides must stay. */
 int vram_ring_settle(const struct vram_driver *driver, struct vram_ring *self);
 /* Settles the ring after an error, and returns that error. */
 int vram_ring_fail(const struct vram_driver *driver, struct vram_ring *self, int error);

@@ -1,6 +1,7 @@
 /* account.h — from one event to the counters of its thread and site.
  * In: allocations and frees, from the hooks. Out: counters in the ledger that only grow, the running totals, the peak.
- * It takes no lock and makes no system call. What malloc and free need is in account_fast.h. */
+ * An event at a known counter takes no lock and makes no system call. Rare steps do: a new slot or counter, a picture
+ * of the peak. What malloc and free need is in account_fast.h. */
 #ifndef MEMSTOW_ACCOUNT_H
 #define MEMSTOW_ACCOUNT_H
 

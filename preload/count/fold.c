@@ -27,14 +27,14 @@ enum {
     SLICE_NS = 500 * 1000,
     WAIT_NS = 50 * 1000,
     MUCH = 8,          /* a fold that frees one site in 8 is always worth its time */
-    LITTLE = 64,       /* a fold that frees less than one site in 64 never is */
+    LITTLE = 64,       /* a fold that frees less than one site in 64 is never worth it */
     PATIENCE = 16,     /* after a fold that was not worth it, 1 stack per 16 sites must lack memory before the next */
     RESERVE = 8,       /* at most one site in 8 is kept free */
-    TIME_SHARE = 25,   /* a fold between MUCH and LITTLE may take 1/25 of the time */
+    TIME_SHARE = 25,   /* folds between MUCH and LITTLE may take 1/25 of the process's time */
     SOME_WANTS = 1024, /* so many stacks must lack memory before a fold is considered again */
 };
 
-/* Stacks that allocated least often go first. A bucket is the logarithm of the number of allocations. */
+/* Sites with the fewest allocations go first. A bucket is the logarithm of the number of allocations. */
 enum { BUCKETS = 65, STAYS = UINT8_MAX };
 
 static struct {

@@ -22,14 +22,15 @@ void origins_note(int fd, enum snap_origin_kind kind, struct caller caller);
  * before exec. Standard input, output and error are left out: nearly all processes inherit them. */
 void origins_note_inherited(void);
 
-/* A thread between its creation by its parent and its first step. */
+/* A new thread, from the moment when its parent thread creates it until its own first step. */
 struct origins_thread {
     uint32_t taken, site;
     void *start, *argument; /* for the hook: what the thread is to run */
 };
 /* The parent thread calls it before it starts a thread. NULL: nothing will be noted. */
 struct origins_thread *origins_expect(struct caller caller);
-/* The parent calls forget when the thread could not be started. The thread calls arrive before anything else. */
+/* The parent thread calls origins_forget when the new thread could not be started. The new thread calls origins_arrive
+ * before anything else. */
 void origins_forget(struct origins_thread *thread);
 void origins_arrive(struct origins_thread *thread);
 

@@ -88,7 +88,7 @@ static uint32_t make_site(uint32_t stack, uint32_t module) {
     return none; /* another thread was faster: its site counts. fold.c frees our site, which it may know already */
 }
 
-/* The module of the frame at a place in the tree. Its code may be gone. 0: it is Python code. */
+/* The module of the frame at a place in the tree. Its code may be gone. 0: the frame is Python code. */
 static uint32_t module_of(uint32_t place) {
     const struct snap_frame *frame = rule_frame(tree_frame(place));
     return frame && !(frame->code & ~SNAP_FRAME_INTERRUPTED) ? frame->module : 0;

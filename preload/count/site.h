@@ -84,8 +84,8 @@ uint64_t site_free_count(void);
 /* The last id so far, plus one. */
 uint32_t site_count(void);
 
-/* After ledger_begin. `stacks`: enum snap_stacks; `memory`: bytes that stacks, sites and counters may take. `program`,
- * the program's own path, must outlive the ledger. True: call stacks are recorded. */
+/* Call it after ledger_begin. `stacks`: enum snap_stacks; `memory`: bytes that stacks, sites and counters may take.
+ * `program`, the program's own path, must outlive the ledger. True: call stacks are recorded. */
 bool site_begin(uint32_t stacks, uint64_t memory, const char *program);
 
 #pragma GCC visibility pop

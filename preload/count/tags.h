@@ -29,7 +29,8 @@ struct scopes {
 };
 extern __thread struct scopes tags_scopes __attribute__((tls_model("initial-exec")));
 
-/* The heap of an owner, which is made on the first call; NULL: it has none. heaps.c sets this when there are heaps. */
+/* The heap of an owner, which is made on the first call; NULL: the owner has none. heaps.c sets this function when
+ * there are heaps. */
 extern struct heap *(*tags_heap_of)(uint32_t owner);
 
 /* Turns tags on. Any thread may call; a second call does nothing. */
@@ -61,7 +62,7 @@ struct snap_tag tags_at(uint32_t number);
 /* The last number, plus one. */
 uint32_t tags_count(void);
 
-/* After ledger_begin. */
+/* Call it after ledger_begin. */
 void tags_begin(void);
 
 #pragma GCC visibility pop
