@@ -47,7 +47,7 @@ static int figure_take(struct figures *figures, struct scan *scan, enum figure_k
     return 0;
 }
 
-/* Reads texts up to the end of the line, or to a word. */
+/* Reads texts in quotes and appends them to `name`, until the line ends or a word without quotes comes. */
 static int read_texts(struct scan *scan, char *name, size_t least, size_t most, const char *expected) {
     char text[SCAN_STRING_MOST];
     size_t count = 0;
@@ -189,7 +189,7 @@ static int baseline_refuse(char *error, size_t size, const char *path, const cha
 }
 
 /* Whether the file may be replaced: its first word says that it is a baseline. A damaged baseline, for example after a
- * merge, is still one. */
+ * merge, may be replaced, too. */
 static bool may_be_replaced(const char *path, char *error, size_t size) {
     char first[sizeof magic] = "";
     struct stat st;

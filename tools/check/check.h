@@ -1,6 +1,6 @@
 /* check.h — memstow check: its options, its result, and the forms of the verdict.
- * In: options; figures of the baseline and of the runs. Out: text, JSON, JUnit's XML, annotations of GitHub, Markdown:
- * one file each. cmd_check.c calls the parts. */
+ * In: options; figures of the baseline and of the runs. Out: the verdict as text, JSON, JUnit's XML, annotations of
+ * GitHub, Markdown or a page. Each form has a source file of its own. cmd_check.c calls the parts. */
 #ifndef MEMSTOW_CHECK_H
 #define MEMSTOW_CHECK_H
 
@@ -18,41 +18,43 @@ struct check {
     uint32_t runs, warm_up, runs_done;
     size_t top;
     bool peak, update;
-    bool sites; /* call sites were read */
+    bool sites; /* a run was not fine by its owners: it and later runs are read with call sites */
     struct thresholds thresholds;
     struct suppressions suppressions;
     struct figures before, now;
     struct gate gate;
     const char *output[CHECK_FORMS]; /* a file, "-" for standard output, NULL: not wanted */
-    const char *page;                /* the file of the page, which never goes to standard output */
-    char folder[4096];               /* folder of the runs' ledgers */
+    const char *page;  /* the file of the HTML page, which never goes to standard output; NULL: not wanted */
+    char folder[4096]; /* folder of the runs' ledgers */
 };
 
-/* check_folder.c: makes a folder for the runs' files. Returns 0, or an exit code after a complaint. */
+/* check_folder.c: makes check->folder, the folder for the files of all runs. Returns 0, or an exit code after a
+ * complaint. */
 int check_folder_make(struct check *check);
-void check_folder_remove(const struct check *check); /* removes that folder, unless --keep was given */
-/* Makes the folder "WHAT-n" for a run, in that folder. Returns 0, or an exit code after a complaint. */
+void check_folder_remove(const struct check *check); /* removes check->folder, unless --keep was given */
+/* Makes the folder "WHAT-n" for one run, inside check->folder. Returns 0, or an exit code after a complaint. */
 int check_folder_of_run(const struct check *check, const char *what, uint32_t n, char *path, size_t size);
 
 /* check_files.c: refuses a file that would overwrite another file that the check reads or writes. Returns 0, or the
  * exit code of wrong usage after a complaint. */
 int check_files(const struct check *check);
 
-/* check_launch.c: from now on signals end the check in order. */
+/* check_launch.c: from now on, SIGINT, SIGQUIT, SIGTERM and SIGHUP end the check in order: check_interrupted reports
+ * them. */
 void check_launch_begin(void);
 /* Returns 0; or, after a complaint, 128 plus the number of the signal that asks the check to end. */
 int check_interrupted(void);
-/* Starts the command, and waits for its end. Returns as above, and sets its exit status. Its output goes to standard
- * error. */
+/* Starts the command, waits for its end, and stores its exit status: EXIT_PROGRAM after a complaint if it cannot be
+ * started. Returns the result of check_interrupted(). The output of the command goes to standard error. */
 int check_launch(char **argv, const char *name, int *status);
 
-/* check_program.c: runs the program until it is clear that nothing is over a limit. Returns 0, or an exit code after a
- * complaint. */
+/* check_program.c: runs the program until no limit is passed and there is no warning, at most check->runs times.
+ * Returns 0, or an exit code after a complaint. */
 int check_program(struct check *check);
 /* check_comfy.c: runs a workflow in a ComfyUI. Returns 0, or an exit code after a complaint. */
 int check_comfy(struct check *check);
 
-/* Writers of the forms. They end only lines that they have begun, and do not trust names. */
+/* Writers of the forms. They do not trust names: a line break in a name must not end a line of the form. */
 void check_text(const struct check *check, FILE *to);
 void check_json(const struct check *check, FILE *to);
 void check_junit(const struct check *check, FILE *to);
@@ -67,16 +69,17 @@ int check_html(const struct check *check);
 const char *check_result(const struct check *check); /* pass, warning or fail */
 /* "all memory grew by 5.0 MiB and 12 blocks: over the limit of 5MiB; most at json_cache@libjson.so < main@prog" */
 void check_sentence(const struct check *check, const struct finding *finding, char *to, size_t capacity);
-/* How the floor (--pass-under) affects a finding. If a limit is ignored: "over 10%, but below the floor of 1 MiB". For
- * a warning: "above the floor of 1 MiB, within limits". */
+/* How the floor (--pass-under) affects a finding. For a limit that is ignored: "over 10%, but below the floor of 1
+ * MiB". For a warning: "above the floor of 1 MiB, within limits". */
 struct text_line check_why(const struct check *check, const struct finding *finding);
 void check_command(const struct check *check, char *to, size_t capacity);
-/* The call site that grew most, of an owner or of all; NULL: none grew. */
+/* The call site that grew most: of the finding's owner, or of all call sites if the finding is a total. NULL: no call
+ * site grew, or the finding is a call site itself. */
 const struct finding *check_culprit(const struct check *check, const struct finding *finding);
 /* "3 of 5 runs, after 1 to warm up" */
 void check_runs(const struct check *check, char *to, size_t capacity);
-/* Whether a finding is shown. Shown are all findings that are over a limit or have a warning, and the first of the
- * others. */
+/* Whether a finding is shown. All totals are shown, and all findings that are over a limit or have a warning. Of the
+ * other owners and of the other call sites, the first --top=N are shown. */
 bool check_shown(const struct check *check, size_t index);
 
 #endif

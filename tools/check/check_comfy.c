@@ -1,6 +1,6 @@
-/* check_comfy.c — runs a workflow in a ComfyUI; see check.h. tools/python/memstow_comfy.py starts it, speaks HTTP with
- * it, and leaves a snapshot after each run that counts. All snapshots are of one process, so even without a baseline
- * there is a comparison: with the first runs. */
+/* check_comfy.c — runs a workflow in a ComfyUI; see check.h. tools/python/memstow_comfy.py starts ComfyUI, sends HTTP
+ * requests to it, and leaves a snapshot after each run that is not a warm-up. All snapshots are of one process.
+ * Therefore a check without a baseline can compare the last runs with the first runs. */
 #include "tools/check/check.h"
 #include "tools/base/complain.h"
 #include "tools/base/library.h"
@@ -15,7 +15,7 @@
 
 enum { OPTIONS = 20, WINDOW_MOST = 3 };
 
-/* Finds the helper where it is installed, by CMake or by pip, or in the build tree. */
+/* Finds memstow_comfy.py, which CMake or pip has installed, or which is in the source tree. */
 static bool find_helper(char *path, const char *command) {
     static const char *const below[] = {"../share/memstow/python", "../lib/python3*/site-packages",
                                         "../lib/python3*/dist-packages", "../../tools/python", "../tools/python"};
@@ -68,7 +68,7 @@ static int run_workflow(const struct check *check) {
     return code;
 }
 
-/* Takes snapshots `first` to `last`, each as a run of the figures. */
+/* Adds the snapshots `first` to `last` to the figures. Each snapshot is one run. */
 static int runs_take(const struct check *check, struct figures *figures, uint32_t first, uint32_t last, int what) {
     char path[5000];
     int code = EXIT_FINE;
@@ -80,8 +80,8 @@ static int runs_take(const struct check *check, struct figures *figures, uint32_
     return code;
 }
 
-/* Compares the last runs with the baseline, or with the first runs if there is none: three each, fewer if there are
- * few. */
+/* Compares the last runs with the baseline, or with the first runs if there is no baseline. One third of the runs is
+ * taken from each end: at least one run, at most three. */
 static int check_comfy_compare(struct check *check, int what) {
     uint32_t window = check->runs / 3 < WINDOW_MOST ? check->runs / 3 : WINDOW_MOST;
     if (!window) window = 1;
@@ -105,5 +105,5 @@ int check_comfy(struct check *check) {
     if (code != EXIT_FINE || sites || (!check->gate.over && !check->gate.warnings)) return code;
     if (!check->baseline) figures_again(&check->before);
     figures_again(&check->now);
-    return check_comfy_compare(check, TALLY_ALL); /* to name the owners and sites */
+    return check_comfy_compare(check, TALLY_ALL); /* now with call sites, so that the verdict can name them */
 }

@@ -9,7 +9,7 @@
 
 struct named {
     const char *option, *path; /* path: NULL if the option was not given */
-    char words[40];            /* the purpose of the file, for the message about another option */
+    char words[40];            /* the role of the file, for the message about another option that names the same file */
 };
 
 /* Compares two paths by folder and name, because a new file does not exist yet. */
@@ -24,7 +24,7 @@ static bool same_new_file(const char *a, const char *b) {
            of_a.st_ino == of_b.st_ino;
 }
 
-/* Whether both are one file. Two forms may go to one device, such as /dev/null. */
+/* Whether both paths lead to one file that cannot be shared. Two forms may go to one device, such as /dev/null. */
 static bool same_file(const char *a, const char *b) {
     struct stat of_a, of_b;
     if (strcmp(a, "-") == 0 || strcmp(b, "-") == 0) return false;
@@ -42,7 +42,7 @@ int check_files(const struct check *check) {
     for (int i = 0; i < CHECK_FORMS; i++) files[count++] = (struct named){forms[i], check->output[i], ""};
     files[count++] = (struct named){"html", check->page, ""};
     for (size_t i = 3; i < count; i++) snprintf(files[i].words, sizeof files[i].words, "also --%s's", files[i].option);
-    for (size_t i = check->update ? 2 : 3; i < count; i++) /* only files that are written can collide */
+    for (size_t i = check->update ? 2 : 3; i < count; i++) /* files[i] is a file that the check writes */
         for (size_t j = 0; j < i; j++)
             if (files[i].path && files[j].path && same_file(files[i].path, files[j].path))
                 return complain_usage("check", "--%s=%s: is %s", files[i].option, TEXT_SAFE(files[i].path),

@@ -25,7 +25,8 @@ static bool is_empty(const char *path) {
     return names <= 2;
 }
 
-/* Makes the folder to keep. It must be empty, because files in it would be taken for ledgers of these runs. */
+/* Makes the folder that --keep names. A folder that exists must be empty, because its files would be taken for ledgers
+ * of these runs. */
 static int make_kept(struct check *check) {
     if (mkdir(check->keep, 0777) < 0 && (errno != EEXIST || !is_empty(check->keep))) {
         complain("--keep=%s: %s", TEXT_SAFE(check->keep), errno == EEXIST ? "is not an empty folder" : strerror(errno));
@@ -51,7 +52,8 @@ int check_folder_of_run(const struct check *check, const char *what, uint32_t n,
     return mkdir(path, 0777) < 0 ? check_folder_fails(path) : EXIT_FINE;
 }
 
-/* Whether a line on standard error has named this ledger, because the program misused a block. */
+/* Whether a ledger must be kept, because the program misused a block: a line on standard error has named this ledger.
+ * Says that the ledger is kept. */
 static bool check_folder_is_named(const char *path, const char *name) {
     static struct subject subject;
     struct stat st;
@@ -63,7 +65,7 @@ static bool check_folder_is_named(const char *path, const char *name) {
     return misused;
 }
 
-/* Removes files, and folders of files. Nothing else in it belongs to memstow. */
+/* Removes a folder with its files, and the folders in it down to `depth`. memstow creates nothing else in there. */
 static void remove_all(const char *path, int depth) {
     char inner[5000];
     DIR *directory = opendir(path);

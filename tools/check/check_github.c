@@ -16,7 +16,8 @@ static void github_put(FILE *to, const char *text, bool property) {
     }
 }
 
-/* The name of a file relative to the folder of the check. GitHub shows annotations only for files of the repository. */
+/* The path of a file relative to the current folder; NULL if the file is elsewhere. GitHub shows annotations only for
+ * files of the repository. */
 static const char *check_github_inside(const char *file) {
     char here[4096];
     if (!file) return NULL;
@@ -25,7 +26,7 @@ static const char *check_github_inside(const char *file) {
     return length && strncmp(file, here, length) == 0 && file[length] == '/' ? file + length + 1 : NULL;
 }
 
-/* Puts a finding beside the source of the call site that grew most. */
+/* Writes a finding as an annotation of the source line where the memory grew most. */
 static void put_finding(const struct check *check, const struct finding *finding, FILE *to) {
     char sentence[1400];
     const struct finding *culprit = check_culprit(check, finding);

@@ -1,6 +1,6 @@
-/* check_html.c — a verdict as a page, with the report of the last run behind it; see check.h.
- * In: the ledgers of that run. Out: one file. If the run had several processes, the report is of the one with the
- * highest peak. */
+/* check_html.c — a verdict as a page, together with the report of the last run; see check.h.
+ * In: the ledgers of the last run. Out: one file. If the run had several processes, the report is of the process with
+ * the highest peak. */
 #include "tools/check/check.h"
 #include "tools/base/complain.h"
 #include "tools/proc/process.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* 1 + the peak in the ledger; 0: the file is not a ledger. */
+/* The peak in the ledger, in bytes, plus 1; 0: the file is not a ledger. */
 static uint64_t peak_of(const char *path) {
     struct source source;
     struct snap_header header;

@@ -1,14 +1,14 @@
-/* check_junit.c — a verdict as JUnit's XML; see check.h. The total, each owner, and each call site that is over a limit
- * or suppressed is a test case. XML allows no control characters, not even escaped. They become U+FFFD, and so do bytes
- * that are not UTF-8. */
+/* check_junit.c — a verdict as JUnit's XML; see check.h. A test case is the total, an owner, or a call site that is
+ * over a limit, has a warning or is suppressed. XML allows no control characters, not even escaped. Control characters
+ * and bytes that are not UTF-8 become U+FFFD. */
 #include "tools/check/check.h"
 
 #include "preload/shared/utf8.h"
 
 #include <string.h>
 
-/* Whether XML 1.0 allows the character. It forbids surrogates, which UTF-8 does, too, and U+FFFE and U+FFFF, which are
- * valid UTF-8. */
+/* Whether XML 1.0 allows the character. U+FFFE and U+FFFF are valid UTF-8, but XML forbids them. XML also forbids
+ * surrogates, which valid UTF-8 never has. */
 static bool is_character(const char *text, size_t length) {
     unsigned char c = (unsigned char)text[0];
     if (length == 0) return false;
@@ -16,7 +16,8 @@ static bool is_character(const char *text, size_t length) {
     return !(length == 3 && memcmp(text, "\xef\xbf\xbe", 3) >= 0 && memcmp(text, "\xef\xbf\xbf", 3) <= 0);
 }
 
-/* Line ends in an attribute are escaped, or readers would turn them into blanks. */
+/* The escaped form of a character; NULL: none is needed. Tabs and line ends are escaped, because readers turn those in
+ * an attribute into blanks. */
 static const char *check_junit_escape(char c) {
     switch (c) {
     case '&':

@@ -1,5 +1,6 @@
-/* check_launch.c — starts the command of a check, and waits for it; see check.h. A signal to the check also ends the
- * check, not only the program that runs at the moment: a server may exit with 0 after a signal. */
+/* check_launch.c — starts the command of a check, and waits for it; see check.h. A signal to the check ends the whole
+ * check, not only the program that is running. The program's exit status would not show the signal: a server may exit
+ * with 0 after a signal. */
 #include "tools/check/check.h"
 #include "tools/base/complain.h"
 #include "tools/launch/launch.h"
@@ -18,8 +19,8 @@ static bool ends_us(int signal) {
     return false;
 }
 
-/* Begins to handle signals. Signals that are ignored, as under nohup, stay ignored, and programs inherit that. The
- * second signal of a kind ends the check at once. */
+/* Begins to handle signals. Signals that are ignored, as under nohup, stay ignored, also in the programs that the check
+ * starts. The second signal of the same number ends the check at once. */
 void check_launch_begin(void) {
     const struct sigaction noted = {.sa_handler = interrupt_note, .sa_flags = SA_RESTART | SA_RESETHAND};
     struct sigaction was;

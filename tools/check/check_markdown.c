@@ -1,5 +1,5 @@
-/* check_markdown.c — a verdict as Markdown, for a summary or a comment; see check.h. Names are written as code. There
- * only the backtick has a meaning, and within a table the bar and the line end. */
+/* check_markdown.c — a verdict as Markdown, for a summary or a comment on GitHub; see check.h. Names are written as
+ * code. In code, Markdown gives a meaning to backticks only; in a table, also to bars and line ends. */
 #include "tools/check/check.h"
 #include "tools/base/text.h"
 

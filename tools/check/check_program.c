@@ -1,6 +1,6 @@
-/* check_program.c — runs a program under memstow; see check.h. Each run is `memstow run` with a folder of its own. The
- * program's output goes to standard error, because standard output is for the verdict. All programs that a run starts
- * count together. */
+/* check_program.c — runs a program under memstow; see check.h. Each run is a `memstow run` with a folder of its own.
+ * The program's output goes to standard error, because standard output is for the verdict. The figures of a run are the
+ * sum of all processes in it. */
 #include "tools/check/check.h"
 #include "tools/base/complain.h"
 #include "tools/base/library.h"
@@ -16,7 +16,7 @@
 
 enum { OPTIONS = 10 };
 
-/* The command line of one run, in one allocation; the words belong to the caller. */
+/* The command line of one run. The caller frees the array; the strings in it are not copies. */
 static char **command_line(const struct check *check, char *output, char *stacks, char *follow) {
     static char self[PATH_MAX];
     size_t words = 0, count = 0;
@@ -57,7 +57,7 @@ static int run_once(const struct check *check, const char *folder, const char *w
     return EXIT_PROGRAM;
 }
 
-/* Takes all ledgers of a run. */
+/* Adds all ledgers of a run to the figures. */
 static int take_folder(struct figures *figures, const char *folder, int what) {
     char path[5300];
     int code = EXIT_FINE;
@@ -88,8 +88,8 @@ static int check_program_judge(struct check *check, bool *fine) {
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
-/* Judges a run, by owners first. If they are over a limit, the same run is judged again with call sites, and also
- * counts once. */
+/* Judges a run by its owners first. If it is not fine, the same run is read and judged again with call sites. It still
+ * counts as one run. */
 static int check_program_measure(struct check *check, const char *folder, bool *fine) {
     bool sites = sites_matter(check) || check->sites;
     int code = take_folder(&check->now, folder, sites ? TALLY_ALL : TALLY_OWNERS);
@@ -126,7 +126,7 @@ int check_program(struct check *check) {
     int code = EXIT_FINE;
     bool fine = false;
     for (uint32_t n = 1; code == EXIT_FINE && n <= check->warm_up; n++) code = warm_up(check, n);
-    /* only as long as one more run could turn the verdict to pass */
+    /* another run is needed only while it could turn the verdict to pass */
     for (uint32_t n = 1; code == EXIT_FINE && n <= check->runs && !fine; n++) code = measured_run(check, n, &fine);
     return code;
 }

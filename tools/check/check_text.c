@@ -21,19 +21,21 @@ static void check_text_print_head(const struct check *check, FILE *to) {
         fprintf(to, "  %s; the last %u compared with the first %u\n\n", runs, before, before);
 }
 
-/* Writes a name on as many lines as it needs. The figures of the table stand in front of the first line. */
+/* The position in a name that is written, on as many lines as it needs. The figures of the table stand to the left of
+ * its first line. */
 struct lines {
     FILE *to;
     int column;
 };
 
-/* Prints a part of a name. `tail` ends the line of the previous part; `lead` comes before this one. */
+/* Prints a part of a name. `tail` is put behind the previous part, on the same line; `lead` is put in front of this
+ * part. */
 static void put_part(struct lines *lines, const char *tail, const char *lead, const char *part) {
     char text[SCAN_STRING_MOST + 8];
     snprintf(text, sizeof text, "%s%s", lead, part);
     struct text_line safe = text_fit(text, WIDTH - NAME - 1);
     int width = text_columns(safe.s), end = lines->column + text_columns(tail);
-    bool first = lines->column == NAME, full = !first && end + 1 + width > WIDTH - 1; /* a tail may follow */
+    bool first = lines->column == NAME, full = !first && end + 1 + width > WIDTH - 1; /* room for a tail */
     fputs(tail, lines->to);
     if (full) fprintf(lines->to, "\n%*s", NAME, "");
     fprintf(lines->to, "%s%s", first || full ? "" : " ", safe.s);

@@ -94,13 +94,16 @@ static struct event read_event(const struct trace_line *line) {
     memset(event.words, WORD_NONE, sizeof event.words);
     for (size_t next = 0; jsontext_next(line->object, &next, &key, &value);)
         if (jsontext_string(key, name, sizeof name)) take_member(&event, name, value);
-    if (event.kind == EVENT_REFUSED && event.foreign) event.kind = EVENT_OTHER; /* only memstow moves memory */
+    if (event.kind == EVENT_REFUSED && event.foreign) event.kind = EVENT_OTHER; /* only memstow refuses moves */
     return event;
 }
 
-/* Assigns events to triggers. A READ belongs to the current trigger or the next one, REFUSED to the current one, HELD
- * and LOST to the last one. A line that memstow itself writes names its trigger. If that is not the current trigger,
- * the line belongs to none. */
+/* Assigns events to triggers. A trigger is current from its TRIGGER line to its ACT line.
+ * - A READ belongs to the current trigger. Without a current trigger, it belongs to the next one.
+ * - A REFUSED belongs to the current trigger, or to none.
+ * - LOST, HELD and COLLECTED belong to the last trigger, current or not.
+ * - DECISION, CATEGORY, ACT and REMAINING belong to the last trigger if memstow itself wrote them and they have that
+ * trigger's number. Otherwise they belong to none. */
 static void decisions_assign(struct decisions *self) {
     bool on = false;
     size_t last = 0, pending = 0;

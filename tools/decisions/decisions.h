@@ -1,6 +1,6 @@
-/* decisions.h — the trace of decisions, line by line, and its faults. docs/decisions.md has the lines.
- * In: an image, whose lines are JSON and otherwise not trusted. Out: events in order of time, the trigger of each, and
- * faults. */
+/* decisions.h — the trace of decisions, line by line, and its faults. docs/decisions.md describes the lines.
+ * In: an image. Its lines are known to be JSON; nothing else in them is trusted. Out: events in order of time, the
+ * trigger of each event, and faults. */
 #ifndef MEMSTOW_DECISIONS_H
 #define MEMSTOW_DECISIONS_H
 
@@ -20,11 +20,11 @@ enum event_kind {
     EVENT_REMAINING,
     EVENT_LOST,
     EVENT_HELD,
-    EVENT_COLLECTED, /* for memstow leaks: not shown */
+    EVENT_COLLECTED, /* for memstow leaks; not shown by memstow decisions */
     EVENT_REFUSED,
 };
 
-/* Members that are numbers. */
+/* Members of a line that are numbers. */
 enum event_number {
     NUMBER_OWNER,
     NUMBER_TRIGGER,
@@ -52,7 +52,7 @@ enum event_number {
     NUMBERS,
 };
 
-/* Members that are one of a few words. */
+/* Members of a line whose value is one word of a short list. */
 enum event_word { WORD_POLICY, WORD_ACTION, WORD_INSTEAD, WORD_WHY, WORD_CATEGORY, WORD_RULE, WORDS };
 enum rule { RULE_PATCHER, RULE_PARENT, RULE_INNER, RULE_DEFAULT, RULE_FLAG };
 enum { WORD_NONE = 255 /* the member is missing, or has an unknown word */ };
@@ -66,7 +66,7 @@ struct event {
     uint64_t n, t;
     uint64_t numbers[NUMBERS];    /* 0 if not given */
     size_t trigger;               /* 1 + index of its trigger; 0: none */
-    const struct event *replaced; /* for a SET: the next SET of its owner with the same ids, for the check */
+    const struct event *replaced; /* of a SET, for the check: the later SET that replaces it; NULL: none */
     struct jsontext line;
 };
 
@@ -79,7 +79,7 @@ enum fault_kind { FAULT_IDS, FAULT_POLICY, FAULT_CATEGORY, FAULT_GONE, FAULT_COU
 struct fault {
     enum fault_kind kind;
     uint64_t n;              /* number of the line */
-    uint64_t trigger, owner; /* numbers; 0: none */
+    uint64_t trigger, owner; /* number of the trigger, id of the owner; 0: none */
     char text[200];
 };
 
@@ -92,7 +92,7 @@ struct decisions {
     size_t fault_count, fault_capacity;
 };
 
-/* Returns 0, or -1: no memory. Also finds faults. */
+/* Reads the trace of the image, and finds its faults. Returns 0, or -1: no memory. */
 int decisions_load(struct decisions *self, const struct image *image);
 void decisions_clear(struct decisions *self);
 
@@ -101,11 +101,12 @@ int decisions_check(struct decisions *self);
 /* "ids_differ" and so on. */
 const char *decisions_fault_name(enum fault_kind kind);
 
-/* Words for the numbers of an event; "unknown" for others. */
+/* The word for a policy or a category; "unknown" for a number without a word. */
 const char *decisions_policy(uint8_t policy);
 const char *decisions_category(uint8_t category);
 
-/* The text of a member, or ""; cut to fit. The text is not trusted: text.h makes it printable. */
+/* Copies the text of a member, cut to fit; "" if the member is missing or not a string. The text is not trusted: text.h
+ * makes it printable. */
 void decisions_text(const struct event *event, const char *key, char *to, size_t capacity);
 
 /* decisions_json.c: writes one document. */

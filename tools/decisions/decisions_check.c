@@ -124,8 +124,8 @@ static int by_ids_and_line(const void *left, const void *right) {
     return a < b ? -1 : a > b; /* both are in one array */
 }
 
-/* Links each SET with ids to the later SET of its owner that replaces it, with the same ids. A flag and a policy do not
- * replace each other. */
+/* Links each SET that has ids to the next SET of the same owner with the same ids, which replaces it. A flag and a
+ * policy do not replace each other. */
 static int link_sets(struct decisions *self) {
     struct event **sets = calloc(self->event_count + 1, sizeof *sets);
     size_t count = 0;
@@ -141,13 +141,13 @@ static int link_sets(struct decisions *self) {
     return 0;
 }
 
-/* Whether a SET is still valid at `until`. */
+/* Whether a SET that a program wrote gives a policy that is still valid at the event `until`. */
 static bool decisions_check_holds(const struct event *set, const struct event *until) {
     return has_ids(set) && set < until && set->words[WORD_POLICY] != MEMSTOW_NO_POLICY &&
            !(set->replaced && set->replaced < until);
 }
 
-/* The conditions for a SET: the patcher that it was set on (0: any), or the inner model. */
+/* The condition for a SET: it names this patcher or, if `patcher` is 0, this inner model. */
 struct wanted {
     uint64_t patcher, inner;
     bool flag; /* only flags; otherwise only policies */
@@ -206,7 +206,7 @@ static const struct event *any_that_holds(struct range sets, const struct event 
     return NULL;
 }
 
-/* Whether the trace is complete. Otherwise a missing SET may have been in the lost part. */
+/* Whether the trace has its first line. If not, a SET that is missing may have been in the lost part. */
 static bool begins_at_first(const struct decisions *self) { return self->event_count && self->events[0].n == 1; }
 
 static const char *const rule_names[] = {"its patcher", "a parent", "its inner model"};
@@ -239,8 +239,8 @@ static void check_no_flag(struct order *order, struct range sets, const struct e
               set->n, id_of(set), read->numbers[NUMBER_PATCHER]);
 }
 
-/* Checks a READ that found a policy. Ids may be reused, so two rules may lead to one policy; the READ may have used
- * either rule. */
+/* Checks a READ that found a policy. Programs reuse ids, so two rules may lead to the same policy. Then the READ may
+ * have used either rule. */
 static void check_policy_found(struct order *order, struct range sets, const struct event *read) {
     uint8_t said = read->words[WORD_RULE], rule;
     const struct event *set = set_by(sets, read, said, false), *right = set_for(sets, read, &rule, false);
@@ -324,7 +324,7 @@ static void check_policy(struct order *order, const struct event *decision) {
     const struct event *begin = &order->decisions->events[order->decisions->triggers[decision->trigger - 1].event];
     const struct event *set = last_set(events_find(order, EVENT_SET, 0, owner), begin);
     struct range reads = events_find(order, EVENT_READ, decision->trigger, owner);
-    /* it was set during the trigger */
+    /* the policy was set while the trigger decided: the decision may not have seen it */
     if (set && begin->numbers[NUMBER_BEGAN] && set->t >= begin->numbers[NUMBER_BEGAN]) return;
     bool unsaid = decision->words[WORD_WHY] == MEMSTOW_WHY_NOTHING_SAID;
     if (set &&
@@ -382,8 +382,8 @@ static void check_category(struct order *order, const struct event *category) {
 
 struct tally {
     uint64_t decisions, categories[POLICY_CATEGORIES], count;
-    uint64_t decided_bytes, before, after, remaining;                       /* on the host, */
-    uint64_t device_decided, device_before, device_after, device_remaining; /* and on devices */
+    uint64_t decided_bytes, before, after, remaining;                       /* on the host */
+    uint64_t device_decided, device_before, device_after, device_remaining; /* on devices */
 };
 
 static void sum_add_to(uint64_t *sum, uint64_t n) { *sum = policy_sum(*sum, n); }
@@ -442,7 +442,7 @@ static void check_counts(struct order *order, size_t index, const struct tally *
     check_device_counts(order, begin, act, tally);
 }
 
-/* For a finished trigger: each decision has a category, and no decision comes twice. */
+/* Checks a decision of a finished trigger: it has a category, unless the owner had no memory. */
 static void check_pairs(struct order *order, const struct event *decision) {
     struct range categories = events_find(order, EVENT_CATEGORY, decision->trigger, decision->numbers[NUMBER_OWNER]);
     if (decision->words[WORD_WHY] == MEMSTOW_WHY_EMPTY) {

@@ -16,19 +16,19 @@ struct page {
     const struct decisions *decisions;
     const struct image *image;
     FILE *to;
-    bool behind_trigger, some; /* some: something was written */
+    bool behind_trigger, some; /* behind_trigger: a trigger was printed last; some: anything was printed */
 };
 
-/* The last SET of the owner, up to an event, that memstow itself wrote. It names the owner; a program's SET does
- * not. */
+/* The last SET of the owner up to `event` that memstow itself wrote; NULL: none. Such a SET names the owner, a
+ * program's SET does not. */
 static const struct event *named_by(const struct page *page, const struct event *event, uint64_t owner) {
     for (const struct event *set = event + 1; set-- > page->decisions->events;)
         if (set->kind == EVENT_SET && !set->foreign && set->numbers[NUMBER_OWNER] == owner) return set;
     return NULL;
 }
 
-/* "UNET (wan.safetensors, model 7)": from its last SET, or from the list of owners. Models with one name differ by
- * origin. */
+/* The owner of an event as "UNET (wan.safetensors, model 7)", from the list of owners. If the owner is not in the list,
+ * from its last SET. The origin tells models with the same name apart. */
 static struct text_line decisions_text_owner_name(const struct page *page, const struct event *event) {
     struct text_line line;
     char name[256] = "", origin[256] = "", kind[16] = "";
@@ -55,7 +55,7 @@ static void print_when(const struct page *page, const struct event *event) {
     fprintf(page->to, "%s after the start", text_duration(event->t > start ? event->t - start : 0).s);
 }
 
-/* Prints the rest of a paragraph: `first` columns of its first line are written already. */
+/* Prints a text that continues a line and is wrapped. `first` columns of the line are written already. */
 static void print_rest(const struct page *page, const char *text, int first) {
     text_wrap(page->to, text, first, INDENT + 4);
 }
@@ -102,7 +102,7 @@ static void print_lost(const struct page *page, const struct event *lost) {
     print_elements(page, lost, "stack", "");
 }
 
-/* Adds " (vae, clip)": other owners that share it. */
+/* Appends " (vae, clip)": the other owners that share the memory. */
 static void add_sharers(const struct page *page, const struct event *refused, char *to, size_t capacity) {
     struct jsontext with, value;
     uint64_t id;
@@ -132,7 +132,8 @@ static struct text_line refusal_text(const struct page *page, const struct event
     return line;
 }
 
-/* Prints a refusal to a request or to the program itself. Refusals in a trigger are printed with the trigger. */
+/* Prints a move that was refused outside triggers, after a request or by a call of the program. Refusals in a trigger
+ * are printed with the trigger. */
 static void print_refused(const struct page *page, const struct event *refused) {
     char line[LINE_SIZE];
     snprintf(line, sizeof line, "%s: %s", decisions_text_owner_name(page, refused).s, refusal_text(page, refused).s);
@@ -149,7 +150,7 @@ static void print_other(const struct page *page, const struct event *event) {
 
 /* --- a trigger --- */
 
-/* The lines of a trigger: from its first line to the first of the next trigger. */
+/* From the first line of a trigger up to the first line of the next trigger. Lines of no trigger may be among them. */
 struct span {
     const struct event *first, *end;
     size_t trigger;
@@ -169,7 +170,7 @@ static const struct event *event_find(const struct span *span, enum event_kind k
     return NULL;
 }
 
-/* The READ for an owner, before the trigger or in it. */
+/* The READ for an owner in the span of the trigger, or else before it; NULL: none. */
 static const struct event *find_read(const struct page *page, const struct span *span, uint64_t owner) {
     const struct event *last = event_find(span, EVENT_READ, owner);
     for (const struct event *event = span->first;
@@ -243,8 +244,8 @@ static const char *remaining_text(const struct event *remaining) {
     return remaining_is(remaining, "refused") ? "it was not moved" : NULL;
 }
 
-/* Whether the decision is about memory that a retired owner left. No such memory is to be put away, so there is no
- * reason why it was not. */
+/* Whether the decision is about memory that a retired owner left. Its category is "blocked", but nothing was to be put
+ * away. So the text says "left behind". */
 static bool is_left_behind(const struct event *decision, const struct event *category) {
     return decision->words[WORD_WHY] == MEMSTOW_WHY_RETIRED && category &&
            category->words[WORD_CATEGORY] == POLICY_BLOCKED;
@@ -277,7 +278,7 @@ static void print_outcome(const struct page *page, const struct event *decision,
     if (*error) fprintf(page->to, ", %s", text_fit(error, 20).s);
 }
 
-/* False: nothing of it was refused. */
+/* Prints the moves of an owner that were refused. False: there were none. */
 static bool print_refusals(const struct page *page, const struct span *span, uint64_t owner) {
     bool any = false;
     for (const struct event *event = span->first; event < span->end; event++) {
@@ -371,7 +372,7 @@ static bool is_of_trigger(const struct page *page, const struct event *refused) 
     return event_find(&span, EVENT_DECISION, refused->numbers[NUMBER_OWNER]) != NULL;
 }
 
-/* Prints a line outside triggers; the others are printed with their trigger. */
+/* Prints a line that is outside triggers. Lines of a trigger are printed with their trigger. */
 static void print_event(struct page *page, const struct event *event) {
     bool refused = event->kind == EVENT_REFUSED && !is_of_trigger(page, event);
     if (refused || event->kind == EVENT_SET || event->kind == EVENT_LOST || event->kind == EVENT_OTHER)

@@ -15,25 +15,25 @@ struct side_total {
     char name[32];
     uint32_t pid;
     uint64_t live_bytes, live_blocks, peak_bytes, allocated_bytes, sample_bytes;
-    uint64_t bytes, blocks; /* in the measure */
-    /* the process used CUDA; the next three are its live memory on devices, and the peak there */
+    uint64_t bytes, blocks; /* in the measure that is compared: live or peak */
+    /* cuda: the process used CUDA. The next three are live bytes and blocks on devices, and the peak bytes there. */
     bool cuda;
     uint64_t cuda_bytes, cuda_blocks, cuda_peak;
     struct cuda_line devices[SNAP_CUDA_DEVICES];
     size_t device_count;
-    char peak_words[256]; /* at_peak.h; "" unless the peaks are compared */
+    char peak_words[256]; /* words of at_peak.h about the peak; "" unless the peaks are compared */
 };
 
 struct diff {
     const char *argument[2];
     struct snap_header header[2];
-    /* loaded: call stacks can be read from it; gone: it was loaded, and cannot be read again */
+    /* loaded: the subject is open, so that call stacks can be read. gone: the file cannot be read again. */
     struct subject subject[2];
     struct symbols *symbols[2];
     struct json_stacks *stacks[2];
     bool loaded[2], gone[2];
     struct side_total total[2];
-    struct groups groups, cuda;   /* cuda: rows of live device memory, even if peaks are compared */
+    struct groups groups, cuda;   /* cuda: rows of live device memory, also when peaks are compared */
     struct thresholds thresholds; /* the limits */
     struct diff_limits limited;
     const char *suppressed_in; /* NULL: growth is judged by rows; otherwise by figures, as in a check */
@@ -50,28 +50,28 @@ struct diff {
     enum view root;   /* for --folded and --pprof: the kind of owner that is the outermost frame; BY_SITE: none */
     const char *page; /* file of the page; NULL: standard output */
     size_t top;       /* rows shown; SIZE_MAX: all */
-    size_t form_top;  /* sites of a form that are not merged */
+    size_t form_top;  /* --top for the form: it merges further sites; SIZE_MAX: not given */
 };
 
 void diff_text(struct diff *diff);
 void diff_json(struct diff *diff);
 void diff_json_to(struct diff *diff, FILE *to);
-/* They return 0, or an exit code after a complaint. */
+/* Each returns 0, or an exit code after a complaint. */
 int diff_html(struct diff *diff);
 int diff_folded(struct diff *diff);
 int diff_pprof(struct diff *diff);
 
-/* How much the measure of the host has grown, from the first file to the second. */
+/* Growth of host memory from the first file to the second, in the measure that is compared. */
 int64_t diff_grown_bytes(const struct diff *diff);
 int64_t diff_grown_blocks(const struct diff *diff);
-/* Whether either file used CUDA, and the growth of live memory on its devices. */
+/* Whether the process of either file used CUDA. The other two: growth of live memory on CUDA devices. */
 bool diff_has_cuda(const struct diff *diff);
 int64_t diff_grown_cuda_bytes(const struct diff *diff);
 int64_t diff_grown_cuda_blocks(const struct diff *diff);
-/* The suppressed part of the growth on the host. */
+/* The part of the host's growth that is suppressed, in bytes. */
 uint64_t diff_suppressed(const struct diff *diff);
-/* The image for reading the call stack of a row, and the names of its frames. NULL if there is none, or it cannot be
- * read (again). Ids of stacks do not change. */
+/* The image that has the call stack of a row; diff->symbols then has names for its frames. The file may be read again
+ * for this: ids of stacks are then the same. NULL: the row has no stack, or the file cannot be read again. */
 const struct image *diff_stacks(struct diff *diff, const struct row *row);
 
 #endif

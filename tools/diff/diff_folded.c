@@ -16,7 +16,7 @@ struct folding {
     bool cut; /* a negative remainder was left out */
 };
 
-/* The amount in a column, which cannot be negative. The remainder of estimates may be negative, and becomes 0. */
+/* The bytes in a column, which cannot be negative. The remainder of estimates may be negative: it becomes 0. */
 static uint64_t amount_of(struct folding *self, const struct row *row, int side) {
     int64_t bytes = (int64_t)row->side[side].live_bytes;
     self->cut |= bytes < 0;
@@ -31,7 +31,7 @@ static void diff_folded_add_part(struct folding *self, struct profile *profile, 
                               .amounts = {amount_of(self, row, 0), amount_of(self, row, 1)}};
 }
 
-/* The part for all rows that --top leaves out. */
+/* Adds one part for all rows that --top leaves out. */
 static void add_rest(struct folding *self, struct profile *profile, const char *name) {
     struct profile_part rest = {.root = self->rows.no_root, .nowhere = name};
     for (size_t i = self->rows.shown; i < self->rows.count; i++)

@@ -38,7 +38,8 @@ static const struct groups *groups_of(const struct diff_page *self, size_t index
     return index < self->host_count ? &self->diff->groups : &self->diff->cuda;
 }
 
-/* ---- owners: the names in both kinds of rows, each once. Names for devices come after those for the host. */
+/* ---- owners: the names that rows of the host and rows of devices have. Names for devices are numbered after names for
+ * the host. */
 
 static uint32_t name_number(const struct diff_page *self, size_t index, uint32_t name) {
     if (!name || index < self->host_count) return name;
@@ -133,7 +134,7 @@ static unsigned cost_of(const struct row *row) {
     return cost;
 }
 
-/* Sets the weight of leaves: the change matters more than the size. */
+/* Sets the weights of leaves. A share of all change weighs eight times as much as the same share of all memory. */
 static void diff_html_weigh(const struct diff_page *self, struct html_leaf *leaves, size_t first, size_t end) {
     double grown = 1, held = 1;
     for (size_t i = first; i < end; i++) {
@@ -167,7 +168,8 @@ static struct html_leaf *make_leaves(struct diff_page *self) {
     return leaves;
 }
 
-/* The images for the stacks of both sides; NULL if no row has any, or they cannot be read again. */
+/* Finds the image that has the stacks of each side. It stays NULL if no row needs it, or if the file cannot be read
+ * again. */
 static void find_images(const struct diff_page *self, const struct image *images[2]) {
     bool sought[2] = {false, false};
     for (size_t i = 0; i < self->row_count; i++) {

@@ -71,7 +71,7 @@ static void json_row(struct json *json, struct diff *diff, const struct groups *
     json_end_object(json);
 }
 
-/* The sum of changed rows that are not listed. The list and this sum add up. */
+/* The sum of changed rows that are not listed. Together with the listed rows, it gives the growth of all rows. */
 static void json_omitted(struct json *json, const char *key, const struct groups *groups, size_t shown) {
     uint64_t bytes = 0, blocks = 0; /* the sums of a damaged file may wrap around */
     for (size_t i = shown; i < groups->ordered; i++) {

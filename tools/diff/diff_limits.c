@@ -28,13 +28,14 @@ int diff_limits_add(struct diff_limits *limited, const struct image *image, int 
     return result;
 }
 
-/* Whether the row counts: untagged memory is not an owner, and the remainder of estimates is not a call site. */
+/* Whether limits apply to the row. Untagged memory is not an owner, and the remainder of estimates is not a call
+ * site. */
 static bool is_meant(const struct groups *groups, const struct row *row) {
     if (groups->view == BY_SITE) return strcmp(groups_member(groups, row), GROUPS_REMAINDER) != 0;
     return row->model || row->node;
 }
 
-/* The growth of an estimate beyond twice its standard error. In a damaged file the error may be anything. */
+/* The growth of an estimate minus twice its standard error. The error in a damaged file may be any number. */
 static int64_t growth_beyond_error(const struct row *row) {
     int64_t growth = groups_row_growth(row), error = row->variance ? (int64_t)estimate_error(row->variance) : 0;
     if (__builtin_sub_overflow(growth, error, &growth) || __builtin_sub_overflow(growth, error, &growth))

@@ -1,6 +1,6 @@
 /* diff_limits.h — limits of a comparison for each owner and each call site.
- * In: both images, one after the other, and views of their device memory. Out: of the rows that passed a limit, the one
- * that grew most. These rows are separate from the rows that are shown, which may be of another view. */
+ * In: both images, one after the other, and views of their device memory. Out: the row that grew most among the rows
+ * that passed a limit. These rows are separate from the rows that are shown, which may be of another view. */
 #ifndef MEMSTOW_DIFF_LIMITS_H
 #define MEMSTOW_DIFF_LIMITS_H
 
@@ -11,11 +11,11 @@ enum { DIFF_MODELS, DIFF_NODES, DIFF_SITES, DIFF_LIMITED };
 
 struct diff_limits {
     const struct limits *limits;
-    /* [0] for the host, [1] for devices; groups that no limit needs have no sides */
+    /* groups[0]: the host; groups[1]: devices. `sides` is 0 in groups that no limit needs. */
     struct groups groups[2][DIFF_LIMITED];
 };
 
-/* What passed a limit; both are NULL if nothing did. */
+/* The limit that was passed, and the row or finding that passed it. All pointers are NULL if no limit was passed. */
 struct over {
     const struct limit *limit;
     const struct groups *groups; /* NULL: all memory together */
@@ -28,7 +28,7 @@ void diff_limits_begin(struct diff_limits *limited, const struct limits *limits,
                        bool without_runs);
 /* Returns 0, or -1: no memory. */
 int diff_limits_add(struct diff_limits *limited, const struct image *image, int side, bool cuda);
-/* Finds the row that passed a limit and grew most. */
+/* Finds the row that grew most among the rows that passed a limit. over->limit is NULL if no row passed one. */
 void diff_limits_passed(const struct diff_limits *limited, struct over *over);
 void diff_limits_end(struct diff_limits *limited);
 

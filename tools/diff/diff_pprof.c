@@ -26,7 +26,7 @@ static struct pprof_sample sample_of(const struct diff_rows *rows, const struct 
     return sample;
 }
 
-/* Writes what a sample held before, and what it holds after. */
+/* Writes one sample for each file in which the call stack holds memory. Values of the first file are negative. */
 static void put_sides(struct pprof *pprof, struct pprof_sample *sample, const struct row_side side[2]) {
     for (int i = 0; i < 2; i++) {
         int64_t sign = i ? 1 : -1;
@@ -37,7 +37,7 @@ static void put_sides(struct pprof *pprof, struct pprof_sample *sample, const st
     }
 }
 
-/* Writes all rows that --top leaves out as one. */
+/* Writes one sample for all rows that --top leaves out. */
 static void diff_pprof_put_rest(struct pprof *pprof, const struct diff_rows *rows) {
     struct row_side sum[2] = {{0, 0}, {0, 0}};
     char name[64];

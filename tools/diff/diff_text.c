@@ -12,13 +12,13 @@ enum {
     SITE_INDENT = 36,
     GROWTH = 11,
     BLOCKS = 10,
-    FIGURES = 40, /* columns after the name of a row, */
-    ERROR = 12    /* and columns of its error */
+    FIGURES = 40, /* columns of the figures to the right of a row's name */
+    ERROR = 12    /* columns of the error among them, if rows are estimates */
 };
 
 static const char *diff_text_what(const struct diff *diff) { return diff->peak ? "at peak" : "live"; }
 
-/* The memory of a thread. It is negative if the thread freed more than it allocated. */
+/* The memory that a row has in the second file. It is negative for a thread that freed more than it allocated. */
 static struct text held_text(const struct row *row) {
     int64_t held = (int64_t)row->side[1].live_bytes;
     return held < 0 ? text_size_change(held) : text_size((uint64_t)held);
@@ -34,7 +34,7 @@ static const char *diff_text_owner_name(const struct groups *groups, uint32_t na
     return groups_owner_words(groups, name, true, copy->s, sizeof copy->s) ? copy->s : NULL;
 }
 
-/* Red for growth, green for what became less. */
+/* Red for growth, green for a decrease. */
 static const char *growth_style(int64_t growth) { return growth ? text_style(growth > 0 ? TEXT_RED : TEXT_GREEN) : ""; }
 
 static const char *style_end(int64_t growth) { return growth ? text_style(TEXT_PLAIN) : ""; }
@@ -130,7 +130,7 @@ static void print_groups(struct diff *diff, const struct groups *groups) {
     print_total(diff, groups == &diff->cuda);
 }
 
-/* Compares the driver's figures of both files, device by device. */
+/* Prints the driver's figures for each device, from both files. */
 static void print_devices(const struct diff *diff) {
     putchar('\n');
     cuda_line_head("");

@@ -11,8 +11,8 @@ static int64_t gate_distance(struct range before, struct range now) {
     return now.high < before.low ? -gate_bounded(before.low - now.high) : 0;
 }
 
-/* Looks up the figure's ranges in the baseline. The baseline has all owners. For a call site that it lacks, any amount
- * below the floor is possible. */
+/* Looks up the figure's ranges in the baseline. The baseline has all owners. A call site that the baseline lacks may
+ * have held any amount below the floor. */
 static void ranges_before(const struct gate *gate, const struct figure *figure, struct finding *finding) {
     const struct figure *old = figures_find_like(gate->before, figure);
     struct range unlisted = {0, figure->kind == FIGURE_SITE ? gate->before->floor - 1 : 0};
@@ -81,7 +81,7 @@ static void take_off(int64_t *growth, int64_t most) {
     if (*growth > 0) *growth = *growth > most ? *growth - most : 0;
 }
 
-/* Owners of the same kind and name all match. */
+/* Compares the kind and the name of the owner, not its origin. */
 bool gate_is_of(const struct figure *site, const struct figure *owner) {
     char text[SCAN_STRING_MOST], name[SCAN_STRING_MOST];
     const char *next = figure_name(site), *own = figure_name(owner);
@@ -97,7 +97,8 @@ bool gate_is_of(const struct figure *site, const struct figure *owner) {
 
 static int64_t sum_capped(int64_t a, int64_t b) { return a > INT64_MAX - b ? INT64_MAX : a + b; }
 
-/* Subtracts suppressed growth. The list is sorted: the total and the owners come first. */
+/* Subtracts the growth of suppressed call sites from the total and from their owners. The list is sorted: the total and
+ * the owners come first. */
 static void take_off_suppressed(struct gate *gate) {
     for (size_t i = 0; i < gate->count; i++) {
         const struct finding *site = &gate->list[i];

@@ -3,10 +3,10 @@
  *
  * The rule: growth is the distance from the highest figure of the baseline's runs to the lowest figure of the present
  * runs. So a limit is passed only if every present run passes it, and differences between runs of one program do not
- * count as growth. Two consequences: First, one more run can only turn the verdict to pass, so runs may stop as soon as
- * nothing is over a limit. Second, if the program did not change, chance puts all N runs above all N earlier runs at
- * most once in C(2N, N) times (N = 5: 252; N = 3: 20). This holds for any distribution, if the runs are independent,
- * and for a single figure. With many figures, it is more likely that one of them is above.
+ * count as growth. The rule has two consequences. First, one more run can only turn the verdict to pass, so runs may
+ * stop as soon as nothing is over a limit. Second, chance seldom fails a program that did not change. A figure is
+ * higher in all N present runs than in all N earlier runs at most once in C(2N, N) times (N = 5: 252; N = 3: 20), if
+ * the runs are independent, for any distribution. With many figures, it is more likely that one of them is higher.
  *
  * The highest growth of suppressed call sites is subtracted from their owners and from the total. Host memory and
  * memory of CUDA devices are judged separately. */

@@ -1,20 +1,20 @@
-/* known.h — known growth, for diff and check.
- * In: the file of suppressions that an option names. Out: its lines; and, after growth was judged, how each line was
- * used. */
+/* known.h — known growth, as a file of suppressions lists it, for diff and check.
+ * In: the file that an option names. Out: its lines; and, after growth was judged, the lines that were of no use. */
 #ifndef MEMSTOW_KNOWN_H
 #define MEMSTOW_KNOWN_H
 
 #include "tools/base/json.h"
 #include "tools/diff/suppressions.h"
 
-/* path NULL: no lines. Returns 0, or an exit code after a complaint. Call suppressions_end() at the end. */
+/* Reads the lines of the file. path NULL: there are no lines. Returns 0, or an exit code after a complaint. Call
+ * suppressions_end() at the end. */
 int known_load(struct suppressions *suppressions, const char *path);
 /* The reason why the line is useless; NULL if it was used. */
 const char *known_useless(const struct suppression *suppression);
-/* The line as text. */
+/* The conditions of a line as text. */
 void known_words(const struct suppression *suppression, char *to, size_t capacity);
 
-/* Prints the useless lines after an empty line. */
+/* Prints an empty line and the useless lines, if there are any. */
 void known_text(const struct suppressions *suppressions, const char *path, FILE *to);
 /* Prints all lines as "suppressions": [...]. */
 void known_json(const struct suppressions *suppressions, struct json *json);

@@ -1,4 +1,4 @@
-/* limits.h — limits of growth, of diff and check.
+/* limits.h — limits of growth, for diff and check.
  * In: "10MiB,5%,owner:1MiB,site:100x", and the growth. Out: the first limit that was passed. Pure. */
 #ifndef MEMSTOW_LIMITS_H
 #define MEMSTOW_LIMITS_H
@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 enum limit_kind { LIMIT_BYTES, LIMIT_PERCENT, LIMIT_BLOCKS };
-/* What a limit applies to: all memory together, each owner, each call site. */
+/* A limit applies to all memory together, to each owner, or to each call site. */
 enum limit_scope { LIMIT_TOTAL, LIMIT_OWNER, LIMIT_SITE, LIMIT_SCOPES };
 
 struct limit {
@@ -31,7 +31,7 @@ struct growth {
 
 /* Adds limits. False: they are malformed or too many. */
 bool limits_parse(struct limits *limits, const char *string);
-/* Whether a limit has that scope. */
+/* Whether there is a limit of that scope. */
 bool limits_have(const struct limits *limits, enum limit_scope scope);
 /* The first limit of that scope that was passed, or NULL. New memory is over any percentage. */
 const struct limit *limits_passed(const struct limits *limits, enum limit_scope scope, struct growth growth);

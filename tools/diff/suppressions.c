@@ -105,7 +105,8 @@ uint32_t suppressions_today(void) {
 
 /* --- matching --- */
 
-/* Splits "function@module" at the last '@': names of functions may have one, file names hardly ever do. */
+/* Splits "function@module" at the last '@', because a name of a function may contain '@', and a file name hardly ever
+ * does. */
 static bool frame_matches(const struct suppression *one, char *frame) {
     char *at = strrchr(frame, '@');
     if (at) *at = 0;

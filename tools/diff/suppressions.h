@@ -27,7 +27,7 @@ struct suppressions {
 /* today: as 20261122. Returns 0, or -1 with the reason in scan->error. */
 int suppressions_read(struct suppressions *suppressions, struct scan *scan, uint32_t today);
 void suppressions_end(struct suppressions *suppressions);
-/* The current day in UTC, in that form. */
+/* The current day in UTC, as 20261122. */
 uint32_t suppressions_today(void);
 
 /* The first line that suppresses the figure, marked as used; or NULL. The total is never suppressed. */

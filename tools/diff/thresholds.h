@@ -1,6 +1,5 @@
-/* thresholds.h — how much growth is too much, where small growth may pass.
- * In: limits, and the growth. Out: whether it is fine, worth a warning, or too much; and the limit that was passed.
- * Pure. */
+/* thresholds.h — judges growth by limits, and by a floor below which growth passes.
+ * In: limits, and the growth. Out: the verdict, and the limit that was passed. Pure. */
 #ifndef MEMSTOW_THRESHOLDS_H
 #define MEMSTOW_THRESHOLDS_H
 
@@ -8,8 +7,8 @@
 
 enum verdict { VERDICT_FINE, VERDICT_WARNING, VERDICT_FAILED };
 
-/* Growth below `pass_under` bytes is fine, whatever the limits say. Other growth within the limits is worth a warning.
- * 0: only the limits count. */
+/* Growth below `pass_under` bytes is fine, whatever the limits say. Other growth within the limits is worth a warning,
+ * if its scope has a limit. With `pass_under` 0, only the limits count. */
 struct thresholds {
     struct limits limits;
     uint64_t pass_under;

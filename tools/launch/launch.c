@@ -1,4 +1,5 @@
-/* launch.c — see launch.h. Signals are not handled but waited for: they are blocked here, and restored in the child. */
+/* launch.c — see launch.h. Signals are not handled: memstow blocks them and waits for them. The child gets the former
+ * mask back before exec. */
 #include "tools/launch/launch.h"
 #include "tools/base/duration.h"
 
@@ -29,7 +30,7 @@ static void run_child(const struct launch *launch, char **argv, void (*prepare)(
     _exit(127);
 }
 
-/* The child's errno if exec failed; 0 if the exec itself closed the pipe. */
+/* The errno of the child's exec; 0: exec succeeded, and closed the pipe. */
 static int exec_error(int report) {
     int error = 0;
     ssize_t got;
@@ -66,8 +67,8 @@ static void take_end(struct launch *launch, int status) {
     launch->elapsed_ns = duration_now() - launch->elapsed_ns;
 }
 
-/* Looks for children that have ended. If memstow waits for one child only, children from before an exec are left
- * alone. */
+/* Looks for children that have ended. Unless memstow waits for all children, it leaves alone those that this process
+ * had before it became memstow by exec. */
 static void look_for_ends(struct launch *launch) {
     int status = 0;
     if (!launch->ended) {

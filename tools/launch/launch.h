@@ -11,7 +11,7 @@
 
 struct launch {
     pid_t pid;
-    sigset_t outer_mask; /* the mask before the start */
+    sigset_t outer_mask; /* memstow's signal mask before the start */
     struct sigaction outer_child_action, outer_pipe_action;
     bool adopts; /* wait for all children, including adopted ones */
     bool ended;
@@ -21,8 +21,9 @@ struct launch {
 
 /* `prepare` runs in the child just before exec. Returns 0, or the errno of fork or exec. */
 int launch_start(struct launch *launch, char **argv, void (*prepare)(void *context), void *context);
-/* Waits for the program's end, for the end of any child, for a signal, or for `timeout_ns`. A signal is passed on while
- * the program runs. Returns the number of the signal, or 0. */
+/* Waits for the program's end, for the end of any child, for a signal, or for `timeout_ns` (UINT64_MAX: without limit).
+ * While the program runs, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on to it. Returns the number of the signal,
+ * or 0. */
 int launch_next(struct launch *launch, uint64_t timeout_ns);
 /* Waits for the program's end. Calls `tick` (may be NULL) about twice a second. */
 void launch_wait(struct launch *launch, void (*tick)(void *context), void *context);

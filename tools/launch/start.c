@@ -57,7 +57,7 @@ static bool valid_size(const char *value, uint64_t least, uint64_t most, uint64_
     return true;
 }
 
-/* The library only reads plain digits. */
+/* Checks the value of --stacks. Writes a sample size in plain digits, because the library reads nothing else. */
 static bool take_stacks(struct start *start, const char *value) {
     uint64_t bytes;
     start->stacks = value;
@@ -75,13 +75,13 @@ static bool valid_pressure(const char *value) { return pressure_parse(value, &(s
 
 static bool valid_idle(const char *value) { return pressure_parse_idle(value, &(struct pressure_wishes){0}); }
 
-/* Refuses a list that begins with a dash: it is the next option, or "--", and the list is missing. */
+/* Refuses a list that begins with a dash: the list is missing, and the word is the next option or "--". */
 static bool valid_follow(const char *value) {
     size_t length = strlen(value);
     return length && value[0] != '-' && value[0] != ',' && value[length - 1] != ',' && !strstr(value, ",,");
 }
 
-/* Puts the library first in LD_PRELOAD, which may have others. */
+/* Puts the library first in LD_PRELOAD, in front of other libraries. */
 static void set_preload(const char *library) {
     const char *others = getenv("LD_PRELOAD");
     if (!others || !*others) {
@@ -121,7 +121,7 @@ static void set_number(const char *name, uint64_t value) {
     setenv(name, digits, 1);
 }
 
-/* Sets the environment in the child: the contract with the library. */
+/* Sets the environment in the child: the variables that the library reads. */
 static void set_environment(void *context) {
     const struct start *start = context;
     char run_id[33];
@@ -166,8 +166,8 @@ static int check_output(const struct start *start) {
     return EXIT_FINE;
 }
 
-/* Whether AddressSanitizer may come after other libraries. If its option is given several times, the last one counts,
- * as in AddressSanitizer itself. */
+/* Whether ASAN_OPTIONS allows other libraries in front of AddressSanitizer. If the option is given several times, the
+ * last value counts, as in AddressSanitizer itself. */
 static bool asan_may_come_later(void) {
     static const char word[] = "verify_asan_link_order=";
     const char *found = NULL, *options = getenv("ASAN_OPTIONS");
@@ -220,7 +220,8 @@ static int look_at_program(struct start *start) {
     return EXIT_FINE;
 }
 
-/* Sets PYTHONMALLOC, unless it is set: then it is the user's choice. Python treats an empty value as not set. */
+/* Gives up --python-objects if the user has set PYTHONMALLOC to another allocator. Python treats an empty value as not
+ * set. */
 static void leave_python_malloc(struct start *start) {
     const char *value = getenv("PYTHONMALLOC");
     if (!start->python_objects || !value || !*value || strcmp(value, "malloc") == 0) return;
@@ -228,8 +229,8 @@ static void leave_python_malloc(struct start *start) {
     complain("PYTHONMALLOC=%s is set, and stays: --python-objects changes nothing", TEXT_SAFE(value));
 }
 
-/* Prepares CUPTI. If another library is to be injected already, that one stays, because the user's profiler needs CUPTI
- * for itself. An inner memstow run injects the same library as the outer one. */
+/* Finds the library that reads CUPTI. If CUDA_INJECTION64_PATH names another library already, that library stays,
+ * because the user's profiler needs CUPTI for itself. An inner memstow run uses the same library as the outer run. */
 static int prepare_cupti(struct start *start, char *error, size_t size) {
     const char *injected = getenv("CUDA_INJECTION64_PATH");
     if (!start->verify && !start->from_cupti) return 0;
@@ -279,7 +280,6 @@ void start_sum_up(const struct start *start, const struct launch *launch, bool q
     summary_print(&summary);
 }
 
-/* Returns 0, or an exit code after a complaint. */
 int start_option(struct start *start, int option, char **argv) {
     const char *command = start->subcommand;
     switch (option) {

@@ -32,7 +32,7 @@ enum { START_NOT_EXECUTABLE = 126, START_NOT_FOUND = 127 };
         {"pressure", required_argument, NULL, START_PRESSURE}, {                                                       \
         "idle", required_argument, NULL, START_IDLE                                                                    \
     }
-/* The help for them, in lines of at most 80 columns. */
+/* The help for START_OPTIONS, in lines of at most 80 columns. */
 extern const char start_help[];
 
 struct start {
@@ -58,7 +58,7 @@ int start_option(struct start *start, int option, char **argv);
 int start_prepare(struct start *start, char **argv);
 /* Starts the command. Returns EXIT_FINE, or an exit code after a complaint. */
 int start_launch(struct start *start, struct launch *launch);
-/* Becomes the command. Returns an exit code after a complaint if that failed. */
+/* Replaces this process by the command (exec). Returns an exit code after a complaint if exec failed. */
 int start_become(struct start *start);
 /* After the end: writes to the ledger how the program ended. Unless `quiet`, prints the summary on standard error. */
 void start_sum_up(const struct start *start, const struct launch *launch, bool quiet);

@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The program of the run with the most live bytes at its end. */
+/* The program that had the most live bytes at its end, among all programs of the run. */
 struct biggest {
     uint64_t live_bytes;
     uint32_t pid;
@@ -115,7 +115,7 @@ static void print_figure(const char *name, uint64_t bytes, uint64_t blocks) {
     fprintf(stderr, "  %-14s %12s in %s\n", name, text_size(bytes).s, text_block_count(blocks).s);
 }
 
-/* Prints CUDA memory, if the process has any. */
+/* Prints the totals of a ledger that CUPTI's library kept: it has memory of CUDA devices only. */
 static void print_cuda_totals(const struct image *image) {
     const struct sum *device = &image->cuda.device;
     fprintf(stderr, "  %-14s %12s\n", "peak", text_size(image->cuda.head.peak).s);
@@ -161,7 +161,7 @@ static void print_directory(const struct summary *summary, const char *file) {
         fprintf(stderr, "%s%s", TEXT_SAFE(directory), strcmp(directory, "/") != 0 ? "/" : "");
 }
 
-/* Prints the command that reports on a file of the run, with the same name of the command. */
+/* Prints the command that reports on a file of the run. The command has a path if the user gave memstow's path. */
 static void print_command(const struct summary *summary, const char *option, const char *file) {
     bool by_path = strchr(program_invocation_name, '/');
     fprintf(stderr, "%s report %s", by_path ? TEXT_SAFE(program_invocation_name) : "memstow", option);

@@ -11,7 +11,7 @@
 struct summary {
     const char *command;   /* as the user typed it */
     const char *directory; /* the folder of the run's files */
-    const char *given;     /* the file of -o; NULL if it has conversions or was not given */
+    const char *given;     /* the argument of -o; NULL if it has conversions such as %p or was not given */
     const char *file;      /* the last name of `given` */
     uint8_t run_id[16];
     bool verify, from_cupti, injection_given_up; /* as in struct start */

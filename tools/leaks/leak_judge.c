@@ -6,12 +6,12 @@ enum {
     WARM_UP_SHARE = 10, /* one point in this many is warm-up */
     WARM_UP_MOST = 20,
     LEAST = 5,   /* fewer points allow no verdict */
-    ENOUGH = 9,  /* from this many points on, some may have no growth */
-    PLENTY = 24, /* from this many points on, the site may shrink at some */
+    ENOUGH = 9,  /* from this many points on, a leak may lack growth at some */
+    PLENTY = 24, /* from this many points on, a leak may shrink at some */
     TIMES = 3,   /* growth at fewer points than this may be chance */
     SELDOM = 10, /* growth at fewer than one point in this many may be chance, too */
     MANY = 30,
-    SLOWING = 2, /* at the end it must grow by at least half of its growth at the beginning */
+    SLOWING = 2, /* a leak's growth at the end is at least half of its growth at the beginning */
 };
 
 static const char *const verdicts[LEAK_VERDICTS] = {"nothing", "leak",  "one_off", "plateau",   "fluctuates",
@@ -34,7 +34,7 @@ uint32_t leak_judged(const struct leak_rule *rule) {
     return rule->points > out ? rule->points - out : 0;
 }
 
-/* The figures of a part of the points. */
+/* Figures of a site over some of the points: sums, and numbers of points where it grew and shrank. */
 struct part {
     int64_t grown, blocks;
     uint64_t allocated;
@@ -70,15 +70,15 @@ static struct part part_of(struct sequence all, uint32_t from, uint32_t to) {
     return part;
 }
 
-/* The first point from `from` on with growth. */
+/* The first point with growth, from `from` on; `to`: none. */
 static uint32_t first_growth(struct sequence all, uint32_t from, uint32_t to) {
     for (size_t i = 0; i < all.count && all.changes[i].point < to; i++)
         if (all.changes[i].point >= from && all.changes[i].bytes > 0) return all.changes[i].point;
     return to;
 }
 
-/* Whether new memory replaces old memory: nothing is left of the allocations before the first run whose memory
- * remains. */
+/* Whether new memory replaces old memory. `start` is the first judged run that left memory. If earlier judged runs
+ * allocated memory here, nothing of it is left. */
 static bool leak_judge_replaces(struct sequence all, const struct leak_rule *rule, uint32_t from, uint32_t start) {
     if (!rule->left || start == from) return false;
     struct sequence forgotten = {rule->forgotten, rule->forgotten_count};
@@ -89,17 +89,18 @@ static bool is_slowing(const struct part *first, const struct part *last) {
     return last->grown < first->grown / SLOWING;
 }
 
-/* Whether less is left of the old memory than of the new. */
+/* Whether the share that is left of the old memory is less than half of the share that is left of the new memory. */
 static bool loses_the_old(const struct part *first, const struct part *last) {
     if (!first->allocated || !last->allocated) return false;
     double old = (double)first->grown / (double)first->allocated, young = (double)last->grown / (double)last->allocated;
     return old * SLOWING < young;
 }
 
-/* Whether the site is a cache that has become full. Then runs of the warm-up allocated there at least as much as a
- * later run leaves, and at least half of that is gone. If there are few points, one such run is enough, because a cache
- * may have dropped only its oldest entries. If there are many, all such runs must have lost that memory, because a
- * first run may differ from the others. */
+/* Whether the site is a cache that has become full. A full cache has dropped memory of the warm-up. A run of the
+ * warm-up counts if it allocated here at least as much as a later run leaves on average. It has lost its memory if less
+ * than half of that amount is left. With few points, one such run is enough, because a cache may have dropped only its
+ * oldest entries. With many points, all runs that count must have lost their memory, because a first run may differ
+ * from the others. */
 static bool lost_the_first(struct sequence all, const struct leak_rule *rule, uint32_t start, uint32_t to) {
     uint32_t points = to - start, took = 0, lost = 0;
     int64_t each = part_of(all, start, to).grown / points;
@@ -123,8 +124,8 @@ static enum leak_verdict judge_few(struct sequence all, uint32_t start, uint32_t
     return is_slowing(&first, &last) || loses_the_old(&first, &last) ? LEAK_PLATEAU : LEAK_FOUND;
 }
 
-/* With many points, each third must show growth, and the last third's lowest bytes must exceed the first third's
- * highest. */
+/* With many points, a leak grows in each third of them. Its lowest bytes in the last third exceed its highest bytes in
+ * the first third. */
 static enum leak_verdict judge_many(struct sequence all, uint32_t start, uint32_t to) {
     uint32_t judged = to - start, third = judged / 3;
     struct part whole = part_of(all, start, to), first = part_of(all, start, start + third);

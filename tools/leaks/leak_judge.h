@@ -1,6 +1,7 @@
-/* leak_judge.h — judges whether a site leaks, from its growth run after run; if not, it names the kind of growth.
- * In: changes in the order of their points, at most one for each point. Points are runs, or the readings of a series.
- * Out: a verdict with figures. Pure: no memory, no tables. docs/leaks.md explains the rules. */
+/* leak_judge.h — judges whether a site leaks, from its growth run after run. If the site does not leak, the verdict
+ * names the kind of growth.
+ * In: changes in the order of their points, at most one change for each point. A point is a run, or a reading of a
+ * series. Out: a verdict with figures. Pure: it allocates no memory. docs/leaks.md explains the rules. */
 #ifndef MEMSTOW_LEAK_JUDGE_H
 #define MEMSTOW_LEAK_JUDGE_H
 
@@ -14,17 +15,18 @@ enum leak_verdict {
     LEAK_ONE_OFF,    /* it grew while warming up, or once or twice since */
     LEAK_PLATEAU,    /* it grew, but stopped or slowed down; or new memory replaces old memory */
     LEAK_FLUCTUATES, /* it comes and goes */
-    LEAK_YOUNG,      /* only the last runs left something: it may still be in use */
+    LEAK_YOUNG,      /* only the last runs left memory, which may still be in use */
     LEAK_SMALL,      /* it keeps growing, by less than the floor */
     LEAK_KEPT,       /* it grows in an owner whose policy is keep */
     LEAK_UNDECIDED,  /* it grew in too few runs, or too unevenly, for a verdict */
-    LEAK_THREADS,    /* it grows with the number of threads: each has its part */
+    LEAK_THREADS,    /* it grows with the number of threads, as each thread has a part of it */
     LEAK_VERDICTS
 };
 
 enum leak_confidence { LEAK_LOW, LEAK_MEDIUM, LEAK_HIGH };
 
-/* The change at a point. `allocated`: the bytes that were allocated at the site; 0 if not known. */
+/* The change of a site's memory at a point. `allocated`: the bytes that the run allocated at the site; 0 if not
+ * known. */
 struct leak_change {
     uint32_t point;
     int64_t bytes, blocks;
@@ -40,31 +42,31 @@ struct leak_rule {
      * memory from the previous point to this one. */
     bool left;
     uint32_t young; /* how many of the last points are left out */
-    /* Allocations of the same owner at forgotten call stacks, where nothing is left. Some of them may be from this
-     * stack. */
+    /* Allocations of the same owner at call stacks that were folded, since nothing was left there. Some of these
+     * allocations may be from the site's own stack. */
     const struct leak_change *forgotten;
     size_t forgotten_count;
-    uint64_t floor;       /* bytes a run: less growth counts as small */
+    uint64_t floor;       /* in bytes a run: growth below it counts as small */
     const uint32_t *runs; /* number of runs that each point stands for; NULL: one each */
 };
 
 struct leak_judgement {
     enum leak_verdict verdict;
     enum leak_confidence confidence;
-    bool monotone;         /* it gained in each run that was judged, and lost in none */
+    bool monotone;         /* the site grew at each judged point, and shrank at none */
     uint32_t first;        /* the point where growth began, among the judged points */
-    uint32_t judged, grew; /* number of points from there on, and of those with growth */
+    uint32_t judged, grew; /* judged: number of points from `first` on; grew: number of these with growth */
     double bytes_per_run, blocks_per_run;
 };
 
-/* How many of the first points are left out. */
+/* How many points at the beginning are not judged, because the program warms up. */
 uint32_t leak_warm_up(uint32_t points);
-/* How many points are judged. */
+/* How many points are judged: all but the warm-up and the young points. */
 uint32_t leak_judged(const struct leak_rule *rule);
 
 struct leak_judgement leak_judge(const struct leak_change *changes, size_t count, const struct leak_rule *rule);
 
-/* "plateau" and so on; "high" and so on. */
+/* Words such as "plateau" for a verdict, and "high" for a confidence. */
 const char *leak_verdict_name(enum leak_verdict verdict);
 const char *leak_confidence_name(enum leak_confidence confidence);
 

@@ -1,17 +1,18 @@
 /* leak_lines.c — see leak_lines.h. Site B follows site A if B was first used in the last run that used A, or in the run
- * after that, and if both took similar amounts of memory a run. One line often has several sites, which all change in
- * one run. B follows the one that it resembles most. */
+ * after that run, and if a run took similar amounts of memory at both. One line often has several sites, which all
+ * change in one run. Then B follows the site whose amounts are nearest to its own. */
 #include "tools/leaks/leak_lines.h"
 
 #include <stdlib.h>
 
 enum {
-    IN_USE = 2,  /* a site that one of this many last runs used has not ended */
+    IN_USE = 2,  /* a site that was used in one of the last two runs has no successor: its use goes on */
     SIMILAR = 4, /* factor between amounts that are similar */
-    NEAR = 8,    /* of the stretches with less memory, and of those with more, so many are compared */
+    NEAR = 8,    /* so many candidates with less memory are compared, and so many with more */
 };
 
-/* The runs that used a site; how much each of them allocated there on average, and how much of that is left. */
+/* The runs that used a site: the first, the last, the bytes that each of them allocated there on average, and the bytes
+ * of those that are left on average. */
 struct stretch {
     uint32_t site, first, last;
     double each, left;
@@ -83,7 +84,7 @@ static const struct stretch *ended_in(const struct leak_sites *sites, const stru
     return best;
 }
 
-/* Sets for each site with a predecessor the first site of its chain. */
+/* Sets first_of for each site that follows another one: to the first site of its chain. */
 static void find_chains(const struct leak_sites *sites, const struct stretch *list, size_t count, uint32_t *first_of) {
     for (size_t i = 0; i < count; i++) {
         const struct stretch *next = &list[i];
@@ -102,8 +103,8 @@ static void find_chains(const struct leak_sites *sites, const struct stretch *li
     }
 }
 
-/* The site with most live memory stands for its chain, because what holds its blocks can be asked for. Returns whether
- * there is a chain. */
+/* Joins the sites of each chain to the site with most live memory, because a program can be asked for the holders of
+ * live blocks only. Returns whether there is a chain. */
 static bool choose(struct leak_sites *sites, const uint32_t *first_of, uint32_t *chosen) {
     bool any = false;
     for (uint32_t i = 0; i < sites->count; i++) {

@@ -175,7 +175,8 @@ static void leak_sites_unite(struct leak_entries *entries) {
     entries->count = kept;
 }
 
-/* The entries of a series are sorted already, and may be millions. */
+/* Whether the entries are sorted already. Those of a series are, and may be millions, so that sorting them would take
+ * long. */
 static bool are_in_order(const struct leak_entries *entries) {
     for (size_t i = 1; i < entries->count; i++) {
         const struct leak_entry *a = &entries->list[i - 1], *b = &entries->list[i];
@@ -290,7 +291,8 @@ static int leak_sites_know(struct leak_sites *self, const struct image *image, s
     return 0;
 }
 
-/* Arenas of Python are mappings: they are no part of the line that came upon a full one. */
+/* The key of a line of Python. Mappings get a key of their own: the line that finds Python's arena full maps the next
+ * arena, but that arena is for all lines. */
 static uint64_t leak_sites_line_of(uint64_t python, uint8_t class) {
     return python ? (python ^ class) * UINT64_C(0xff51afd7ed558ccd) : 0;
 }
@@ -323,7 +325,8 @@ static int add_total(struct leak_sites *self, const struct image *image, const s
     return leak_entries_add(&self->left, (uint32_t)(site - self->list), change);
 }
 
-/* Makes capacity for all of them at once: there may be a million. */
+/* Clears the figures of the last reading. Makes capacity for all sites of the image at once, because there may be a
+ * million. */
 static int leak_sites_prepare(struct leak_sites *self, const struct image *image) {
     size_t all = cuda_every_count(image);
     self->sampled = image->header.sample_bytes != 0;
@@ -363,8 +366,8 @@ int leak_sites_halve(struct leak_sites *self) {
     return leak_entries_sort(&self->moved, self->count, self->point_count);
 }
 
-/* Drops the changes of sites that had nothing at the last point. They are not needed any more, and would push out
- * changes of other sites. */
+/* Drops the changes of sites that had nothing at the last point. They are not needed any more. Too many changes would
+ * make points be merged. */
 static void forget_gone(struct leak_sites *self) {
     size_t kept = 0;
     for (size_t i = 0; i < self->moved.count; i++) {

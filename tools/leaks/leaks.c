@@ -11,8 +11,8 @@
 #include <string.h>
 
 enum {
-    MUCH = 4,        /* an owner or an undecided site must grow by this many floors: many sites keep a little memory */
-    REMAINDER = 20,  /* the rest of an owner counts if it grows by one part in this many of what its leaks grow by */
+    MUCH = 4,        /* the rest of an owner, or an undecided site, must grow by this many floors */
+    REMAINDER = 20,  /* the rest of an owner counts if it grows by at least 1/20 of the growth of the owner's leaks */
     DOUBT_LEAST = 3, /* growth at fewer points than this may be chance, as in leak_judge.c */
 };
 
@@ -62,7 +62,8 @@ static void end_search(struct search *search) {
     free(search->forgotten.changes);
 }
 
-/* Finds the owner's memory at forgotten call stacks. It is counted at a site without stack (preload/count/fold.c). */
+/* Finds the owner's allocations at folded call stacks, which are counted at a site without stack
+ * (preload/count/fold.c). */
 static int find_forgotten(struct search *search, const struct leak_finding *finding) {
     const struct leaks *leaks = search->leaks;
     uint64_t path = leak_path_of(image_module_name(leaks->image, 0));
@@ -78,8 +79,8 @@ static int find_forgotten(struct search *search, const struct leak_finding *find
     return 0;
 }
 
-/* Judges a site first by the memory that is left of runs: it exists, even if other memory is freed. But if the
- * readings show that the site holds no more than before, old memory was freed while new memory came. */
+/* Judges a site first by the memory that is left of runs: that memory exists, even if other memory is freed. But the
+ * readings may show that the site holds no more than before. Then old memory was freed while new memory came. */
 static struct leak_judgement leaks_judge(const struct search *search, bool *by_readings) {
     struct leak_judgement left = leak_judge(search->left.changes, search->left.count, &search->left_rule);
     *by_readings = false;
@@ -108,7 +109,8 @@ static int finding_keep(struct leak_finding **list, size_t *count, size_t *capac
     return 0;
 }
 
-/* Whether the rest of an owner is little beside the owner's leaks: headers, keys and the like that belong to them. */
+/* Whether the rest of an owner grows little beside the owner's leaks. Then it is headers, keys and the like, which
+ * belong to the leaks. */
 static bool is_remainder(const struct leaks *self, const struct leak_finding *rest) {
     double leaks = 0;
     for (size_t i = 0; i < self->count; i++)
@@ -176,7 +178,7 @@ bool leaks_is_in_rest(const struct leak_site *site, const struct leak_finding *r
     return site->in_rest && site->model == rest->model && site->node == rest->node;
 }
 
-/* The owner of each site, and the owner's memory that is not part of a finding yet. */
+/* The owner of each site, and the memory of each owner that no finding has yet. */
 struct owners {
     uint32_t *of; /* by site: 1 + index of the owner; 0: none, or the site is a finding already */
     struct leak_finding *list;
@@ -222,7 +224,7 @@ static int leaks_gather(const struct owners *owners, const struct leak_entries *
     return leak_entries_sort(to, owners->count, points);
 }
 
-/* Finds for each owner the site where runs after the warm-up left most memory. Returns 0, or -1: no memory. */
+/* Finds the site of each owner where runs after the warm-up left most memory. Returns 0, or -1: no memory. */
 static int choose_examples(const struct leaks *self, struct owners *owners) {
     const struct leak_entries *left = &self->sites->left;
     uint32_t warm_up = leak_warm_up(self->sites->run_count);
@@ -340,8 +342,8 @@ uint32_t leaks_runs_since(const struct leaks *self, uint64_t when) {
     return self->sites->run_count - low;
 }
 
-/* How many of the last points may have garbage, if all garbage was collected at `when`: the points after the first
- * reading since then. */
+/* How many of the last points may contain garbage. All garbage was collected at `when`, so the first reading after
+ * `when` has none, but all later readings may have some. */
 static uint32_t points_after(const struct leaks *self, uint64_t when) {
     uint32_t count = 0;
     while (count < self->sites->point_count &&
@@ -424,7 +426,7 @@ enum leaks_verdict leaks_verdict(const struct leaks *self) {
 
 bool leaks_has_garbage(const struct leaks *self) { return self->uncollected > IN_USE; }
 
-/* The number of points that are needed if no point is left out because of garbage. */
+/* The number of points that a verdict needs, if no point is left out because of garbage. */
 static uint32_t points_needed(uint32_t young) {
     uint32_t points = LEAST;
     while (points < leak_warm_up(points) + young + LEAST) points++;
@@ -459,7 +461,8 @@ static void doubt_growth(struct leaks_doubt *doubt, const struct leaks *self) {
     snprintf(doubt->advice, sizeof doubt->advice, "%s", runs ? "let more runs end, and look again" : "take more");
 }
 
-/* Whether it is the ledger of a process that is gone: nothing can be asked of it, and no more runs will end. */
+/* Whether the image is the ledger of a process that has ended. Such a process cannot be asked, and will end no more
+ * runs. */
 static bool leaks_is_gone(const struct image *image) { return image->header.kind == SNAP_LEDGER && !image->running; }
 
 struct leaks_doubt leaks_doubt(const struct leaks *self) {

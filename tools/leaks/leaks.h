@@ -1,4 +1,5 @@
-/* leaks.h — finds what leaks in a process, what only looks like a leak, and what holds the memory of retired owners.
+/* leaks.h — finds leaks in a process, growth that only looks like a leak, and the holders of memory that retired owners
+ * left.
  * In: sites that were last read from an image. Out: findings, one for each cause, the largest loss first. leaks_text.c
  * and leaks_json.c print them. docs/leaks.md explains the rules. */
 #ifndef MEMSTOW_LEAKS_H
@@ -15,24 +16,25 @@ enum { LEAKS_STACKS = 3, LEAK_NO_SITE = UINT32_MAX };
 /* A holder of memory, from a HELD line of the trace. A text of length 0 is missing. */
 struct leak_holder {
     uint32_t site; /* the site with the held memory; LEAK_NO_SITE: all memory that an owner left */
-    uint32_t name; /* id of that owner's name */
+    uint32_t name; /* id of the name of the owner who left the memory */
     uint64_t path; /* path of a call stack for whose blocks no Python object was found; 0: none */
     struct jsontext pack, held_at, holders;
-    /* numbers of blocks: owned by Python objects; of these, followed; of these, kept by this holder */
+    /* blocks: number of blocks that Python objects own. followed: number of these whose holders were looked for. held:
+     * number of the followed blocks that this holder keeps. */
     uint64_t blocks, followed, held;
 };
 
-/* A growing site; or the rest of an owner's sites, which grow together: then there is no site. Findings of one cause
- * are merged: figures are sums; site, owner and evidence are those of the site that grows most. */
+/* A growing site, or the rest of an owner's sites, which grow only together. Findings of one cause are merged. A merged
+ * finding has the sums of their figures. Its site, owner and evidence are those of the finding that grows most. */
 struct leak_finding {
     uint32_t site;        /* or LEAK_NO_SITE */
-    uint32_t stacks;      /* number of growing stacks; for an owner `example` is its fastest-growing site */
-    uint32_t example;     /* the site to show, or LEAK_NO_SITE */
+    uint32_t stacks;      /* number of growing stacks */
+    uint32_t example;     /* the site to show; of an owner, the site that grows fastest. LEAK_NO_SITE: none */
     uint32_t model, node; /* ids of names; 0: none */
     uint64_t live_bytes, live_blocks;
     uint32_t oldest, newest; /* indices of the runs that left memory; UINT32_MAX: none */
     bool by_readings;        /* judged by the readings of a series, not by the remains of runs */
-    bool is_retired;         /* a retired owner left some of it */
+    bool is_retired;         /* a retired owner left some of the memory */
     struct leak_judgement judged;
     uint64_t key;                     /* key of its cause: leaks_groups.c */
     const struct leak_holder *holder; /* NULL: not known */
@@ -45,7 +47,7 @@ struct leak_retired {
     uint64_t live_bytes, live_blocks, allocated_bytes;
     /* the part of the owners that were retired before the last run ended */
     uint64_t old_live_bytes, old_allocated_bytes;
-    uint32_t runs_since; /* runs that ended after the first of them was retired */
+    uint32_t runs_since; /* runs that ended after the first of these owners was retired */
     bool is_leak;        /* false: only a small remainder, or retired just now */
     /* already reported: a finding has the same cause, because its memory grows there or has the same holder */
     bool is_told;
@@ -80,8 +82,9 @@ struct leaks {
     size_t part_count;
     struct leak_retired *retired; /* leaks first */
     size_t retired_count, retired_leaks;
-    uint64_t *run_ends;          /* the times when runs ended, in order */
-    struct leak_holder *holders; /* holders for sites, by site; then holders for owners, by name */
+    uint64_t *run_ends; /* the times when runs ended, in order */
+    struct leak_holder
+        *holders; /* holders of memory of sites, sorted by site; then those of owners' memory, sorted by name */
     size_t holder_count;
     struct leak_rest rest[LEAK_VERDICTS];
     uint64_t doubtful;         /* memory of sites that grew in too few runs for a verdict, or too unevenly */
@@ -95,8 +98,8 @@ enum { LEAKS_FLOOR = 1024 };
 
 /* Returns 0, or -1: no memory. Image and sites must outlive the result. */
 int leaks_find(struct leaks *self, struct leak_sites *sites, const struct image *image, uint64_t floor);
-/* Merges the findings of one cause: of one holder, or else of one owner and one line of Python. It leaves out memory
- * that comes with threads; with `symbols` NULL it does not. Returns 0 or -1. */
+/* Merges the findings of one cause: of one holder, or else of one owner and one line of Python. With `symbols`, it also
+ * leaves out memory that grows with the number of threads. Returns 0, or -1: no memory. */
 int leaks_group(struct leaks *self, struct symbols *symbols);
 void leaks_clear(struct leaks *self);
 /* The number of causes. */
@@ -104,7 +107,7 @@ size_t leaks_total(const struct leaks *self);
 
 enum leaks_verdict { LEAKS_NONE, LEAKS_FOUND, LEAKS_CANNOT_TELL };
 enum leaks_verdict leaks_verdict(const struct leaks *self);
-/* If a verdict is not possible: the reason, and what to do. Otherwise both are "". */
+/* The reason why no verdict is possible, and advice to the user. Both are "" if a verdict is possible. */
 struct leaks_doubt {
     char why[96], advice[80];
 };
@@ -116,10 +119,10 @@ bool leaks_has_garbage(const struct leaks *self);
 
 /* The number of runs that ended after `when`, by CLOCK_MONOTONIC. */
 uint32_t leaks_runs_since(const struct leaks *self, uint64_t when);
-/* Two steps of leaks_find: they fill in `holders` and `retired`. They return 0, or -1: no memory. */
+/* Two steps of leaks_find. They fill in `holders` and `retired`. Each returns 0, or -1: no memory. */
 int leaks_find_holders(struct leaks *self);
 int leaks_find_retired(struct leaks *self);
-/* Whether a retired owner left too much memory for a small remainder of its allocations. */
+/* Whether the memory that a retired owner left is more than a small remainder of its allocations. */
 bool leaks_is_too_much(uint64_t live, uint64_t allocated);
 /* The holder from the last HELD line about the site, or about the owner with that name. NULL: there is none. */
 const struct leak_holder *leaks_holder_of_site(const struct leaks *self, uint32_t site);
@@ -132,8 +135,8 @@ bool leaks_is_in_rest(const struct leak_site *site, const struct leak_finding *r
 int leaks_by_growth(const void *left, const void *right);
 
 struct leaks_ask_stack;
-/* The call stacks of findings for which no holder was looked for yet, the largest first. Stacks of one path follow each
- * other. The caller frees the list. Returns 0 or -1. */
+/* The call stacks of findings whose holders nobody has looked for yet, the largest first. Stacks of one path follow
+ * each other. The caller frees the list. Returns 0, or -1: no memory. */
 int leaks_unknown(const struct leaks *self, struct leaks_ask_stack **stacks, size_t *count);
 /* The owner id of the last run that was judged, because blocks of later runs may be in use. 0: all runs were judged. */
 uint32_t leaks_last_judged(const struct leaks *self);
@@ -149,7 +152,7 @@ bool leaks_by_runs(const struct leaks *self);
 
 struct leaks_view {
     size_t top;   /* number of findings that are shown */
-    bool can_ask; /* the program would name the holders of memory if it were asked */
+    bool can_ask; /* the program is able to name the holders of memory, but was not asked */
     struct symbols *symbols;
 };
 void leaks_text(const struct leaks *self, const struct leaks_view *view);

@@ -1,8 +1,8 @@
-/* leaks_ask.h — the requests of memstow leaks to a running program: collect all garbage, or find the holders of some
+/* leaks_ask.h — requests of memstow leaks to a running program: to collect all garbage, or to find the holders of some
  * memory.
- * In: a pid, the path of its socket, and call stacks by their places in the ledger. Out: the program did so between two
- * runs, or the reason why not. Its findings are in its trace. The wait has the given limit, and is shown on a
- * terminal. */
+ * In: a pid, the path of its socket, and call stacks by their places in the ledger. Out: the number that the program
+ * answers, or the reason why it did not do it. The holders that it finds are in its trace. The wait has the given
+ * limit, and is shown on a terminal. */
 #ifndef MEMSTOW_LEAKS_ASK_H
 #define MEMSTOW_LEAKS_ASK_H
 
@@ -20,9 +20,9 @@ struct leaks_ask {
 
 void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double seconds);
 
-/* Both return the program's answer: the number of garbage objects, or the number of paths whose holders it looked for.
- * Or -errno. -ENOTSUP: the program does not take such requests, or has no socket. -ETIMEDOUT: it did not answer in
- * time. -EAGAIN: it does this only if a person asks (`meant`). */
+/* leaks_ask_collect() and leaks_ask_holders() return the program's answer: the number of garbage objects, or the number
+ * of paths whose holders it looked for. Or they return -errno. -ENOTSUP: the program does not take such requests, or
+ * has no socket. -ETIMEDOUT: it did not answer in time. -EAGAIN: it does this only if a person asks (`meant`). */
 int leaks_ask_collect(struct leaks_ask *self);
 
 /* A call stack: its path in the trace, and its number in the ledger (a place of tree.h). */
@@ -30,8 +30,8 @@ struct leaks_ask_stack {
     uint64_t path;
     uint32_t place;
 };
-/* Stacks of one path must follow each other. Blocks of runs after `before` are left out; 0: no blocks are. `meant`: a
- * person asked for this and waits. The result is as above. */
+/* Stacks of one path must follow each other. Blocks of runs after `before` are left out; 0: no block is left out.
+ * `meant`: a person asked for this and waits. Returns the answer, or -errno, as said above. */
 int leaks_ask_holders(struct leaks_ask *self, const struct leaks_ask_stack *stacks, size_t count, uint32_t before,
                       bool meant);
 
