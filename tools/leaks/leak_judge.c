@@ -113,7 +113,7 @@ static bool lost_the_first(struct sequence all, const struct leak_rule *rule, ui
     return lost && (points < ENOUGH || lost == took);
 }
 
-/* With few points, each must show growth. */
+/* With few points, a leak shows growth at each. */
 static enum leak_verdict judge_few(struct sequence all, uint32_t start, uint32_t to) {
     uint32_t judged = to - start, half = judged / 2;
     struct part whole = part_of(all, start, to), first = part_of(all, start, start + half),

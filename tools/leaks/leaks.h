@@ -49,17 +49,17 @@ struct leak_retired {
     uint64_t old_live_bytes, old_allocated_bytes;
     uint32_t runs_since; /* runs that ended after the first of these owners was retired */
     bool is_leak;        /* false: only a small remainder, or retired just now */
-    /* already reported: a finding has the same cause, because its memory grows there or has the same holder */
+    /* findings tell of it already: they have all but a small remainder of its memory, or one has the same holder */
     bool is_told;
     bool is_same; /* its holder also holds another retired owner's memory, and is counted with that owner */
     uint64_t rest_bytes, rest_blocks; /* the live memory that is no part of a finding */
-    uint32_t rest_site;               /* the site that allocated most of it, or LEAK_NO_SITE */
-    const struct leak_holder *holder; /* the holder of most of it; NULL: not known */
+    uint32_t rest_site;               /* the site that allocated most of the rest, or LEAK_NO_SITE */
+    const struct leak_holder *holder; /* the holder of most of the rest; NULL: not known */
     const struct leak_holder *other;  /* another holder that the program has named for the owner; NULL: none */
     struct leak_stack {
         uint32_t stack, module;
         uint64_t path, live_bytes, live_blocks;
-    } stacks[LEAKS_STACKS]; /* the stacks that allocated most of it */
+    } stacks[LEAKS_STACKS]; /* the stacks that allocated most of the live memory */
     uint32_t stack_count;
 };
 

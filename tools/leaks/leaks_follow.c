@@ -1,5 +1,5 @@
 /* leaks_follow.c — see leaks_follow.h. The OWNER records of the ledger are read twenty times a second. The whole ledger
- * is read only when they say that a run has ended. */
+ * is read only when these records say that a run has ended. */
 #include "tools/leaks/leaks_follow.h"
 #include "tools/base/complain.h"
 #include "tools/base/duration.h"
@@ -62,13 +62,13 @@ static int no_memory(void) {
     return EXIT_UNREADABLE;
 }
 
-/* A reading that is not yet sure to count. It counts only if the process lives on for a while: a process that is about
- * to end frees the memory that it leaks. */
+/* A reading that may not count. It counts only if the process lives on for a while: a process that is about to end
+ * frees the memory that it leaks. */
 struct pending {
     struct subject subject;
     bool there;
     uint64_t taken_ns;
-    uint32_t ended; /* runs that had ended at that time */
+    uint32_t ended; /* number of runs that had ended when the reading was taken */
 };
 static struct pending pending;
 
@@ -77,7 +77,7 @@ static void drop_pending(void) {
     pending.there = false;
 }
 
-/* Replaces the open subject by the pending reading, and makes a point of it. */
+/* Makes the pending reading the open subject. Makes a point of it, if a run has ended since the last point. */
 static int take_pending(struct subject *subject, struct leak_sites *sites) {
     if (!pending.there) return EXIT_FINE;
     subject_close(subject);
@@ -98,7 +98,8 @@ static int take_reading(pid_t pid, struct subject *subject, struct leak_sites *s
     return EXIT_FINE;
 }
 
-/* Decides about the pending reading at the end. The first reading counts in any case. */
+/* Decides at the end whether the pending reading counts: not if the process ended too soon after it. The first reading
+ * counts in any case. */
 static int reading_settle(struct subject *subject, struct leak_sites *sites, bool is_gone) {
     bool too_late = is_gone && sites->point_count && duration_now() - pending.taken_ns < GRACE_NS;
     if (!too_late) return take_pending(subject, sites);
@@ -134,7 +135,7 @@ static bool went_on(const struct source *ledger) {
     return state == SNAP_EXECED;
 }
 
-/* Follows until the wanted runs have ended, or the process has become another program. */
+/* Follows until the wanted runs have ended, a signal comes, or the process has ended or become another program. */
 static int go_on(const struct follow *self, struct source *ledger, struct subject *subject, struct leak_sites *sites) {
     const struct timespec pause = {.tv_nsec = LOOK_NS};
     const struct snap_header process = pending.subject.image.header;
@@ -166,7 +167,8 @@ static int open_ledger(const struct follow *self, struct live *live) {
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
-/* Follows one program of the process. *again: an exec began another program, whose ledger appears a moment later. */
+/* Follows one program of the process. *again, before: an exec began this program, and its ledger appears a moment
+ * later. *again, after: an exec has begun another program. */
 static int follow_program(const struct follow *self, struct subject *subject, struct leak_sites *sites, bool *again) {
     static struct live live;
     const struct timespec moment = {.tv_nsec = 5 * LOOK_NS};

@@ -13,7 +13,8 @@ struct follow {
     uint32_t runs; /* number of runs to wait for; 0: until the process ends, or SIGINT or SIGTERM comes */
 };
 
-/* Returns an exit code. The subject stays open with the last reading, and so do the sites. */
+/* Returns an exit code. The subject stays open with the last reading that counts. The sites keep the readings since the
+ * last exec. */
 int leaks_follow(const struct follow *self, struct subject *subject, struct leak_sites *sites);
 
 #endif

@@ -26,7 +26,8 @@ static bool is_of_threads(const char *module, const char *function) {
     return false;
 }
 
-/* Looks at the functions that took the memory, up to the first of another library or of Python. */
+/* Whether the memory comes with threads. Looks at the innermost functions of the stack, as long as they are of the C
+ * library or the loader. */
 static bool comes_with_threads(const struct leaks *self, struct symbols *symbols, uint32_t stack) {
     enum { DEPTH = 6 };
     uint32_t frames[DEPTH];
@@ -75,7 +76,8 @@ static void hash_frame(const struct image *image, const struct snap_frame *frame
     *key = bytes_hash(*key, &frame->line, sizeof frame->line);
 }
 
-/* Hashes the innermost line of Python outside libraries, or else the innermost line of all. False: there is none. */
+/* Hashes the innermost line of Python that is not in a library, or else the innermost line of Python. False: there is
+ * none. */
 static bool hash_line(const struct image *image, uint32_t stack, uint64_t *key) {
     size_t count;
     const uint32_t *frames = stack_all(image, stack, &count);
@@ -129,7 +131,7 @@ static const struct leak_holder *holder_of(const struct leaks *self, const struc
     return found;
 }
 
-/* The end of the findings with the same key as `first`. */
+/* The index of the first finding behind `first` that has another key. */
 static size_t end_of_key(const struct leaks *self, size_t first) {
     size_t end = first + 1;
     while (end < self->part_count && self->parts[end].key == self->parts[first].key) end++;
@@ -196,7 +198,8 @@ static bool is_held_elsewhere(const struct leaks *self, const struct leak_holder
     return false;
 }
 
-/* Sets the memory that a retired owner left outside of all findings, and the holder of most of it. */
+/* Finds the memory of a retired owner that is in no finding, and the holder of most of that memory. Also decides
+ * whether findings have told enough of the owner (is_told). */
 static void retired_tell(struct leaks *self, struct leak_retired *retired, const uint32_t *of_site) {
     uint64_t most = 0, most_held = 0;
     retired->rest_bytes = retired->live_bytes;
@@ -222,7 +225,7 @@ static void retired_tell(struct leaks *self, struct leak_retired *retired, const
                        is_held_elsewhere(self, retired->holder);
 }
 
-/* Counts memory once if one holder has the memory of retired owners of several names. */
+/* Marks retired owners whose holder also holds memory of an earlier one in the list. They are counted once together. */
 static void count_once(struct leaks *self) {
     for (size_t i = 0; i < self->retired_leaks; i++)
         for (size_t k = 0; k < i && !self->retired[i].is_same; k++)

@@ -1,5 +1,6 @@
-/* leaks_holders.c — the holders of memory in the trace, and the call stacks for which no holder was looked for yet; see
- * leaks.h. A HELD line is about a retired owner ("owner"), or about one call stack of a model and a node ("path"). */
+/* leaks_holders.c — the holders of memory, as the trace has them, and the call stacks whose holders nobody has looked
+ * for yet; see leaks.h. A HELD line is about a retired owner ("owner"), or about one call stack of a model and a node
+ * ("path"). */
 #include "tools/reader/cuda_image.h"
 #include "tools/base/list.h"
 #include "tools/leaks/leaks.h"
@@ -19,8 +20,8 @@ static uint64_t leaks_holders_number_of(struct jsontext line, const char *key) {
     return jsontext_member(line, key, &value) && jsontext_number(value, &number) ? number : 0;
 }
 
-/* The id of an owner's name; 0: there is no such owner, or the owner has no memory. UINT32_MAX: there is no memory for
- * the name. */
+/* The id of the name of the owner in a line; 0: the line has no owner, or the image does not know it. UINT32_MAX: no
+ * memory. */
 static uint32_t leaks_holders_name_of(struct leaks *self, struct jsontext line, const char *key) {
     uint64_t owner = leaks_holders_number_of(line, key);
     return owner && owner <= UINT32_MAX ? leak_sites_name(self->sites, self->image, (uint32_t)owner) : 0;
@@ -41,7 +42,7 @@ static bool is_held_line(struct jsontext line, struct leak_holder *holder) {
            *holder->holders.at == '[';
 }
 
-/* Parses hexadecimal digits. False: the text is no path. */
+/* Reads the path of a line, which is in hexadecimal digits. False: the line has no path. */
 static bool path_of(struct jsontext line, uint64_t *path) {
     char text[24], *end;
     struct jsontext value;
@@ -51,8 +52,8 @@ static bool path_of(struct jsontext line, uint64_t *path) {
     return !errno && !*end;
 }
 
-/* Finds the site or owner of a line. Returns 1: found; 0: not here; -1: no memory. If no Python object was found, the
- * line is about the path. */
+/* Finds the site or the owner that a line is about. If no Python object was found ("blocks" is 0), the line is about a
+ * path. Returns 1: found; 0: there is none here; -1: no memory. */
 static int find_subject(struct leaks *self, struct jsontext line, struct leak_holder *holder) {
     uint64_t path;
     if (!path_of(line, &path)) {
@@ -76,7 +77,7 @@ static int holder_keep(struct leaks *self, size_t *capacity, const struct leak_h
     return 0;
 }
 
-/* --- finding them again --- */
+/* --- looking up holders --- */
 
 static int leaks_holders_compare(const struct leak_holder *a, const struct leak_holder *b) {
     if (a->site != b->site) return a->site < b->site ? -1 : 1;
@@ -141,7 +142,7 @@ bool leaks_same_holder(const struct leak_holder *a, const struct leak_holder *b)
     return a && b && a->held_at.length && same_text(a->held_at, b->held_at) && same_text(a->pack, b->pack);
 }
 
-/* --- call stacks without a look for holders --- */
+/* --- call stacks whose holders nobody has looked for --- */
 
 enum { SITES_EACH = 3, SITES_MOST = 64, STACKS_MOST = 512 };
 
@@ -161,8 +162,8 @@ static void add_site(struct unknown *unknown, uint32_t site) {
     if (unknown->count < SITES_MOST && can_be_asked(unknown->leaks, site)) unknown->sites[unknown->count++] = site;
 }
 
-/* Adds the largest sites of an owner that is retired, or whose other sites grow together. `is`: whether a site belongs
- * to the owner. */
+/* Adds the largest sites without a known holder, of a retired owner or of the rest of an owner's sites. `is`: whether a
+ * site is one of them. */
 static void add_largest(struct unknown *unknown, bool (*is)(const struct leak_site *site, const void *context),
                         const void *context) {
     const struct leak_sites *sites = unknown->leaks->sites;
@@ -210,8 +211,8 @@ static bool is_wanted(const struct unknown *unknown, uint64_t path) {
     return false;
 }
 
-/* Finds the places of the paths in the ledger. One path may have several places, because its Python lines may be at
- * different instructions. */
+/* Finds the places of the paths in the ledger. One path may have several places, because a call in one line of Python
+ * may be at several instructions. */
 static int find_places(const struct unknown *unknown, struct leaks_ask_stack **stacks, size_t *count) {
     const struct image *image = unknown->leaks->image;
     uint64_t *hashes = stack_hashes(image);

@@ -19,7 +19,7 @@ static void json_holders_of(struct json *json, const struct leak_holder *holder)
         json_value(json, NULL, value.at, value.length);
 }
 
-/* The pack and the place come first, because they are at fault. `other`: another holder of some of the memory; NULL:
+/* Writes the pack and the place first, because they are at fault. `other`: another holder of some of the memory; NULL:
  * none. */
 static void json_holders(struct json *json, const struct leak_holder *holder, const struct leak_holder *other) {
     const struct jsontext none = {"null", 4};
@@ -128,7 +128,7 @@ static void json_owner(struct json *json, const struct leaks *self, const struct
     json_string(json, "node_origin", finding->node ? self->sites->names[finding->node]->origin : NULL);
 }
 
-/* Its parts, by owner. */
+/* Writes the owner and the figures of each part of a finding. */
 static void json_owners(struct json *json, const struct leaks *self, const struct leak_finding *finding) {
     json_array(json, "parts");
     for (size_t i = 0; i < finding->part_count; i++) {
@@ -152,7 +152,8 @@ static void add_curve(const struct leak_entries *entries, uint32_t site, int64_t
     }
 }
 
-/* The curve by index of the run or reading. NULL: no memory. */
+/* The curve of a finding: the change of its bytes, by index of the run or reading. NULL: no memory. The caller frees
+ * it. */
 static int64_t *sum_curve(const struct leaks *self, const struct leak_finding *finding, size_t points) {
     const struct leak_entries *entries = finding->by_readings ? &self->sites->moved : &self->sites->left;
     int64_t *grown = calloc(points + 1, sizeof *grown);
@@ -162,7 +163,7 @@ static int64_t *sum_curve(const struct leaks *self, const struct leak_finding *f
     return grown;
 }
 
-/* How the site's bytes changed after each run or reading: pairs of index and bytes. */
+/* Writes the curve as pairs: the index of a run or reading, and the change in bytes. */
 static void json_curve(struct json *json, const struct leaks *self, const struct leak_finding *finding) {
     size_t points = finding->by_readings ? self->sites->point_count : self->sites->run_count;
     int64_t *grown = sum_curve(self, finding, points);

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    /* a remainder is small if it is less than one byte in SHARE of the owners' former memory, as in
+    /* a remainder is small if it is less than 1/SHARE of the memory that the owners had allocated, as in
      * preload/shared/policy.c */
     SHARE = 20,
     LITTLE = 64 * 1024, /* less memory than this is a small remainder in any case */
@@ -20,7 +20,7 @@ struct had {
     uint64_t live_bytes, live_blocks, allocated;
 };
 
-/* One for each owner, by its index. NULL: no memory. */
+/* The memory of each owner, by its index in the image. NULL: no memory. The caller frees it. */
 static struct had *sum_owners(const struct image *image) {
     struct had *had = calloc(image->owner_count + 1, sizeof *had);
     for (size_t i = 0; had && i < cuda_every_count(image); i++) {
@@ -36,15 +36,16 @@ static struct had *sum_owners(const struct image *image) {
     return had;
 }
 
-/* Whether no run has ended since the owner was retired. Then its memory may still be freed. */
+/* Whether no run has ended since the owner was retired. Then its memory may still be freed. `since`: the number of runs
+ * that ended after that. */
 static bool is_just_gone(const struct leaks *self, uint32_t since) {
     return self->sites->run_count && self->image->header.state == SNAP_RUNNING && !since;
 }
 
 bool leaks_is_too_much(uint64_t live, uint64_t allocated) { return live >= LITTLE && live >= allocated / SHARE; }
 
-/* Judges each owner separately, too: an owner that leaks everything must not be hidden by many owners that left a
- * little. */
+/* Adds an owner to the group of its name. Judges the owner by itself, too: an owner that leaks everything must not be
+ * hidden by many owners of that name that left a little. */
 static void leaks_retired_add_owner(struct leaks *self, const struct snap_owner *owner, const struct had *had,
                                     struct leak_retired *to) {
     uint32_t since = leaks_runs_since(self, owner->end_ns);
@@ -61,7 +62,7 @@ static void leaks_retired_add_owner(struct leaks *self, const struct snap_owner 
 
 /* --- where it was allocated --- */
 
-/* The memory of one path in one group. */
+/* The memory of one path that the owners of one group left. */
 struct piece {
     uint32_t group;
     struct leak_stack stack;
@@ -101,7 +102,7 @@ static struct leak_stack leak_stack_of(const struct image *image, const uint64_t
                                .live_blocks = total_live_blocks(total)};
 }
 
-/* groups: 1 + group by index of the owner. */
+/* Finds the largest stacks of each group. `groups`: by index of the owner, 1 + the index of its group; 0: none. */
 static int find_stacks(struct leaks *self, const uint32_t *groups) {
     const struct image *image = self->image;
     uint64_t *hashes = stack_hashes(image);
@@ -135,7 +136,7 @@ static int worst_first(const void *left, const void *right) {
     return a->name < b->name ? -1 : a->name > b->name;
 }
 
-/* The group of an owner's name, made if it is new; `by_name` has 1 + group. */
+/* 1 + the index of the group for an owner's name. Makes the group if it is new. `by_name` has the results so far. */
 static uint32_t group_of(struct leaks *self, uint32_t *by_name, uint32_t name) {
     if (!by_name[name]) {
         self->retired[self->retired_count].name = name;

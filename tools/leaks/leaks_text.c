@@ -33,7 +33,7 @@ static uint32_t at_most(uint32_t count, uint32_t most) { return count < most ? c
 
 static void print_runs(const struct leaks *self) {
     const struct leak_sites *sites = self->sites;
-    /* The first runs are warm-up whether they have garbage or not. Each run is counted once. */
+    /* A run of the warm-up may have garbage, too, but counts as warm-up only: each run is counted once. */
     uint32_t runs = sites->run_count, runs_warm_up = at_most(leak_warm_up(runs), runs);
     if (runs)
         printf("%s %s ended, %s judged: %u are warm-up, %u %s\n", text_count(runs).s,
@@ -100,7 +100,7 @@ static void print_long(struct margin *margin, const char *text) {
     }
 }
 
-/* Prints the pack first, even if the name of the place does not begin with it. */
+/* Prints a holder in words, with its pack first. Words that begin with the pack already do not get it again. */
 static void print_holder(struct margin *margin, const char *pack, const char *words) {
     size_t length = strlen(pack);
     char line[640];
@@ -157,7 +157,7 @@ static void print_retired_one(const struct leaks *self, const struct leaks_view 
     print_stack(self, view, &margin, retired);
 }
 
-/* Prints a retired owner. If its memory is part of a finding, nothing more is printed about it. */
+/* Prints the retired owners that leak, except those of which findings tell already. */
 static void print_retired(const struct leaks *self, const struct leaks_view *view) {
     size_t count = 0;
     for (size_t i = 0; i < self->retired_leaks; i++) {
@@ -188,7 +188,7 @@ static void print_evidence(const struct leaks *self, struct margin *margin, cons
         site_line(margin, "memory of CUDA devices");
 }
 
-/* Prints all owners of the memory, the fastest-growing first. */
+/* Prints the owner whose part grows fastest, and the number of other owners. */
 static void print_owners(const struct leaks *self, struct margin *margin, const struct leak_finding *finding) {
     struct text_line model, node;
     char line[80];

@@ -89,7 +89,7 @@ int series_pack(const struct leak_sites *sites, struct image *image) {
 
 struct stream {
     const uint8_t *at, *end;
-    struct known_name { /* names of the previous site, which are often those of the next */
+    struct known_name { /* the names of the previous site: the next site often has the same */
         uint64_t owner;
         uint32_t name;
     } model, node;

@@ -88,7 +88,7 @@ void drive_close(struct drive *drive) {
     if (drive->input >= 0) close(drive->input), close(drive->child_input);
 }
 
-/* Reads a file of the scenario's. Returns 0 or -1. */
+/* Reads a file that the scenario names. Returns 0, or -1 with error set. */
 static int read_file(struct drive *drive, struct whole_file *file, const char *name) {
     char path[4096];
     snprintf(path, sizeof path, "%s%s%s", name[0] == '/' ? "" : drive->here, name[0] == '/' ? "" : "/", name);
@@ -98,7 +98,8 @@ static int read_file(struct drive *drive, struct whole_file *file, const char *n
 
 /* --- requests --- */
 
-/* Returns the status of the answer, which stays in the drive until the next one; 0: there was none. */
+/* Sends a request. The answer stays in drive->answer until the next request. Returns the status of the answer; 0: there
+ * was none. */
 static int drive_ask(struct drive *drive, const char *method, const char *path, const char *body, size_t length) {
     uint64_t within = drive->step->within_ns;
     if (strcmp(method, "GET") == 0 && within > ASK_S * SECOND_NS) within = ASK_S * SECOND_NS;
@@ -107,7 +108,7 @@ static int drive_ask(struct drive *drive, const char *method, const char *path, 
     return drive->answer.status;
 }
 
-/* A member of ComfyUI's last answer, if that is a success. */
+/* A member of ComfyUI's last answer. False: there is none, or the status was not 200. */
 static bool answer_member(const struct drive *drive, const char *name, struct jsontext *value) {
     struct jsontext whole = {drive->answer.body, drive->answer.length};
     return drive->answer.status == 200 && jsontext_is_object(whole.at, whole.length) &&
@@ -122,7 +123,7 @@ static int has_items(const struct drive *drive, const char *name) {
     return jsontext_next(list, &next, NULL, &first);
 }
 
-/* --- conditions to wait for: 1 it is true, 0 not yet, -1 it will never be --- */
+/* --- conditions to wait for. Each returns 1: it is true; 0: not yet; -1: it will never be --- */
 
 /* The output is read, not mapped, because the program may cut it short at any time. */
 static int look_says(struct drive *drive) {
@@ -134,7 +135,7 @@ static int look_says(struct drive *drive) {
          at += got) {
         kept += (size_t)got;
         found = memmem(part, kept, drive->text, length) != NULL;
-        size_t rest = kept < length ? kept : length - 1; /* the bytes in which the text may begin */
+        size_t rest = kept < length ? kept : length - 1; /* the end of this part, in which the text may begin */
         memmove(part, part + kept - rest, rest);
         kept = rest;
     }
@@ -173,7 +174,7 @@ static int look_finished(struct drive *drive) {
     return strcmp(outcome, "success") == 0 ? 1 : step_fail(drive, "it ended with '%s'", outcome);
 }
 
-/* Whether a step may go on waiting: 0 or -1. */
+/* Returns 0: the step may go on waiting; -1: it has failed. */
 static int check_wait(struct drive *drive) {
     const struct launch *launch = drive->observe->launch;
     if (drive->observe->interrupted) return step_fail(drive, "interrupted");
@@ -192,7 +193,7 @@ static int drive_wait_for(struct drive *drive, int (*look)(struct drive *drive))
     }
 }
 
-/* --- actions: 0 or -1 --- */
+/* --- actions. Each returns 0, or -1 with error set --- */
 
 static int do_wait(struct drive *drive) {
     uint64_t length = 0, now = duration_now();

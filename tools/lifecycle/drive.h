@@ -12,10 +12,10 @@ struct drive {
     const char *here; /* folder of the scenario's file: relative names start there */
     struct observe *observe;
     uint16_t port;
-    int output;                /* the program's output, in memory */
-    int input, child_input;    /* a socket, the other end of which is the program's standard input; both ends, or -1 */
+    int output;                /* a file in memory that has the program's output */
+    int input, child_input;    /* two ends of a socket: child_input is the program's standard input; -1: none */
     const struct step *step;   /* the step that is being done */
-    const char *text;          /* its text, expanded */
+    const char *text;          /* the text of the step, expanded */
     struct http_answer answer; /* to the last request */
     char prompt_id[128];
     int signal; /* the last signal that was sent */

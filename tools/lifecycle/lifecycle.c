@@ -48,9 +48,9 @@ const char *lifecycle_lacks(const struct scenario *scenario, unsigned test) {
     return NULL;
 }
 
-/* --- starting it --- */
+/* --- starting the program --- */
 
-/* In the child, before the exec. */
+/* Runs in the child before the exec: sets its input, output, group, environment and folder. */
 static void prepare_child(void *context) {
     const struct drive *drive = context;
     const struct scenario *scenario = drive->scenario;
@@ -144,8 +144,8 @@ static void judge_end(struct life *life, const struct scenario *scenario) {
 
 /* --- one life --- */
 
-/* Notes growth after the settling time. While a program ends it may take memory, so growth before that time does not
- * count. */
+/* Notes growth after the settling time. Growth before that time does not count, because a program may take memory while
+ * it ends. */
 static void note_growth(struct life *life, const struct observe *observe, uint64_t passed) {
     uint64_t now = observe->family.rss;
     life->final_bytes = now;
@@ -154,8 +154,8 @@ static void note_growth(struct life *life, const struct observe *observe, uint64
         life->growth_bytes = now - life->settled_bytes;
 }
 
-/* Whether nothing is left. If exempt processes live on, only a look at all processes can tell. When the time is up, the
- * last look decides. */
+/* Whether nothing is left. observe_is_over() cannot tell while exempt processes live on, unless it has just looked at
+ * all processes. When the time is up, the last look decides. */
 static bool lifecycle_is_gone(const struct observe *observe, bool time_is_over) {
     const struct family *family = &observe->family;
     if (observe_is_over(observe)) return true;

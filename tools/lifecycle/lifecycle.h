@@ -13,13 +13,13 @@ enum { LIFECYCLE_TESTS = 6, LIFECYCLE_REASONS = 8 };
 struct lifecycle {
     const struct scenario *scenario;
     const char *here;            /* folder of the scenario's file */
-    struct start *start;         /* how it is tracked; NULL: not tracked */
+    struct start *start;         /* how the program is tracked; NULL: not tracked */
     const struct exempt *exempt; /* exempt processes; NULL: none */
 };
 
 struct life {
     enum verdict verdict;
-    bool own_fault; /* it failed by itself, before it was closed */
+    bool own_fault; /* the program failed by itself, before it was closed */
     char reasons[LIFECYCLE_REASONS][400];
     size_t reason_count;
     /* time until it was ready; time from closing until all was gone, UINT64_MAX: never */
@@ -28,10 +28,10 @@ struct life {
     uint64_t settled_bytes;             /* bytes ten seconds after it was closed */
     uint64_t growth_bytes, final_bytes; /* growth since settled_bytes, and bytes at the end */
     uint32_t processes, threads;        /* highest number at a time */
-    size_t left_processes, left_traces; /* when the time was up */
+    size_t left_processes, left_traces; /* how many were left when the time was up */
     size_t exempt_count;                /* exempt processes that live on */
     int exit_code;                      /* -1: it had to be killed */
-    char *details;                      /* processes that should be gone; NULL: none. The caller frees it */
+    char *details;                      /* text about processes that should be gone; NULL: none. The caller frees it */
     char *exempt;                       /* exempt processes in one line; NULL or "": none. The caller frees it */
 };
 
@@ -39,8 +39,8 @@ struct life {
 const char *lifecycle_name(unsigned test);
 /* The step that the scenario lacks for the test; NULL: none. */
 const char *lifecycle_lacks(const struct scenario *scenario, unsigned test);
-/* Returns 0, or an exit code after a complaint: the program cannot be started at all. Or 128 + the number of a signal
- * that asked this process to end. */
+/* Runs a test. Returns 0; an exit code after a complaint: the program cannot be started at all; or 128 + the number of
+ * a signal that asked this process to end. */
 int lifecycle_run(const struct lifecycle *lifecycle, unsigned test, struct life *life);
 
 #endif

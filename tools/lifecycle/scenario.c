@@ -19,7 +19,7 @@ static const char *const phases[PHASES] = {"ready", "load", "queue", "behind", "
 
 static const struct {
     const char *name;
-    bool takes; /* a value is required */
+    bool takes; /* a text must follow; otherwise none may */
 } verbs[VERBS] = {{"wait", true},     {"says", true},     {"file", true},      {"http", true},
                   {"run", true},      {"input", true},    {"signal", true},    {"prompt", true},
                   {"running", false}, {"waiting", false}, {"finished", false}, {"interrupt", false}};
@@ -58,13 +58,13 @@ static void cut_end(char *text) {
     for (size_t length = strlen(text); length && strchr(" \t\r", text[length - 1]); length--) text[length - 1] = 0;
 }
 
-/* Takes "within 90s" from the end of a step. */
+/* Takes "within 90s" off the end of a step, if it is there. */
 static int take_within(const struct line *line, char *text, uint64_t *within_ns) {
     char *last = NULL;
     for (char *found = text; (found = strstr(found, "within ")); found++)
         if (found == text || isblank((unsigned char)found[-1])) last = found;
     if (!last) return 0;
-    if (!duration_parse(skip_blanks(last + 7), within_ns)) return 0; /* the text itself ends with that word */
+    if (!duration_parse(skip_blanks(last + 7), within_ns)) return 0; /* "within" is part of the step's text */
     if (!*within_ns) return line_fault(line, last, "no time at all to wait");
     *last = 0;
     cut_end(text);

@@ -30,7 +30,7 @@ enum verb {
     VERB_SIGNAL,    /* NAME */
     VERB_PROMPT,    /* FILE: a workflow for ComfyUI */
     VERB_RUNNING,   /* wait until ComfyUI runs a workflow */
-    VERB_WAITING,   /* wait until a workflow is queued behind it */
+    VERB_WAITING,   /* wait until a workflow is queued behind the running one */
     VERB_FINISHED,  /* wait until the last workflow has ended well */
     VERB_INTERRUPT, /* interrupt ComfyUI */
     VERBS
@@ -49,7 +49,7 @@ enum { SCENARIO_STEPS_MOST = 200, SCENARIO_EXITS_MOST = 16, SCENARIO_SETS_MOST =
 struct scenario {
     char *text;                   /* the whole text; the other strings are parts of it */
     const char *program, *folder; /* program: a command for the shell; folder NULL: the current one */
-    int port;                     /* 0: a free one each time */
+    int port;                     /* 0: a free port for each life of the program */
     int repeat;
     uint64_t observe_ns;
     int exits[SCENARIO_EXITS_MOST];       /* exit statuses that are accepted beside 0 */
@@ -59,7 +59,8 @@ struct scenario {
     char error[400];
 };
 
-/* Both return 0, or -1 with error set: "NAME:LINE:COLUMN: …". scenario_clear is due in any case. */
+/* scenario_load() and scenario_take() return 0, or -1 with error set: "NAME:LINE:COLUMN: …". Call scenario_clear() in
+ * both cases. */
 int scenario_load(struct scenario *scenario, const char *path);
 /* Takes over the text, which is allocated and ends with a NUL. */
 int scenario_take(struct scenario *scenario, const char *name, char *text, size_t length);

@@ -1,4 +1,4 @@
-/* body.h — a profile as the request that a server of profiles takes: JSON by the mapping of protocol buffers.
+/* body.h — a profile as a request to a server of profiles, in the JSON form of protocol buffers.
  * In: a profile, labels. Out: a text. Pyroscope: push.v1.PushRequest of api/push/v1/push.proto. Parca: WriteRawRequest
  * of proto/parca/profilestore/v1alpha1/profilestore.proto. */
 #ifndef MEMSTOW_BODY_H
@@ -16,7 +16,7 @@ struct body {
     size_t length;
 };
 
-/* The path of requests of this form, below that of the server. */
+/* The path of requests of this form. It comes after the path in the server's URL. */
 const char *body_path(enum body_form form);
 /* Returns 0, or -1: no memory. */
 int body_write(struct body *body, enum body_form form, const struct body_label *labels, size_t count,

@@ -49,7 +49,7 @@ static void churn_add(struct churn *churn, const struct image *image, const stru
     entry->blocks += total->alloc_blocks;
 }
 
-/* A sum of estimates may become smaller. */
+/* The growth of a sum. A sum of estimates may become smaller: then it has not grown. */
 static uint64_t churn_growth(uint64_t now, uint64_t before) { return now > before ? now - before : 0; }
 
 static void churn_compare(const struct churn *churn, struct churn_entry *entry) {

@@ -1,13 +1,13 @@
-/* churn.h — what each call stack has allocated since the last look.
- * In: images of one process, one after the other. Out: for each total, the growth of its allocations. Stacks are known
- * by their frames, so ids that are used again do no harm. */
+/* churn.h — the memory that each call stack has allocated since the last look.
+ * In: images of one process, one after the other. Out: for each total, the growth of its allocations. Stacks are
+ * recognised by their frames, because a process may use the id of a stack again. */
 #ifndef MEMSTOW_CHURN_H
 #define MEMSTOW_CHURN_H
 
 #include "tools/image/image.h"
 
 struct churn_entry {
-    uint64_t key, bytes, blocks; /* all that was ever allocated; key 0: a free slot */
+    uint64_t key, bytes, blocks; /* all memory that was ever allocated; key 0: a free slot */
     uint64_t grown_bytes, grown_blocks;
 };
 struct churn_table {
@@ -16,14 +16,14 @@ struct churn_table {
 };
 struct churn {
     struct churn_table before, now;
-    bool looked; /* there was an earlier look; at the first one, nothing has grown */
+    bool looked; /* there was an earlier look; at the first look nothing has grown */
     uint64_t *stacks;
 };
 
-/* Looks at all totals of an image. Begin with zeros. Returns 0, or -1: no memory. */
+/* Looks at all totals of an image. Before the first look, `churn` is all zeros. Returns 0, or -1: no memory. */
 int churn_look(struct churn *churn, const struct image *image);
-/* The growth of one total, between churn_look and churn_done. Of totals with the same stack and owners, the first has
- * the growth of all. */
+/* The growth of one total. Call it between churn_look and churn_done. For totals with the same stack and owners, the
+ * first call returns the growth of all of them, and later calls return none. */
 struct churn_entry churn_take(struct churn *churn, const struct image *image, const struct total *total);
 /* Ends a look. */
 void churn_done(struct churn *churn);

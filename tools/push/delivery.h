@@ -12,21 +12,21 @@ enum { DELIVERY_MOST = 64, DELIVERY_BYTES_MOST = 64 << 20 };
 struct delivery {
     struct url url;
     enum body_form form;
-    char headers[2048];      /* that of the credentials; "": none */
+    char headers[2048];      /* the header with the credentials; "": none */
     const char *authorities; /* file of certificates; NULL: none */
     struct body queue[DELIVERY_MOST];
     size_t count, bytes, dropped;
-    uint64_t pause_ns, again_ns; /* pause_ns: 0 while the server answers */
+    uint64_t pause_ns, again_ns; /* pause_ns: 0 while the server answers; again_ns: end of the pause */
 };
 
-/* Takes the request, which the delivery frees. */
+/* Puts a request into the queue. The delivery frees it. */
 void delivery_add(struct delivery *delivery, struct body body);
 /* Whether the server may be asked now: it is not down, or the pause is over. */
 bool delivery_is_due(const struct delivery *delivery);
-/* Sends what is in the queue. Returns 0, also where the server is down and will be asked again; or an exit code after a
- * complaint: the server refuses the request. */
+/* Sends the requests in the queue. Returns 0, or an exit code after a complaint: the server refuses a request. The
+ * result is 0, too, if the server is down: it will be asked again. */
 int delivery_send(struct delivery *delivery);
-/* Sends what is in the queue, for the last time. Returns 0, or an exit code after a complaint. */
+/* Sends the requests in the queue for the last time, and empties it. Returns 0, or an exit code after a complaint. */
 int delivery_end(struct delivery *delivery);
 
 #endif

@@ -68,7 +68,8 @@ static int moment_compress(struct moment *moment, const struct image *image) {
     return result;
 }
 
-/* Forgets a process that became another program, or whose pid another process has. */
+/* Forgets earlier looks if they were at another ledger: the process became another program, or a new process has its
+ * pid. */
 static void moment_follow(struct moment *moment, const struct image *image) {
     if (moment->start_ns != image->header.start_ns) {
         churn_clear(&moment->churn);

@@ -1,4 +1,4 @@
-/* moment.h — a running process as one profile: what is live now, and what was allocated since the last profile.
+/* moment.h — a running process as one profile: the memory that is live now, and the allocations since the last profile.
  * In: a process, its churn. Out: a compressed profile of pprof in memory. */
 #ifndef MEMSTOW_MOMENT_H
 #define MEMSTOW_MOMENT_H
@@ -7,17 +7,17 @@
 
 #include <sys/types.h>
 
-/* A process that is looked at again and again. Begin with zeros, and its pid. */
+/* A process that is looked at again and again. Before the first look, all members but `pid` are zero. */
 struct moment {
     pid_t pid;
-    uint64_t start_ns, looked_ns; /* of its ledger; when it was looked at last, 0: never */
+    uint64_t start_ns, looked_ns; /* start of its ledger; time of the last look, 0: never */
     struct churn churn;
     char name[64];
     char *profile; /* the caller frees it */
     size_t length;
 };
 
-/* Returns 0, or an exit code after a complaint. */
+/* Makes the next profile. Returns 0, or an exit code after a complaint. */
 int moment_take(struct moment *moment);
 void moment_clear(struct moment *moment);
 

@@ -1,5 +1,5 @@
-/* live.c — see live.h. There is no registry: the ledger is a shared writable mapping of the process, known by its
- * magic. */
+/* live.c — see live.h. Nothing lists the ledgers of processes. The ledger is found among the process's shared writable
+ * mappings, by its magic. */
 #include "tools/subject/live.h"
 #include "tools/proc/process.h"
 #include "tools/base/program.h"
@@ -17,7 +17,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* One line of maps. */
+/* One line of /proc/PID/maps. */
 struct mapped_file {
     uint64_t start, end, offset, inode;
     unsigned major, minor;

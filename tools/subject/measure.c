@@ -1,5 +1,6 @@
-/* measure.c — see measure.h. The kernel merges neighbouring mappings into one region. So regions are cut where the
- * ledger knows a change of use: later, the resident bytes of each use could not be told apart. */
+/* measure.c — see measure.h. The kernel merges neighbouring mappings into one region. Regions are cut wherever the
+ * ledger says that the use of memory changes. Otherwise, the resident bytes of each use could not be told apart
+ * later. */
 #include "tools/subject/measure.h"
 #include "tools/base/list.h"
 #include "preload/shared/residency.h"
@@ -19,7 +20,7 @@ struct visit {
 static uint32_t add_string(struct visit *visit, const char *string) {
     struct image *image = visit->image;
     uint64_t length = strlen(string) + 1;
-    /* Pieces of one region, and regions of one file, follow each other. */
+    /* Pieces of one region, and regions of one file, follow each other: they share one string. */
     if (image->region_count) {
         uint32_t last = image->regions[image->region_count - 1].path;
         if (strcmp(image_string(image, last), string) == 0) return last;

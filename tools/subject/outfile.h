@@ -12,7 +12,8 @@
  * directory cannot be used. */
 int outfile_check(const char *path, char *error, size_t error_size);
 
-/* Both return 0, or -1 with "PATH: why" in error. */
+/* outfile_begin() checks the path, and opens a temporary file. outfile_end() moves that file to the path, or removes it
+ * if `keep` is false. Both return 0, or -1 with "PATH: why" in error. */
 int outfile_begin(struct new_file *file, const char *path, char *error, size_t error_size);
 int outfile_end(struct new_file *file, bool keep, char *error, size_t error_size);
 

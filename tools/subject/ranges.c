@@ -75,7 +75,7 @@ void ranges_clear(struct ranges *ranges) {
     memset(ranges, 0, sizeof *ranges);
 }
 
-/* The range of that use with the address, or NULL. */
+/* The range of `use` that has the address; NULL: none. */
 static const struct use_range *range_find(const struct ranges *ranges, enum use use, uint64_t address) {
     size_t low = 0, high = ranges->count[use];
     while (low < high) {

@@ -22,7 +22,8 @@ struct ranges {
 
 int ranges_collect(struct ranges *ranges, const struct image *image); /* returns 0, or -1: no memory */
 void ranges_clear(struct ranges *ranges);
-/* The use of the address. memstow's own memory comes before mappings, and mappings before stacks. */
+/* The use of the address. If several uses overlap there, memstow's own memory comes before mappings, and mappings
+ * before stacks. */
 enum use ranges_use(const struct ranges *ranges, uint64_t address, const struct use_range **range);
 /* The first edge after the address, at most `limit`. */
 uint64_t ranges_next_edge(const struct ranges *ranges, uint64_t address, uint64_t limit);

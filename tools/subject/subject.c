@@ -21,7 +21,7 @@ static int subject_unreadable(const char *what, const char *why) {
 
 typedef int loader(struct image *image, struct source *source, bool live);
 
-/* Takes over the source. */
+/* Loads the image from the source, and closes the source. */
 static int subject_load(struct subject *subject, loader *load, struct source *source, const char *what, bool live) {
     int result = load(&subject->image, source, live);
     source_close(source);

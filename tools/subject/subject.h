@@ -16,10 +16,11 @@ struct subject {
 /* Returns 0, or an exit code after a complaint. A number is a PID; write ./NUMBER for a file of that name. */
 int subject_open(struct subject *subject, const char *argument, bool with_residency);
 int subject_open_pid(struct subject *subject, pid_t pid, bool with_residency);
-/* The same with residency, but of the file only its figures are loaded (image_load_figures). */
+/* Like subject_open_pid with residency, but loads only the figures of the ledger (image_load_figures). */
 int subject_open_figures(struct subject *subject, pid_t pid);
-/* For several files of one process, in order of time: checks that this file continues the file before it, and remembers
- * it for the next call. Begin with zeros. Returns 0, or an exit code after a complaint of the command. */
+/* For several files of one process, in order of time. subject_check_order checks that a file continues the file before
+ * it, and notes the file in `before` for the next call. Before the first call, `before` is all zeros. Returns 0, or an
+ * exit code after a complaint of the command. */
 struct subject_before {
     struct snap_header header;
     uint64_t taken_ns; /* 0: there is none */

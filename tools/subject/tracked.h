@@ -1,6 +1,6 @@
-/* tracked.h — the processes that keep a ledger now and that the caller may look at. There is no registry: each process
- * is asked through /proc.
- * In: /proc. Out: a list by pid, with figures of each header, exact to 1 MiB. */
+/* tracked.h — the processes that keep a ledger now and that the caller may look at. Nothing lists such processes: each
+ * process in /proc is looked at.
+ * In: /proc. Out: a list by pid, with figures of each ledger's header, exact to 1 MiB. */
 #ifndef MEMSTOW_TRACKED_H
 #define MEMSTOW_TRACKED_H
 
@@ -20,8 +20,8 @@ struct tracked_list {
     size_t count, capacity;
 };
 
-/* Returns 0, or -1 with the reason: /proc cannot be read, or this command lacks descriptors or memory. Begin with
- * zeros; the list may have items in both cases. */
+/* Adds the processes to the list, which is all zeros before the call. Returns 0, or -1 with the reason: /proc cannot be
+ * read, or this command lacks descriptors or memory. The list may have items in both cases. */
 int tracked_collect(struct tracked_list *list, char *error, size_t error_size);
 
 #endif

@@ -1,5 +1,6 @@
-/* writer.c — see writer.h. Totals are packed twice, because the length of a section comes before its data. In a
- * snapshot, the site of a large block or mapping is 1 + the index of its entry in TOTALS. */
+/* writer.c — see writer.h. Totals are packed twice: first to find the length of their section, which comes before its
+ * data, and then to write them. In a snapshot, the site of a large block or mapping is 1 + the index of its entry in
+ * TOTALS. */
 #include "tools/subject/writer.h"
 #include "tools/reader/packed.h"
 
@@ -81,7 +82,7 @@ static void finish_header(struct image *image, uint64_t size) {
     }
 }
 
-/* In a snapshot the records themselves contain the facts about their sites. */
+/* Puts the stack and the module of each CUDA site into its own record, because a snapshot has no ids of sites. */
 static void name_cuda_sites(struct cuda_image *cuda) {
     for (size_t i = 0; i < cuda->site_count; i++) {
         cuda->sites[i].site = 0;

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* Returns 0, or -1 with errno set. The image's header becomes that of the snapshot. */
+/* Returns 0, or -1 with errno set. Turns the image's header into the header of the snapshot. */
 int writer_snapshot(struct image *image, FILE *to);
 
 #endif

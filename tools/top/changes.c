@@ -1,4 +1,4 @@
-/* changes.c — see changes.h. The loops are plain, so that the compiler makes vectors of them. */
+/* changes.c — see changes.h. The loops are simple, so that the compiler vectorises them. */
 #include "tools/top/changes.h"
 
 enum { LOW_BITS = 48 };

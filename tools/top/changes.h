@@ -1,6 +1,6 @@
-/* changes.h — finds out what changed in counters that only grow.
- * In: their words, as they are now. Out: sums that differ from the sums of any earlier time, if a word differs. So a
- * change is found without a copy of the words. */
+/* changes.h — finds out whether counters that only grow have changed.
+ * In: the words of the counters, as they are now. Out: sums of the words. If a word has changed, the sums differ from
+ * those of any earlier time. So a change is found without a copy of the words. */
 #ifndef MEMSTOW_TOP_CHANGES_H
 #define MEMSTOW_TOP_CHANGES_H
 

@@ -1,7 +1,7 @@
 /* chunks.c — see chunks.h.
  *
  * Two kinds of counters are looked at: the words of the chunks, and the wide counters, to which words may lead. A wide
- * counter belongs to one word for good, so a table has the chunk of each. */
+ * counter always belongs to the same word. So a table can say which chunk it belongs to. */
 #include "tools/top/chunks.h"
 #include "tools/base/list.h"
 
@@ -30,14 +30,15 @@ void chunks_clear(struct sampling *sampling) {
 
 /* --- which chunks there are --- */
 
-/* Bytes of the source, in memory or copied to `space`. NULL: it does not have them. */
+/* Bytes of the source, in memory or copied to `space`. NULL: the source does not have them. */
 static const void *bytes_at(const struct sampling *sampling, uint64_t offset, void *space, size_t length) {
     const void *there = source_bytes(&sampling->source, offset, length);
     if (there && (uintptr_t)there % sizeof(uint64_t) == 0) return there;
     return source_read(&sampling->source, offset, space, length) == 0 ? space : NULL;
 }
 
-/* A chunk of sites that are newer than the list of sections is left for the next look. */
+/* Reads the thread and the index of a chunk. If its sites are newer than the list of sections, leaves the chunk for the
+ * next look. */
 static int chunk_head(struct sampling *sampling, struct sampling_chunk *chunk) {
     uint32_t head[2]; /* thread and index */
     if (source_read(&sampling->source, chunk->at.offset, head, sizeof head) < 0)
@@ -50,7 +51,8 @@ static int chunk_head(struct sampling *sampling, struct sampling_chunk *chunk) {
     return 0;
 }
 
-/* Notes the chunks of the sections that are not known yet, and those that had no thread yet. */
+/* Notes chunks of the sections that are not known yet. Reads the heads of these chunks, and of known chunks that had no
+ * thread so far. */
 static int chunks_note(struct sampling *sampling) {
     size_t number = 0;
     for (size_t i = 0; i < sampling->reader.section_count; i++) {
@@ -70,7 +72,8 @@ static int chunks_note(struct sampling *sampling) {
     return 0;
 }
 
-/* A section is full before the next one begins, unless memory was lost. Then the numbers of chunks change. */
+/* Whether chunks got other numbers since the last look. This happens only if memory was lost: otherwise a section is
+ * full before the next one begins. */
 static bool chunks_moved(const struct sampling *sampling) {
     size_t number = 0;
     for (size_t i = 0; i < sampling->reader.section_count; i++) {
@@ -130,7 +133,7 @@ static size_t wide_number(const struct sampling *sampling, uint64_t address) {
         const struct wide_section *wide = &sampling->reader.wide.sections[i];
         uint64_t number = (address - wide->address) / wide->section.head.record_size;
         if (address >= wide->address && number < wide->section.capacity) return base + (size_t)number;
-        base += (wide->section.capacity + WIDE_BLOCK - 1) / WIDE_BLOCK * WIDE_BLOCK; /* no block has two sections */
+        base += (wide->section.capacity + WIDE_BLOCK - 1) / WIDE_BLOCK * WIDE_BLOCK; /* no block spans two sections */
     }
     return SIZE_MAX;
 }

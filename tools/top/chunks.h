@@ -1,6 +1,6 @@
 /* chunks.h — the chunks of counters of a ledger that is looked at again and again.
- * In: its sections. Out: the sites of chunks that changed, to sampling_take. A chunk whose words add up to the same as
- * before is not read further. */
+ * In: the sections of the ledger. Out: the sites of changed chunks, which go to sampling_take. A chunk whose words have
+ * the same sums as before is not read further. */
 #ifndef MEMSTOW_TOP_CHUNKS_H
 #define MEMSTOW_TOP_CHUNKS_H
 

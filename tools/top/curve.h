@@ -1,6 +1,6 @@
-/* curve.h — a curve of what top itself has seen: live bytes at each look.
- * In: a value at each look. Out: lines of block characters, as wide as asked for. It is bounded: when it is full, each
- * two neighbours become one. Pure. */
+/* curve.h — a curve of the live bytes that top has seen, look by look.
+ * In: a value at each look. Out: lines of block characters, as wide as asked for. The number of points is bounded: when
+ * all are used, each two neighbours become one. Pure. */
 #ifndef MEMSTOW_TOP_CURVE_H
 #define MEMSTOW_TOP_CURVE_H
 
@@ -20,7 +20,7 @@ struct curve {
 void curve_add(struct curve *curve, uint64_t value);
 /* The line `line` of `lines`, the highest first, `width` columns wide; the latest point is on the right. */
 struct text_line curve_line(const struct curve *curve, int line, int lines, int width);
-/* For how many looks the curve goes back, as far as `width` columns show it. */
+/* How many looks back the curve goes in `width` columns. */
 uint64_t curve_looks(const struct curve *curve, int width);
 
 #endif

@@ -12,7 +12,7 @@
 
 enum { WORDS_MOST = 8 };
 
-/* A group of its own: Ctrl-C in the terminal is for top. */
+/* Starts the command in a process group of its own, because Ctrl-C in the terminal is for top. */
 static int errand_spawn(struct errand *errand, char *const *argv, int to) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
@@ -46,7 +46,7 @@ bool errand_start(struct errand *errand, const char *const *words) {
     return false;
 }
 
-/* Keeps the end of what it says. */
+/* Reads the command's output, and keeps the end of it. */
 static void errand_hear(struct errand *errand) {
     char bytes[512];
     for (ssize_t got; (got = read(errand->from, bytes, sizeof bytes)) > 0;) {

@@ -1,7 +1,7 @@
 /* grouping.c — see grouping.h.
  *
- * The key of a row is a number: the id of an owner, the number of a module, the slot of a thread. For a site it has the
- * tag, and the stack, or the module where there is no stack. */
+ * The key of a row is a number: the id of an owner, the number of a module, or the slot of a thread. The key of a site
+ * has its tag and its stack. If the site has no stack, the key has its module instead. */
 #include "tools/top/grouping.h"
 #include "tools/base/list.h"
 
@@ -48,8 +48,8 @@ static int by_tag(const void *left, const void *right, void *context) {
     return x < y ? -1 : x > y;
 }
 
-/* Finds for each tag the first tag with the same owners, because adoptions may make tags equal. *changed: for an
- * earlier tag this is another tag than before. */
+/* Finds for each tag the first tag with the same owners, because adoptions may make tags equal. *changed: a tag that
+ * was known before now has another first tag. */
 static int tags_match(struct grouping *grouping, const struct image *image, bool *changed) {
     size_t count = image->tag_count;
     uint32_t *order = malloc((count + 1) * sizeof *order), *first = malloc((count + 1) * sizeof *first);
@@ -73,7 +73,8 @@ static int tags_match(struct grouping *grouping, const struct image *image, bool
     return 0;
 }
 
-/* Modules are few, and a new one is rare. anew: they may be those of another program. */
+/* Finds for each module the first module with the same path. A slow search is enough, because modules are few and new
+ * ones are rare. anew: the modules may be those of another program. */
 static int modules_match(struct grouping *grouping, const struct image *image, bool anew) {
     if (!anew && grouping->module_count == image->module_count + 1) return 0;
     uint32_t *first = malloc((image->module_count + 1) * sizeof *first);
@@ -116,7 +117,7 @@ static uint64_t key_of(const struct grouping *grouping, enum view view, const st
     }
 }
 
-/* Whether the focus keeps the sites of a tag and a site's word. */
+/* Whether the focus keeps a site with this tag and this word. */
 static bool focus_keeps(const struct grouping *grouping, const struct image *image, uint32_t tag,
                         struct snap_site site) {
     const struct focus *focus = &grouping->focus;
@@ -124,7 +125,7 @@ static bool focus_keeps(const struct grouping *grouping, const struct image *ima
     return key_of(grouping, focus->view, image, tag, site) == focus->key;
 }
 
-/* The row of a tag and a site's word; it is made if there is none. ROWS_NONE: no memory. */
+/* The row for a site's tag and word. Adds the row if it is new. ROWS_NONE: no memory. */
 static uint32_t row_find(struct grouping *grouping, const struct image *image, uint32_t tag, struct snap_site site) {
     size_t before = grouping->rows.count;
     uint32_t row = rows_find(&grouping->rows, key_of(grouping, grouping->view, image, tag, site));
@@ -138,12 +139,13 @@ static struct snap_site site_at(const struct sampling *sampling, uint32_t id) {
     return (struct snap_site){word == SNAP_SITE_FREE ? 0 : word};
 }
 
-/* The row of a site; it is made if there is none. ROWS_NONE: no memory. */
+/* The row of a site. Adds the row if it is new. ROWS_NONE: no memory. */
 static uint32_t row_of(struct grouping *grouping, const struct sampling *sampling, uint32_t id) {
     if (grouping->row_of[id]) return grouping->row_of[id] - 1;
     struct snap_site site = site_at(sampling, id);
     uint32_t row = row_find(grouping, &sampling->image, snap_site_tag(site), site);
-    if (row != ROWS_NONE && id < sampling->site_count) grouping->row_of[id] = row + 1; /* later ones: not known yet */
+    if (row != ROWS_NONE && id < sampling->site_count)
+        grouping->row_of[id] = row + 1; /* the words of later ids are not known yet */
     return row;
 }
 
@@ -184,7 +186,8 @@ static int add_changes(struct grouping *grouping, const struct sampling *samplin
     return 0;
 }
 
-/* Adds CUDA memory of the kinds that are memory of a device. These records are few: all are added up at each look. */
+/* Adds CUDA memory of the kinds that are memory of a device. Records of CUDA sites are few: all of them are added up at
+ * each look. */
 static int add_devices(struct grouping *grouping, const struct sampling *sampling) {
     int64_t *device =
         sampling->cuda_site_count ? calloc(grouping->rows.capacity + sampling->cuda_site_count + 1, 8) : NULL;
@@ -206,7 +209,7 @@ static int add_devices(struct grouping *grouping, const struct sampling *samplin
     return 0;
 }
 
-/* By thread: everything that a slot has counted, for all threads that had the slot. */
+/* Sets the rows by thread: each has everything that a slot has counted, for all threads that had the slot. */
 static int set_threads(struct grouping *grouping, const struct sampling *sampling) {
     for (size_t slot = 0; slot < sampling->image.thread_count; slot++) {
         struct snap_counter total = sampling_thread(sampling, slot);

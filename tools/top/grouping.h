@@ -1,6 +1,6 @@
-/* grouping.h — from sites to the rows of a view: by model, node, run, site, module or thread.
- * In: looks at a process. Out: rows with their figures, exact as of the last look, and which of them a focus or a
- * search keeps. */
+/* grouping.h — turns sites into the rows of a view: by model, node, run, site, module or thread.
+ * In: looks at a process. Out: rows with their figures, exact as of the last look; and which rows a focus or a search
+ * keeps. */
 #ifndef MEMSTOW_TOP_GROUPING_H
 #define MEMSTOW_TOP_GROUPING_H
 
@@ -8,11 +8,11 @@
 #include "tools/top/sampling.h"
 #include "tools/views/groups.h"
 
-/* The rows of one owner or module only. */
+/* A focus keeps only the sites of one owner or module. */
 struct focus {
     bool on;
     enum view view;
-    uint64_t key; /* of the row in that view */
+    uint64_t key; /* key of the owner's or module's row in that view */
 };
 
 struct grouping {
@@ -24,18 +24,18 @@ struct grouping {
     size_t row_of_capacity;
     uint32_t *tags; /* by tag: the first tag with the same owners */
     size_t tag_count;
-    uint32_t *modules; /* by module number: the first with the same path */
+    uint32_t *modules; /* by module number: the first module with the same path */
     size_t module_count;
 };
 
 void grouping_begin(struct grouping *grouping, enum view view);
 void grouping_end(struct grouping *grouping);
-/* After a look. Returns 0, or -1: no memory. */
+/* Brings the rows up to date after a look. Returns 0, or -1: no memory. */
 int grouping_take(struct grouping *grouping, const struct sampling *sampling);
 /* Groups the same look by another view, or for another focus. Returns 0, or -1: no memory. */
 int grouping_turn(struct grouping *grouping, const struct sampling *sampling, enum view view);
 
-/* What the key of a row stands for. */
+/* The parts of a row's key. */
 uint32_t grouping_owner(uint64_t key);                             /* by model, node and run; 0: untagged */
 uint32_t grouping_tag(uint64_t key), grouping_stack(uint64_t key); /* by site; stack 0: there is none */
 uint32_t grouping_module(enum view view, uint64_t key);            /* by module, or by site without a stack: 1 + id */

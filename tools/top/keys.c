@@ -123,7 +123,7 @@ static enum wish keys_enter(struct face *face) {
     return face->level == LEVEL_ROWS ? WISH_DRILL : WISH_NOTHING;
 }
 
-/* Keys that mean the same wherever rows are. */
+/* Keys that mean the same at every level. */
 static enum wish keys_common(struct face *face, int key) {
     switch (key) {
     case 'q':
@@ -216,7 +216,7 @@ static enum wish keys_search(struct face *face, int key) {
     return WISH_NOTHING;
 }
 
-/* Only y is yes: any other key takes the wish back. */
+/* Only y means yes. Any other key cancels the action. */
 static enum wish keys_sure(struct face *face, int key) {
     if (key == KEY_RESIZED) return WISH_NOTHING;
     face->asking = ASKING_NOTHING;

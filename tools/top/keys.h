@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Keys without a character, behind all characters. */
+/* Keys. Those that are no characters have numbers behind all characters. */
 enum key {
     KEY_NONE = -1,
     KEY_ENTER_LINE = '\r',
@@ -28,25 +28,25 @@ enum key {
     KEY_RESIZED,
 };
 
-/* What is on the screen. */
+/* The content of the screen. */
 enum level { LEVEL_PROCESSES, LEVEL_ROWS, LEVEL_STACK };
-/* What the next keys are for. */
+/* The purpose of the next keys. */
 enum asking { ASKING_NOTHING, ASKING_SEARCH, ASKING_SURE };
-/* What the loop is to do. */
+/* The next task of the loop. */
 enum wish {
     WISH_NOTHING,
     WISH_QUIT,
-    WISH_OPEN,   /* watch the process in the row of the cursor */
+    WISH_OPEN,   /* watch the process in the row at the cursor */
     WISH_CLOSE,  /* back to the list of processes */
-    WISH_DRILL,  /* into the row of the cursor */
-    WISH_RISE,   /* out of the row again */
+    WISH_DRILL,  /* show the sites or the stack of the row at the cursor */
+    WISH_RISE,   /* back to the rows from which WISH_DRILL came */
     WISH_VIEW,   /* the view has changed */
     WISH_SORT,   /* the order has changed, or more rows are needed */
-    WISH_SEARCH, /* the text has changed */
+    WISH_SEARCH, /* the text that is searched for has changed */
     WISH_SNAPSHOT,
-    WISH_ASK,  /* a question is to be asked; `doing` says about what */
-    WISH_DO,   /* it was answered with yes */
-    WISH_NEXT, /* look now, although the picture is frozen */
+    WISH_ASK,  /* ask the user whether `doing` is to be done */
+    WISH_DO,   /* the user has said yes: do `doing` */
+    WISH_NEXT, /* look now: the picture is no longer frozen */
 };
 enum doing { DOING_NOTHING, DOING_STOW, DOING_RESTORE, DOING_TRIGGER };
 

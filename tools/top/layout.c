@@ -6,7 +6,7 @@
 
 enum { SIZE = 11, RATE = 13, BLOCKS = 13, GAP = 2, NARROW = 90 };
 
-/* On a narrow screen the mean and the blocks give way to the name. */
+/* On a narrow screen the mean and the blocks are left out, so that the name has room. */
 static bool is_narrow(int width) { return width < NARROW; }
 
 static int figures_width(bool devices, int width) {

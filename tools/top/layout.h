@@ -1,5 +1,5 @@
-/* layout.h — the lines of the screen as text, for a width.
- * In: figures and names. Out: lines of exactly that many columns or fewer. Pure. */
+/* layout.h — the lines of the screen as text, for a width in columns.
+ * In: figures and names. Out: lines that are at most as wide. Pure. */
 #ifndef MEMSTOW_TOP_LAYOUT_H
 #define MEMSTOW_TOP_LAYOUT_H
 
@@ -16,22 +16,23 @@ struct layout_row {
     const char *name;
 };
 
-/* devices: there is a column for memory on devices. The title has a mark at the column that is sorted by. */
+/* devices: there is a column for memory on devices. A mark stands in the title of the column by which rows are
+ * sorted. */
 struct text_line layout_titles(enum rows_sort sort, bool devices, const char *name, int width);
 struct text_line layout_row(const struct layout_row *row, bool devices, int width);
-/* The columns that are left for the name. */
+/* The number of columns that are left for the name. */
 int layout_name_width(bool devices, int width);
 
 /* A rate in bytes a second: "+1.2 MiB/s"; "" for 0. */
 struct text layout_rate(int64_t bytes);
 /* Bytes over a time, as a rate. */
 int64_t layout_per_second(int64_t bytes, double seconds);
-/* Two texts on one line: one on the left, and one on the right as far as it fits. */
+/* Two texts on one line: one at the left end, cut to fit, and one at the right end, left out if it does not fit. */
 struct text_line layout_ends(const char *left, const char *right, int width);
 
 const char *layout_view_name(enum view view);
 const char *layout_sort_name(enum rows_sort sort);
-/* The line of the help for the bottom of the screen. */
+/* The help line at the bottom of the screen. */
 const char *layout_keys(const struct face *face);
 
 #endif

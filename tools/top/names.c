@@ -18,7 +18,7 @@ void names_end(struct names *names) {
     names->symbols = NULL;
 }
 
-/* The symbols, for an image that may have grown, or be of another program. NULL: no memory. */
+/* The symbols of the image, which may have grown since the last call, or be of another program now. NULL: no memory. */
 static struct symbols *names_symbols(struct names *names) {
     struct sampling *sampling = names->sampling;
     if (sampling_load_names(sampling) < 0) return NULL;
@@ -90,7 +90,7 @@ struct text_line names_owners(const struct names *names, uint32_t tag, int width
 
 /* --- stacks --- */
 
-/* Puts one stack into the image, for readers of stacks: node 1. `frames`: innermost first. */
+/* Puts one stack into the image as node 1, for functions that read stacks from an image. */
 static void stack_lend(struct names *names, uint32_t place) {
     struct image *image = &names->sampling->image;
     uint32_t *frames = names->words + 1;

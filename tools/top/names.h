@@ -1,6 +1,6 @@
 /* names.h — the names of rows, and the lines of a stack.
- * In: a key of a row. Out: text for people, without control characters. Frames are looked up (symbols.h) only for what
- * is asked for: the rows on the screen. */
+ * In: a key of a row. Out: text for people, without control characters. The only frames that are looked up (symbols.h)
+ * are those of rows that are asked for, which are on the screen. */
 #ifndef MEMSTOW_TOP_NAMES_H
 #define MEMSTOW_TOP_NAMES_H
 
@@ -13,7 +13,7 @@ enum { NAMES_FRAMES_MOST = 4096 };
 struct names {
     struct sampling *sampling;
     struct symbols *symbols;
-    uint32_t execs; /* of the program that the symbols are of */
+    uint32_t execs; /* sampling->execs of the program whose symbols these are */
     uint32_t words[NAMES_FRAMES_MOST + 1];
     struct snap_node nodes[2];
 };
@@ -26,7 +26,8 @@ struct text_line names_row(struct names *names, enum view view, uint64_t key, in
 struct text_line names_owners(const struct names *names, uint32_t tag, int width);
 /* Writes a site's whole stack, innermost first, a line for each function. Returns the number of lines. */
 size_t names_stack(struct names *names, uint64_t key, struct text_line *lines, size_t most, int width);
-/* Marks all frames whose function, file or module has the text: this looks up all of them. NULL: no memory. */
+/* Marks all frames whose function, file or module has the text. All frames are looked up for this. Returns a byte for
+ * each frame, which the caller frees. NULL: no memory. */
 uint8_t *names_match(struct names *names, const char *text);
 
 #endif

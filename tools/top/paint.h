@@ -1,4 +1,5 @@
-/* paint.h — puts what is watched on the screen. */
+/* paint.h — draws the state of top on the screen.
+ * In: a struct watch. Out: calls of screen.h. */
 #ifndef MEMSTOW_TOP_PAINT_H
 #define MEMSTOW_TOP_PAINT_H
 

@@ -22,7 +22,7 @@ static uint32_t row_before(const struct processes *processes, const struct track
     return ROWS_NONE;
 }
 
-/* The growth of a process begins with its memory at the first look. */
+/* Adds the row of a process. Its growth begins with its memory at the first look. */
 static int row_add(const struct processes *processes, const struct tracked *tracked, struct rows *rows,
                    struct process_since *since, uint64_t now) {
     uint32_t row = rows_find(rows, (uint64_t)tracked->pid), old = row_before(processes, tracked);
@@ -31,7 +31,7 @@ static int row_add(const struct processes *processes, const struct tracked *trac
     rows_set(rows, row, live, 0);
     rows_add_began(rows, row, old == ROWS_NONE ? live : processes->rows.began[old]);
     rows->before[row] = old == ROWS_NONE ? live : processes->rows.live[old];
-    rows->shown[row] = 1; /* also a process with nothing is in the list */
+    rows->shown[row] = 1; /* a process without memory is in the list, too */
     since[row] = (struct process_since){tracked->start_ns, old == ROWS_NONE ? now : processes->since[old].seen_ns};
     return 0;
 }

@@ -1,5 +1,5 @@
 /* processes.h — the list of tracked processes, looked at again and again.
- * In: /proc. Out: rows by pid, and the name of each. */
+ * In: /proc. Out: rows by pid, and the name of each row. */
 #ifndef MEMSTOW_TOP_PROCESSES_H
 #define MEMSTOW_TOP_PROCESSES_H
 
@@ -13,17 +13,17 @@ struct process_since {
 
 struct processes {
     struct tracked_list list;
-    struct rows rows;            /* by pid, of the last look */
+    struct rows rows;            /* by pid, as of the last look */
     struct process_since *since; /* by row */
     uint64_t look_ns;
     double seconds; /* between the last two looks */
 };
 
-/* Returns 0, or -1 with the reason. Begin with zeros. */
+/* Takes a look. Before the first look, `processes` is all zeros. Returns 0, or -1 with the reason. */
 int processes_look(struct processes *processes, char *error, size_t error_size);
-/* The same for a list that it takes over. Returns 0, or -1: no memory. */
+/* Like processes_look, but with a list that is given. It takes over the list. Returns 0, or -1: no memory. */
 int processes_take(struct processes *processes, struct tracked_list list, uint64_t now);
-/* How long the process of a row has been looked at. */
+/* For how many seconds the process of a row has been looked at. */
 double processes_seconds(const struct processes *processes, uint32_t row);
 void processes_end(struct processes *processes);
 /* "4711 python3  train.mst"; "" if the process is gone. */

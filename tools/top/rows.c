@@ -183,8 +183,8 @@ static void visible_count(struct rows *rows) {
     for (size_t i = 0; i < rows->count; i++) rows->visible += rows->shown[i] & rows->matched[i];
 }
 
-/* Most looks change little. So only rows at the threshold of the last sort or above are taken first: those that were
- * among the first, with some more, or have come close. Only if these are too few, or too many, all are taken. */
+/* Most looks change little. Therefore only rows whose value is at least the threshold of the last sort are taken first:
+ * rows that were in order then, or have risen to them since. If these are too few or too many, all rows are taken. */
 int rows_sort(struct rows *rows, enum rows_sort sort, size_t most) {
     if (rows->in_order && rows->sort == sort && (most <= rows->ordered || rows->ordered == rows->visible)) return 0;
     if (!rows->in_order) visible_count(rows);

@@ -1,4 +1,4 @@
-/* rows.h — the rows of a list that is looked at again and again: what each has, and what it gained.
+/* rows.h — the rows of a list that is looked at again and again: the memory that each row has and has gained.
  * In: keys, and changes of their figures. Out: rows by rank, sorted by one figure. Pure: it knows nothing of files,
  * names or terminals. A million rows are looked at in one pass without a call for each. */
 #ifndef MEMSTOW_TOP_ROWS_H
@@ -14,9 +14,9 @@ enum { ROWS_NONE = UINT32_MAX };
 struct rows {
     size_t count, capacity;
     uint64_t *keys;
-    int64_t *live, *blocks;  /* live: bytes of host memory; may be negative, as a thread's may */
+    int64_t *live, *blocks;  /* live: bytes of host memory; negative for a thread that freed more than it allocated */
     int64_t *device;         /* bytes on devices */
-    int64_t *before, *began; /* live and device together: at the previous look, and at the beginning */
+    int64_t *before, *began; /* live and device together: at the previous look, and when top began */
     uint8_t *shown;          /* whether any figure of the row is not 0 */
     uint8_t *matched;        /* 0: left out, for example by a search */
     uint32_t *slots;         /* open addressing: 1 + row */
@@ -29,39 +29,39 @@ struct rows {
     size_t visible;  /* how many rows are shown and matched */
     bool in_order;   /* nothing has changed since the last sort */
     enum rows_sort sort;
-    int64_t threshold; /* of the last sort: rows below it were far from the first `most` */
+    int64_t threshold; /* value of the last row in order, at the last sort */
     bool has_threshold;
 };
 
 void rows_begin(struct rows *rows);
 void rows_end(struct rows *rows);
 
-/* The row of a key; it is added with zeros. ROWS_NONE: no memory. */
+/* The row of a key. If the key is new, adds a row of zeros. ROWS_NONE: no memory. */
 uint32_t rows_find(struct rows *rows, uint64_t key);
 
-/* A new look begins: what the rows have now is what they had before. */
+/* Begins a new look: the present figures become those of the previous look. */
 void rows_look(struct rows *rows);
 void rows_add(struct rows *rows, uint32_t row, int64_t live, int64_t blocks);
 /* Sets the figures, in place of adding to them. */
 void rows_set(struct rows *rows, uint32_t row, int64_t live, int64_t blocks);
 void rows_set_device(struct rows *rows, uint32_t row, int64_t device);
-/* For memory that was there already: adds it to the row's figures at the beginning and at the previous look. */
+/* Adds bytes to the row's figure at the beginning, because that memory was there already. */
 void rows_add_began(struct rows *rows, uint32_t row, int64_t bytes);
-/* Forgets all gains since the previous look: rows that were just added have gained nothing. */
+/* Forgets all gains since the previous look, because rows that were just added have gained nothing. */
 void rows_settle(struct rows *rows);
 
 int64_t rows_size(const struct rows *rows, uint32_t row);   /* live and device together */
 int64_t rows_gain(const struct rows *rows, uint32_t row);   /* since the last look */
 int64_t rows_growth(const struct rows *rows, uint32_t row); /* since the beginning */
 
-/* Leaves a row out, or takes it in again. */
+/* Leaves a row out, or shows it again. */
 void rows_keep(struct rows *rows, uint32_t row, bool keep);
 
 /* Sorts so that the first `most` ranks are right, the largest first. Returns 0, or -1: no memory. */
 int rows_sort(struct rows *rows, enum rows_sort sort, size_t most);
-/* By rank in the last sort; ROWS_NONE: there is no such rank. */
+/* The row at a rank of the last sort. ROWS_NONE: there is no such rank. */
 uint32_t rows_ranked(const struct rows *rows, size_t rank);
-/* The rank of a key among those in order. ROWS_NONE: it is not there. */
+/* The rank of a key's row, among the rows in order. ROWS_NONE: it is not among them. */
 size_t rows_rank_of(const struct rows *rows, uint64_t key);
 
 #endif

@@ -70,7 +70,7 @@ int sampling_begin(struct sampling *sampling, pid_t pid, char *error, size_t siz
 
 /* --- the sections --- */
 
-/* The memory of a process is opened again; a file is mapped again. */
+/* Makes the source longer, because the ledger has grown. Opens the memory of a process again; maps a file again. */
 static int source_grow(struct sampling *sampling) {
     struct sampling next = {.pid = sampling->pid, .source.fd = -1};
     struct snap_header header;
@@ -87,7 +87,7 @@ static int source_grow(struct sampling *sampling) {
     return 0;
 }
 
-/* Reads the header and the list of sections anew: the file grows, and the records in use grow. */
+/* Reads the header and the list of sections anew, because the file and the records in use grow. */
 static int sampling_scan(struct sampling *sampling) {
     struct reader *reader = &sampling->reader;
     struct snap_header header;
@@ -119,14 +119,14 @@ uint64_t sampling_records(const struct sampling *sampling, uint32_t type) {
 
 #define TABLE_DROP(table, count) (free(table), (table) = NULL, (count) = 0)
 
-/* A table that cannot be read has no records. */
+/* Reads a table. Returns 0, or -1: then the table has no records. */
 #define TABLE(sampling, type, table, count)                                                                            \
     (TABLE_DROP(table, count),                                                                                         \
      reader_table(&(sampling)->reader, (type), sizeof *(table), (void **)&(table), &(count)) == 0                      \
          ? 0                                                                                                           \
          : (TABLE_DROP(table, count), -1))
 
-/* Tables that are read at each look, because fields of theirs change. */
+/* Reads the tables whose fields change, at each look. */
 static int load_owners(struct sampling *sampling) {
     struct image *image = &sampling->image;
     if (TABLE(sampling, SNAP_OWNER, image->owners, image->owner_count) < 0 ||
@@ -205,8 +205,8 @@ static int word_read(struct sampling *sampling, uint32_t id) {
 
 static bool has_stack(uint64_t word) { return word && word != SNAP_SITE_FREE; }
 
-/* A thread takes an id (new or freed), then writes the site's word, then counts. A look between the first two steps has
- * read a word without meaning. So a look that finds counts reads the word again. */
+/* Reads words again. A thread takes an id (new or freed), then writes the site's word, then counts. A look between the
+ * first two steps has read a word without meaning. A look that finds counts at such a site reads the word again. */
 static int words_renew(struct sampling *sampling) {
     for (size_t i = 0; i < sampling->change_count; i++) {
         uint32_t id = sampling->changes[i].site;
@@ -312,8 +312,8 @@ static uint32_t fold_of(const struct sampling *sampling) {
     return sequence;
 }
 
-/* After a fold the ids of sites may stand for other stacks. Everything is read again. What a site had when top began is
- * kept where the id still stands for the same stack. */
+/* Prepares for reading everything again: after a fold, the ids of sites may stand for other stacks. The site's memory
+ * when top began is kept until began_keep has seen whether its id still stands for the same stack. */
 static void begin_anew(struct sampling *sampling) {
     sampling->anew = true;
     sampling->site_count = 0;
@@ -325,13 +325,15 @@ static void begin_anew(struct sampling *sampling) {
     sampling->totals.host = sampling->totals.mapped = sampling->totals.blocks = 0;
 }
 
-/* `words`: those of the sites before everything was read anew. */
+/* Forgets the memory at the beginning for ids that stand for another stack now. `words`: the words of the sites before
+ * everything was read anew. */
 static void began_keep(struct sampling *sampling, const uint64_t *words, size_t count) {
     for (size_t i = 0; i < sampling->site_capacity; i++)
         if (i >= count || words[i] != sampling->sites[i].word) sampling->sites[i].began = 0;
 }
 
-/* A wide counter may lie in a section that was made after the list of sections was read. Then all is read again. */
+/* Reads all counters that changed. A wide counter may lie in a section that was made after the list of sections was
+ * read. Then all is read again. */
 static int read_counters(struct sampling *sampling) {
     for (int tries = 1;; tries++) {
         if (sampling_scan(sampling) < 0 || chunks_look(sampling) < 0) return -1;
@@ -383,7 +385,7 @@ bool sampling_is_next(const struct snap_header *old, const struct snap_header *n
     return next->start_ns != old->start_ns && next->state != SNAP_EXECED;
 }
 
-/* The process went on as another program: if that is tracked, it is watched from now on. False: not, or not yet. */
+/* Watches the program that the process has become, if that program is tracked. False: it is not, or not yet. */
 static bool follow_exec(struct sampling *sampling) {
     struct sampling next = {.pid = sampling->pid, .source.fd = -1};
     struct snap_header header;
@@ -404,8 +406,8 @@ static bool follow_exec(struct sampling *sampling) {
     return true;
 }
 
-/* The ledger notes an exec shortly before execve, which may fail. The next program has a ledger of its own shortly
- * afterwards. So the next looks try again. */
+/* The ledger notes an exec shortly before execve, which may fail. The next program gets a ledger of its own shortly
+ * afterwards. Therefore several looks try to follow. */
 static void wait_for_exec(struct sampling *sampling) {
     if (follow_exec(sampling))
         sampling->exec_waits = 0;
@@ -413,8 +415,8 @@ static void wait_for_exec(struct sampling *sampling) {
         sampling->state = SAMPLING_REPLACED;
 }
 
-/* The mapping of a ledger outlives its process, so its last figures can be read. Where only the process's memory has
- * the ledger, it goes with execve. */
+/* Finds out whether the process has ended or become another program. The mapping of a ledger outlives its process, so
+ * the last figures can be read. But a ledger that is only in the process's memory is gone after execve. */
 static void look_at_end(struct sampling *sampling) {
     struct snap_header header = sampling->image.header;
     bool gone = source_read(&sampling->source, 0, &header, sizeof header) < 0;
@@ -426,7 +428,7 @@ static void look_at_end(struct sampling *sampling) {
         sampling->exec_waits = 0;
 }
 
-/* An odd number never equals the number of a finished fold, so the next look reads everything anew. */
+/* Sets an odd number, which never equals the number of a finished fold. So the next look reads everything anew. */
 void sampling_distrust(struct sampling *sampling) { sampling->fold_sequence |= 1; }
 
 static int look_once(struct sampling *sampling) {
@@ -437,7 +439,7 @@ static int look_once(struct sampling *sampling) {
     bool again = !sampling->looks || fold != sampling->fold_sequence;
     sampling->fold_sequence = fold;
     int result = again ? read_anew(sampling) : sampling_read_all(sampling);
-    if (result < 0 || fold_of(sampling) != fold) sampling_distrust(sampling); /* or a fold meanwhile */
+    if (result < 0 || fold_of(sampling) != fold) sampling_distrust(sampling); /* a fold came between */
     return result;
 }
 
@@ -500,8 +502,8 @@ static uint32_t sampling_word_at(const struct sampling *sampling, uint64_t id) {
     return offset && source_read(&sampling->source, offset, &word, sizeof word) == 0 ? word : 0;
 }
 
-/* Walks from a place outwards: the place outside of a frame is the word before it; for the first frame of a run, the
- * head has it. A hostile file may lead in a circle, so the number of steps is limited. */
+/* Walks from a place outwards. The next outer place of a frame is the word before it. The first frame of a run of
+ * frames has it in the head of the run. A hostile file may lead in a circle, so the number of steps is limited. */
 size_t sampling_stack(const struct sampling *sampling, uint32_t place, uint32_t *frames, size_t most) {
     size_t count = 0;
     for (size_t steps = 0; place >= SNAP_RUN_HEAD && count < most && steps < 2 * most; steps++) {

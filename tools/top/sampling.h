@@ -1,6 +1,6 @@
 /* sampling.h — looks at the ledger of one running process again and again, and reads what changed since the last look.
  * In: a pid. Out: totals, figures by site, and the sites that changed. It reads the mapped file from outside: the
- * process pays nothing. Counters that did not change are added up to see that, and not read otherwise. */
+ * process pays nothing. Counters are added up at each look; only if their sum has changed, they are read one by one. */
 #ifndef MEMSTOW_TOP_SAMPLING_H
 #define MEMSTOW_TOP_SAMPLING_H
 
@@ -15,13 +15,13 @@
 
 /* A site as of the last look. */
 struct sampling_site {
-    uint64_t word;         /* snap_site; 0 also while it is not known */
+    uint64_t word;         /* the word of a struct snap_site; 0 also while the word is not known */
     uint64_t host, mapped; /* live bytes */
-    uint64_t began;        /* the sum of both when top began */
+    uint64_t began;        /* host and mapped together, when top began */
     uint32_t host_blocks, mapped_blocks;
 };
 
-/* A site whose figures changed, and by how much. */
+/* A site whose figures changed, and the differences. */
 struct sampling_change {
     uint32_t site;
     int64_t live, blocks;
@@ -40,7 +40,7 @@ enum sampling_state {
     SAMPLING_REPLACED, /* the process became another program, which is not tracked */
 };
 
-/* Figures of the process. Those of the heap and of mappings are exact. */
+/* Figures of the process. The figures of the heap and of mappings are exact. */
 struct sampling_totals {
     uint64_t host, mapped, blocks, allocated;
     uint64_t peak; /* exact to 1 MiB */
@@ -59,23 +59,23 @@ struct sampling {
     uint64_t looks, look_ns, begin_ns;
     double seconds;      /* between the last two looks */
     uint32_t execs;      /* how often the process became another tracked program */
-    uint32_t exec_waits; /* looks in a row that met an execve, and no ledger of the next program yet */
+    uint32_t exec_waits; /* looks in a row that saw an execve, but no ledger of the next program yet */
 
     struct sampling_chunk *chunks; /* in the order of the file */
     size_t chunk_count, chunk_capacity;
     uint32_t *by_index;  /* chunks sorted by index */
-    size_t *index_first; /* by index: where its chunks begin in by_index; one more at the end */
+    size_t *index_first; /* by index: where the chunks of the index begin in by_index; one entry more at the end */
     uint8_t *dirty;      /* by index */
     size_t index_count, used_count;
-    uint64_t *wide_seen;  /* by block of wide counters */
-    uint32_t *wide_index; /* by wide counter: the index of its chunk, plus 1 */
+    uint64_t *wide_seen;  /* by block of wide counters: their sum at the last look */
+    uint32_t *wide_index; /* by wide counter: 1 + the index of its chunk; 0: not known */
     size_t wide_count;
 
     struct sampling_site *sites;
     size_t site_count, site_capacity;
     struct sampling_change *changes;
     size_t change_count, change_capacity;
-    struct snap_counter *threads; /* by slot: sums of its chunks */
+    struct snap_counter *threads; /* by slot: sums of the chunks of the slot */
     size_t thread_capacity;
     int64_t *threads_began; /* by slot: live bytes, when top began */
     size_t threads_began_count;
@@ -83,8 +83,9 @@ struct sampling {
     size_t cuda_site_count;
 
     uint32_t fold_sequence;
-    bool anew;  /* the last look read everything anew: changes are not kept, and all rows must be added up again */
-    bool stale; /* the last look met stacks that were being folded, or a program that is gone: it changed nothing */
+    bool
+        anew; /* the last look read everything anew: there is no list of changes, and all rows must be added up again */
+    bool stale; /* the last look changed nothing: stacks were being folded, or the program was gone */
     struct sampling_totals totals, began;
 };
 
@@ -95,9 +96,9 @@ void sampling_end(struct sampling *sampling);
 /* Takes a look. Returns 0, or -1 with the reason: the file is damaged, or there is no memory. A process that has ended
  * is no fault. */
 int sampling_look(struct sampling *sampling, char *error, size_t error_size);
-/* The next look reads everything anew: the changes of the last one were not taken. */
+/* Makes the next look read everything anew, because the changes of the last look were not taken. */
 void sampling_distrust(struct sampling *sampling);
-/* Whether a ledger is that of the program that came after another one in the same process. */
+/* Whether `next` is the header of the program that followed the program of `old` in the same process. */
 bool sampling_is_next(const struct snap_header *old, const struct snap_header *next);
 
 /* How many records all sections of a type have. */
@@ -108,7 +109,7 @@ int sampling_take(struct sampling *sampling, uint32_t index, const struct counte
 /* All that a thread's slot has counted, also for earlier threads. */
 struct snap_counter sampling_thread(const struct sampling *sampling, size_t slot);
 
-/* Makes sure that the image has frames, functions, modules and strings for names. Returns 0, or -1. */
+/* Makes sure that the image has the frames and functions that names need. Returns 0, or -1. */
 int sampling_load_names(struct sampling *sampling);
 /* The frames of a stack in the ledger, innermost first, at most `most`. */
 size_t sampling_stack(const struct sampling *sampling, uint32_t place, uint32_t *frames, size_t most);

@@ -32,7 +32,8 @@ static void note_continued(int number) {
     continued = 1;
 }
 
-/* Without SA_RESTART: a signal ends the wait for a key. ncurses has handlers of its own for SIGTSTP and SIGWINCH. */
+/* Sets handlers without SA_RESTART, so that a signal ends the wait for a key. ncurses has handlers of its own for
+ * SIGTSTP and SIGWINCH. */
 static void screen_listen(void) {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     struct sigaction action = {.sa_handler = note_end};
@@ -57,8 +58,8 @@ static void screen_locale(void) {
 
 static int held_back = -1, real_error = -1;
 
-/* While the screen is on, standard error goes to a file in memory, because it would spoil the picture. If no such file
- * can be made, it stays as it is. */
+/* While the screen is on, messages on standard error would spoil the picture. They go to a file in memory. If no such
+ * file can be made, standard error stays as it is. */
 static void error_hold(void) {
     if (held_back >= 0) return;
     fflush(stderr);
@@ -69,7 +70,7 @@ static void error_hold(void) {
     held_back = -1;
 }
 
-/* Also for a signal handler. */
+/* Writes the messages that were held back to the real standard error. A signal handler may call it. */
 static void error_show(void) {
     char bytes[4096];
     if (held_back < 0) return;
@@ -94,7 +95,7 @@ static struct termios modes;
 static char ending[256];
 static size_t ending_length;
 
-/* Without its delays, "$<5>", which no terminal of today needs. */
+/* Adds a capability of the terminal to `ending`, without delays such as "$<5>", which no terminal of today needs. */
 static void ending_add(const char *capability) {
     const char *text = tigetstr(capability);
     if (!text || text == (char *)-1) return;
@@ -176,12 +177,12 @@ bool screen_is_over(void) { return over; }
 const char *screen_version(void) { return curses_version(); }
 
 void screen_show(void) {
-    if (continued) { /* also after SIGSTOP, which no handler sees: by now the terminal shows text of another program */
+    if (continued) { /* after SIGSTOP, too, which no handler sees: the terminal shows text of another program now */
         continued = 0;
         reset_prog_mode();
         clearok(curscr, TRUE);
     }
-    /* ncurses ignores SIGTSTP meanwhile, so that a Ctrl-Z would be lost; blocked, it comes afterwards */
+    /* refresh() ignores SIGTSTP, so that a Ctrl-Z would be lost. A blocked SIGTSTP comes afterwards */
     sigset_t stop, mask;
     sigemptyset(&stop);
     sigaddset(&stop, SIGTSTP);
@@ -207,7 +208,8 @@ static attr_t attributes_of(enum screen_style style) {
     }
 }
 
-/* The beginning of the text that fits into the columns; a character may take two of them. */
+/* Copies as much of the text as fits into the columns; a character may take two columns. Returns the columns that are
+ * used. */
 static int screen_cut(const char *text, wchar_t *to, int columns) {
     mbstate_t state = {0};
     int used = 0, count = 0;

@@ -1,6 +1,6 @@
-/* screen.h — the terminal, by way of ncurses: the only file that knows of it.
- * In: lines of text. Out: what is on the terminal, and the keys that come from it. It leaves the terminal as it found
- * it, also at a signal. Messages on standard error are kept back until then. */
+/* screen.h — the terminal, by way of ncurses. Only screen.c knows of ncurses.
+ * In: lines of text. Out: the picture on the terminal, and the keys that the user presses. It leaves the terminal as it
+ * was before, also at a signal. Messages on standard error are held back until the end. */
 #ifndef MEMSTOW_TOP_SCREEN_H
 #define MEMSTOW_TOP_SCREEN_H
 
@@ -11,7 +11,7 @@
 
 enum screen_style { SCREEN_PLAIN, SCREEN_BOLD, SCREEN_BAR, SCREEN_CURVE, SCREEN_GREW, SCREEN_FAINT };
 
-/* Returns 0, or -1 with the reason: it is not a terminal, or one that cannot be used. */
+/* Returns 0, or -1 with the reason: there is no terminal, or it cannot show the picture. */
 int screen_begin(char *error, size_t size);
 void screen_end(void);
 
@@ -22,7 +22,7 @@ void screen_clear(void);
 void screen_put(int line, const char *text, enum screen_style style);
 void screen_show(void);
 
-/* Waits for a key: a character, or one of enum key. KEY_NONE: none came within that time, or a signal did. */
+/* Waits for a key: a character, or a member of enum key. KEY_NONE: no key came within that time, or a signal came. */
 int screen_key(int milliseconds);
 /* Whether a signal told the command to end. */
 bool screen_is_over(void);

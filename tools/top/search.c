@@ -59,7 +59,7 @@ static bool frame_has(const struct search *search, uint32_t frame) {
     return frame < search->frame_count && search->frames[frame];
 }
 
-/* For one stack, without the table of all stacks. */
+/* Like stack_has, but without the table of all stacks. */
 static bool one_stack_has(const struct search *search, const struct names *names, uint32_t place) {
     uint32_t frames[NAMES_FRAMES_MOST];
     size_t count = sampling_stack(names->sampling, place, frames, NAMES_FRAMES_MOST), i = 0;
@@ -67,8 +67,8 @@ static bool one_stack_has(const struct search *search, const struct names *names
     return i < count;
 }
 
-/* Whether a frame of the stack has the text. Each place is walked once: what is found is noted on the way back. A
- * hostile file may lead in a circle, so the route is limited. */
+/* Whether a frame of the stack has the text. Each place is walked once: the result is noted on the way back. A hostile
+ * file may lead in a circle, so the route is limited. */
 static bool stack_has(struct search *search, uint32_t place) {
     static uint32_t route[ROUTE_MOST];
     size_t length = 0;
@@ -110,8 +110,9 @@ static void rows_settle_matched(struct search *search, struct names *names, stru
     }
 }
 
-/* Settles the rows that were not settled yet. For many of them, the table of all stacks is read first. It is forgotten
- * at the end of each call: until the next call the process may fold stacks, and a place then has another stack. */
+/* Decides about the rows that are not decided yet. For many rows, the table of all stacks is read first. The table is
+ * forgotten at the end of each call: until the next call the process may fold stacks, and a place then has another
+ * stack. */
 int search_apply(struct search *search, struct names *names, struct grouping *grouping) {
     if (!*search->text) return 0;
     if (search->turns != grouping->turns) search->done = 0;

@@ -1,6 +1,6 @@
-/* search.h — which rows a search keeps.
- * In: a text, and rows. Out: their `kept`. A row is kept if its name has the text; a site also if any frame of its
- * stack has it. Capital and small letters are the same. */
+/* search.h — decides which rows a search keeps.
+ * In: a text, and rows. Out: `matched` of each row. A row is kept if its name has the text; a site also if any frame of
+ * its stack has it. Capital and small letters are the same. */
 #ifndef MEMSTOW_TOP_SEARCH_H
 #define MEMSTOW_TOP_SEARCH_H
 
@@ -10,16 +10,16 @@ struct search {
     char text[256];  /* "": all rows are kept */
     uint8_t *frames; /* by frame: whether it has the text */
     size_t frame_count;
-    uint32_t *words; /* the stacks of the ledger, while many rows are settled */
-    uint8_t *places; /* by word: 0 not known, 1 no, 2 the frame or one outside of it has the text */
+    uint32_t *words; /* the stacks of the ledger, while many rows are decided about */
+    uint8_t *places; /* by word: 0 not known; 1 no; 2 the frame or a frame outside of it has the text */
     size_t word_count;
-    uint64_t turns; /* of the grouping: rows before `done` are settled */
+    uint64_t turns; /* turns of the grouping at the last call; rows before `done` are decided */
     size_t done;
 };
 
 void search_begin(struct search *search, const char *text);
 void search_end(struct search *search);
-/* Settles the rows that are new since the last call. Returns 0, or -1: no memory. */
+/* Decides about the rows that are new since the last call. Returns 0, or -1: no memory. */
 int search_apply(struct search *search, struct names *names, struct grouping *grouping);
 
 #endif

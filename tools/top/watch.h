@@ -1,4 +1,4 @@
-/* watch.h — all that top knows about what it watches: the list of processes, and one of them with its rows.
+/* watch.h — the state of top: the list of processes, and the watched process with its rows.
  * In: the time, and wishes. Out: the state that is to be painted. */
 #ifndef MEMSTOW_TOP_WATCH_H
 #define MEMSTOW_TOP_WATCH_H
@@ -21,26 +21,26 @@ struct watch {
     struct search search;
     struct curve curve;
     struct errand errand;
-    uint64_t stack_key;                /* of the site whose stack is on the screen */
-    uint32_t stack[NAMES_FRAMES_MOST]; /* its frames */
+    uint64_t stack_key;                /* key of the site whose stack is on the screen */
+    uint32_t stack[NAMES_FRAMES_MOST]; /* the frames of that stack */
     size_t stack_count;
-    uint32_t owner; /* that is asked about */
-    size_t picked;  /* rank of the cursor when the rows were sorted */
+    uint32_t owner; /* the owner that the question is about */
+    size_t picked;  /* rank of the cursor when the rows were last sorted */
     uint64_t picked_key;
-    int64_t gained; /* of all memory, since the previous look */
+    int64_t gained; /* gain of all memory since the previous look */
     char message[400], question[400];
 };
 
-/* pid 0: the list of processes comes first. Returns 0, or -1 with the reason. */
+/* Opens the process, or for pid 0 the list of processes. Returns 0, or -1 with the reason. */
 int watch_begin(struct watch *watch, pid_t pid, char *error, size_t size);
 void watch_end(struct watch *watch);
-/* Takes a look. What goes wrong becomes the message. */
+/* Takes a look. An error becomes the message. */
 void watch_look(struct watch *watch);
 /* Sorts the rows that are on the screen, and keeps the cursor on its row. */
 void watch_sort(struct watch *watch);
-/* False: the wish is to quit. */
+/* Carries out a wish. False: the wish is to quit. */
 bool watch_wish(struct watch *watch, enum wish wish);
-/* Hears what the errand says. True: there is something new. */
+/* Hears the errand. True: the errand has ended, and its last line is the message. */
 bool watch_hear(struct watch *watch);
 
 const struct rows *watch_rows(const struct watch *watch);
