@@ -145,7 +145,7 @@ static uint32_t row_of(struct grouping *grouping, const struct sampling *samplin
     struct snap_site site = site_at(sampling, id);
     uint32_t row = row_find(grouping, &sampling->image, snap_site_tag(site), site);
     if (row != ROWS_NONE && id < sampling->site_count)
-        grouping->row_of[id] = row + 1; /* the words of later ids are not known yet */
+        grouping->row_of[id] = row + 1; /* later ids have no known word */
     return row;
 }
 

@@ -184,7 +184,8 @@ static void visible_count(struct rows *rows) {
 }
 
 /* Most looks change little. Therefore only rows whose value is at least the threshold of the last sort are taken first:
- * rows that were in order then, or have risen to them since. If these are too few or too many, all rows are taken. */
+ * rows that were in order then, and rows that have become as large since. If these are too few or too many, all rows
+ * are taken. */
 int rows_sort(struct rows *rows, enum rows_sort sort, size_t most) {
     if (rows->in_order && rows->sort == sort && (most <= rows->ordered || rows->ordered == rows->visible)) return 0;
     if (!rows->in_order) visible_count(rows);

@@ -16,7 +16,7 @@ struct rows {
     uint64_t *keys;
     int64_t *live, *blocks;  /* live: bytes of host memory; negative for a thread that freed more than it allocated */
     int64_t *device;         /* bytes on devices */
-    int64_t *before, *began; /* live and device together: at the previous look, and when top began */
+    int64_t *before, *began; /* live and device together: at the previous look, and where the growth begins */
     uint8_t *shown;          /* whether any figure of the row is not 0 */
     uint8_t *matched;        /* 0: left out, for example by a search */
     uint32_t *slots;         /* open addressing: 1 + row */

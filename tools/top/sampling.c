@@ -439,7 +439,7 @@ static int look_once(struct sampling *sampling) {
     bool again = !sampling->looks || fold != sampling->fold_sequence;
     sampling->fold_sequence = fold;
     int result = again ? read_anew(sampling) : sampling_read_all(sampling);
-    if (result < 0 || fold_of(sampling) != fold) sampling_distrust(sampling); /* a fold came between */
+    if (result < 0 || fold_of(sampling) != fold) sampling_distrust(sampling); /* or a fold came between */
     return result;
 }
 

@@ -83,8 +83,7 @@ struct sampling {
     size_t cuda_site_count;
 
     uint32_t fold_sequence;
-    bool
-        anew; /* the last look read everything anew: there is no list of changes, and all rows must be added up again */
+    bool anew;  /* the last look read everything: there is no list of changes, and all rows must be added up again */
     bool stale; /* the last look changed nothing: stacks were being folded, or the program was gone */
     struct sampling_totals totals, began;
 };

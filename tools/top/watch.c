@@ -22,7 +22,7 @@ static struct rows *rows_of(struct watch *watch) {
 
 /* --- one process --- */
 
-/* The first view is that of models where there are owners, and that of sites otherwise. */
+/* The first view: by model if there are owners, and by site otherwise. */
 static enum view first_view(const struct sampling *sampling) {
     return sampling->totals.host + sampling->totals.mapped && image_has_tags(&sampling->image) ? BY_MODEL : BY_SITE;
 }
@@ -75,7 +75,7 @@ static size_t stack_read(const struct watch *watch, uint32_t *frames) {
     return sampling_stack(&watch->sampling, grouping_stack(watch->stack_key), frames, NAMES_FRAMES_MOST);
 }
 
-/* After a fold, a place may have another stack. */
+/* Leaves the stack on the screen if the process has folded it: its place may have another stack now. */
 static void stack_check(struct watch *watch) {
     uint32_t frames[NAMES_FRAMES_MOST];
     if (watch->face.level != LEVEL_STACK || watch->sampling.state != SAMPLING_RUNS) return;
@@ -85,7 +85,7 @@ static void stack_check(struct watch *watch) {
     watch_say(watch, "the program has folded this stack");
 }
 
-/* Rows, places and owners were those of the program before. */
+/* Forgets what belongs to the former program, after an exec: the curve, the focus, a stack, the search. */
 static void exec_take(struct watch *watch) {
     watch->curve = (struct curve){0};
     watch->gained = 0;
@@ -130,8 +130,8 @@ void watch_look(struct watch *watch) {
     watch_sort(watch);
 }
 
-/* A row that the user has chosen stays under the cursor, also if others overtake it. A cursor at the top stays at the
- * top. */
+/* A row that the user has chosen stays under the cursor, also if other rows overtake it. A cursor at the top stays at
+ * the top. */
 void watch_sort(struct watch *watch) {
     struct face *face = &watch->face;
     struct rows *rows = rows_of(watch);
@@ -214,14 +214,15 @@ static void wish_drill(struct watch *watch) {
 }
 
 static void wish_rise(struct watch *watch) {
-    if (!watch->grouping.focus.on || watch->face.focused) return; /* from a stack back to its list */
+    if (!watch->grouping.focus.on || watch->face.focused)
+        return; /* back from a stack to the rows, which stay as they are */
     watch->face.view = watch->grouping.focus.view;
     watch->grouping.focus.on = false;
     watch->face.cursor = watch->face.first = 0;
     watch_turn(watch);
 }
 
-/* The owner that a stow or restore is about: that of the row, or of the rows that the focus keeps. */
+/* The owner to stow or restore: the owner of the focus, or else of the row at the cursor. 0: none. */
 static uint32_t owner_meant(const struct watch *watch) {
     uint64_t key;
     const struct focus *focus = &watch->grouping.focus;
@@ -305,7 +306,8 @@ bool watch_wish(struct watch *watch, enum wish wish) {
         break;
     }
     if (wish == WISH_NOTHING) return true;
-    if (wish == WISH_SORT) watch->picked = SIZE_MAX; /* the cursor moved: it does not follow */
+    if (wish == WISH_SORT)
+        watch->picked = SIZE_MAX; /* the user has moved the cursor: it does not stay with its former row */
     watch_sort(watch);
     return true;
 }

@@ -34,8 +34,8 @@ static bool signal_held(struct ending *ending, int pidfd, int signal) {
     return false;
 }
 
-/* Opens the process before checking it, so the pid cannot change its meaning in between. `gone`: the result if it does
- * not exist. */
+/* Sends a signal. Opens the process before checking it, so that the pid cannot become another process's in between.
+ * `gone`: the result if the process does not exist. */
 static void ending_send(struct ending *ending, int signal, enum ending_result gone) {
     struct process process;
     int pidfd = (int)syscall(SYS_pidfd_open, ending->pid, 0);
@@ -50,7 +50,7 @@ static void ending_send(struct ending *ending, int signal, enum ending_result go
     close(pidfd);
 }
 
-/* True if some are still there. */
+/* Sets the result `how` for processes that are gone now. True: some processes are still there. */
 static bool endings_look(struct ending *list, size_t count, enum ending_result how) {
     bool some = false;
     for (size_t i = 0; i < count; i++) {

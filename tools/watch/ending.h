@@ -1,7 +1,7 @@
 /* ending.h — ends processes: SIGTERM, then a wait, then SIGKILL.
- * In: processes by pid and start time. Out: how each ended. It never touches another process that got the pid: for each
- * signal it opens a pidfd, then checks the start time, and signals through the pidfd. It uses one descriptor at a time,
- * however many processes there are. */
+ * In: processes by pid and start time. Out: how each process ended. It never signals another process that got the pid:
+ * for each signal it opens a pidfd, then checks the start time, and signals through the pidfd. It uses one descriptor
+ * at a time, however many processes there are. */
 #ifndef MEMSTOW_ENDING_H
 #define MEMSTOW_ENDING_H
 
@@ -25,9 +25,9 @@ struct ending {
     enum ending_result result;
 };
 
-/* Ends all of them together. SIGTERM goes to each, and SIGCONT to stopped ones, which could not react otherwise. After
- * at most `patience_ns`, SIGKILL goes to the rest. `wait` is called during the wait, for a parent that must reap them;
- * if it returns true, SIGKILL goes out at once. It may be NULL. */
+/* Ends all processes of the list together. SIGTERM goes to each process, and SIGCONT to stopped processes, which could
+ * not react otherwise. After at most `patience_ns`, SIGKILL goes to the rest. `wait` (may be NULL) is called during the
+ * wait, for a parent that must reap the processes. If `wait` returns true, SIGKILL goes out at once. */
 void ending_all(struct ending *list, size_t count, uint64_t patience_ns, bool (*wait)(void *context), void *context);
 const char *ending_words(enum ending_result result);
 

@@ -13,8 +13,8 @@ struct exempt {
     const char *folder; /* the program's folder at its start; NULL: the current one */
 };
 
-/* Adds the names of "A,B". The string is split in place and must live on. NULL: no names, only processes that are
- * registered as to be kept. False: a name is empty, or there are too many. */
+/* Adds the names of "A,B". The string is split in place and must live on. NULL: no names; only registered processes
+ * with "keep" are exempt. False: a name is empty, or there are too many. */
 bool exempt_take(struct exempt *exempt, char *list);
 /* Whether a process is exempt: by its name in /proc, by its program's file, or by the script or module that it runs. */
 bool exempt_has_process(const struct exempt *exempt, pid_t pid, const char *name);

@@ -16,8 +16,8 @@
 
 enum { CHAIN_MOST = 4096 };
 
-/* Children that existed before the program started, when this process was a shell that then became memstow by exec.
- * Start times in ticks are too coarse to recognise them. */
+/* Children that this process had before the program started. It has such children if it was a shell that became memstow
+ * by exec. Start times in ticks are too coarse to recognise them. */
 static struct proc_table brought_along;
 
 static void keep_children(struct proc_table *table) {
@@ -121,7 +121,8 @@ static int take_ours(struct family *family, const struct proc_table *table) {
     return 0;
 }
 
-/* Marks members of earlier looks as members. If a parent ended while /proc was read, the link to it is gone. */
+/* Marks the entries of members of earlier looks. If a parent ended while /proc was read, nothing else tells that its
+ * children are members. */
 static void mark_known(struct family *family, const struct proc_table *table) {
     for (size_t i = 0; i < family->count; i++) {
         struct member *member = &family->members[i];
@@ -138,7 +139,8 @@ static void family_exempt(struct member *member) {
     member->here = false;
 }
 
-/* Reads a list if a member of the family has written it. That member may have ended. */
+/* Marks the processes of a list as exempt, if a member of the family has written the list. That member may have
+ * ended. */
 static void exempt_registered(struct family *family, const char *folder, const char *name) {
     struct registry registry;
     char path[4400];
@@ -153,7 +155,8 @@ static void exempt_registered(struct family *family, const char *folder, const c
     registry_clear(&registry);
 }
 
-/* Reads all lists in a folder. A list has a number if another program runs in the folder, or after an exec. */
+/* Reads all lists in a folder. The name of a list has a number if several programs share the folder, or after an
+ * exec. */
 static void exempt_listed(struct family *family, const char *folder) {
     DIR *entries = opendir(folder);
     for (struct dirent *entry; entries && (entry = readdir(entries));)
@@ -177,7 +180,7 @@ static bool is_of_exempt(const struct family *family, const struct member *membe
     for (size_t i = 0; i < family->count; i++) {
         const struct member *other = &family->members[i];
         if (!other->exempt) continue;
-        /* The number of a parent that is gone may belong to another process by now. */
+        /* The pid of a parent that is gone may belong to another process by now. */
         bool is_parent = other->stays || member->orphan;
         struct kin kin = {is_parent ? (uint32_t)member->parent : 0, (uint32_t)member->group, (uint32_t)member->session};
         if (kin_with((uint32_t)other->pid, kin)) return true;
@@ -196,7 +199,7 @@ static bool exempt_below(struct family *family) {
     return more;
 }
 
-/* The program itself is never exempt. */
+/* Finds the exempt members: by lists, by names, and by kin. The program itself is never exempt. */
 static void exempt_some(struct family *family) {
     char folder[32];
     const char *first = family->exempt->folder ? family->exempt->folder : ".";

@@ -1,8 +1,8 @@
 /* family.h — the processes of a program: itself, its children, and all that they started. This includes processes whose
  * parent has ended (double forks, setsid, launcher scripts): the kernel makes them children of the subreaper, which is
  * this process.
- * In: /proc. Out: these processes, since when they exist, and how their memory changed. It sends no signals and does
- * not attach. */
+ * In: /proc. Out: these processes, their ages, and how their memory changed. It sends no signals and does not
+ * attach. */
 #ifndef MEMSTOW_FAMILY_H
 #define MEMSTOW_FAMILY_H
 
@@ -17,7 +17,7 @@
 /* One process by pid and start time; the pid alone may be reused. */
 struct member {
     pid_t pid, session, group;
-    pid_t parent; /* its parent; 0: the parent had ended before it was seen */
+    pid_t parent; /* its parent; 0: the parent had ended before memstow saw the process */
     uint64_t start_ticks;
     char name[32];
     char state;  /* as in /proc/PID/stat */
@@ -26,9 +26,9 @@ struct member {
     bool stays;  /* exempt, and there at the last look */
     bool orphan; /* its parent is gone */
     uint32_t threads;
-    uint64_t rss, peak_rss, processor_ns;             /* rss and the like: bytes */
+    uint64_t rss, peak_rss, processor_ns;             /* rss and peak_rss: bytes */
     uint64_t since_ns, since_rss, since_processor_ns; /* at family_mark */
-    /* the ledger at that time; NULL: not looked at, or there is none */
+    /* the ledger as it was at family_mark; NULL: not looked at, or there is none */
     struct growth_look *growth;
     uint64_t done_ns; /* when observe_look saw that its main thread had ended; 0: the main thread runs */
 };
@@ -38,9 +38,9 @@ struct family {
     uint64_t main_start;
     struct member *members; /* including those that are gone */
     size_t count, capacity;
-    size_t here;            /* number of live ones, without zombies and exempt ones */
-    size_t stays;           /* number of live, exempt ones */
-    uint64_t rss, peak_rss; /* sum over all that are here; and the highest sum so far */
+    size_t here;            /* number of live members, without zombies and exempt processes */
+    size_t stays;           /* number of live, exempt members */
+    uint64_t rss, peak_rss; /* sum over all members that are here; and the highest sum so far */
     uint32_t threads, most_threads, most_here;
     uint64_t looked_ns;
     const struct exempt *exempt; /* exempt processes, with all that they started; NULL: none */
@@ -52,11 +52,12 @@ bool family_adopt(void);
 /* `exempt` may be NULL; otherwise it must live as long as the family. */
 void family_begin(struct family *family, pid_t main, const struct exempt *exempt);
 void family_end(struct family *family);
-/* Looks which processes belong to it now, and what they hold. Returns 0, or -1: /proc cannot be read, or no memory. */
+/* Finds out which processes belong to the family now, and reads their memory and threads. Returns 0, or -1: /proc
+ * cannot be read, or no memory. */
 int family_look(struct family *family);
-/* Growth is measured from now on. `ledgers`: also for each ledger, which is read now. */
+/* Measures growth from now on. `ledgers`: also the growth of each ledger, which is read now. */
 void family_mark(struct family *family, bool ledgers);
-/* Bytes a second since family_mark; 0 within the first half second. */
+/* Growth of a member's rss since family_mark, in bytes a second; 0 within the first half second. */
 double family_member_growth(const struct member *member, uint64_t now_ns);
 
 #endif

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* Call stacks that grow by fewer bytes a second are not shown. */
+/* WORTH_TELLING: call stacks that grow by fewer bytes a second are not shown. */
 enum { WORTH_TELLING = 1024, NAME_SIZE = 128 };
 
 static int growth_load(struct image *image, pid_t pid) {

@@ -21,7 +21,7 @@ struct growth_look {
 int growth_begin(struct growth_look *growth, pid_t pid);
 void growth_end(struct growth_look *growth);
 /* Looks a second time, and writes the call stacks that grew most, at most `most`, each indented. Ends both looks.
- * Returns bytes a second, or 0 if that is not known. */
+ * Returns the growth in bytes a second, or 0 if it is not known. */
 double growth_tell(struct growth_look *growth, FILE *to, int indent, size_t most);
 
 #endif

@@ -32,7 +32,8 @@ void observe_end(struct observe *observe) {
 
 static bool is_ending(const struct observe *observe) { return observe->asked_ns || observe->ended_ns; }
 
-/* A zombie that still counts as here has other threads. Python's main thread would wait for them. */
+/* Whether the main thread of a live member has ended, or Python waits in it for other threads at its end. A zombie that
+ * counts as live has other threads. */
 static bool is_done(const struct member *member) {
     return member->state == 'Z' || (member->state == 'S' && python_threads_at_end(member->pid));
 }
@@ -110,16 +111,16 @@ static bool has_children(void) {
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
-/* Whether nothing is left. Orphans become children of this process, so without children nothing is left. A look alone
+/* Whether nothing is left. Orphans become children of this process, so without children nothing is left. A single look
  * may miss a process that keeps forking and ending. But if there are children outside the family (from before an exec,
- * or exempt), looks have to decide. */
+ * or exempt), several looks have to decide. */
 bool observe_is_over(const struct observe *observe) {
     if (!observe->launch->ended || observe->family.here) return false;
     if (observe->empty_looks >= EMPTY_LOOKS && duration_now() - observe->empty_ns >= EMPTY_NS) return true;
     return !has_children();
 }
 
-/* A second request ends the wait. */
+/* Reaps ended children. True: a signal asks this process to end, too, which ends the wait. */
 static bool observe_reap(void *context) {
     struct observe *observe = context;
     return note_signal(observe, launch_next(observe->launch, 0));

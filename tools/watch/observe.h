@@ -1,8 +1,8 @@
 /* observe.h — follows a program from its start until nothing of it is left, or the time is up.
- * In: a launched program, whose parent and subreaper this process is. Out: its family, what it leaves behind, and the
- * times when it was asked to end, when it ended, and when a main thread ended while others ran on. While the program
- * runs, looks come about once a second, and take at most a hundredth of a processor; after that four times a second,
- * and at most a tenth. */
+ * In: a launched program. This process is its parent and subreaper. Out: its family, its traces in the system, and
+ * three times: when it was asked to end, when it ended, and when a main thread ended while other threads ran on. While
+ * the program runs, looks come about once a second, and take at most 1/100 of a processor. After that, they come four
+ * times a second, and take at most 1/10. */
 #ifndef MEMSTOW_OBSERVE_H
 #define MEMSTOW_OBSERVE_H
 
@@ -16,14 +16,16 @@ struct observe {
     struct traces traces;
     uint64_t asked_ns, ended_ns; /* 0: not yet */
     uint64_t asked_rss;          /* memory of the family when it was first asked to end, or ended */
-    uint64_t look_ns, soon_ns;   /* time of the next look; and the earliest time for one after a child has ended */
-    bool blind;                  /* the last look failed: /proc cannot be read, or there was no memory */
-    uint32_t empty_looks;        /* how many looks in a row saw no process */
-    uint64_t empty_ns;           /* the time of the first of them */
-    int interrupted;             /* the signal that asks this process to end, or 0 */
+    uint64_t look_ns, soon_ns; /* time of the next look; and, after the program's end, the earliest time for a look when
+                                  a child ends */
+    bool blind;                /* the last look failed: /proc cannot be read, or there was no memory */
+    uint32_t empty_looks;      /* how many looks in a row saw no process */
+    uint64_t empty_ns;         /* the time of the first of these looks */
+    int interrupted;           /* the signal that asks this process to end, or 0 */
 };
 
-/* `argv` is the program's command line; its files are followed from now on. `exempt`: exempt processes, or NULL. */
+/* `argv`: the program's command line. Files of the program are followed from now on. `exempt`: exempt processes, or
+ * NULL. */
 void observe_begin(struct observe *observe, struct launch *launch, char **argv, const struct exempt *exempt);
 void observe_end(struct observe *observe);
 /* Waits for at most `timeout_ns`, and looks when it is time. Returns the number of a signal that came, or 0. */

@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-/* Start times are in ticks of perhaps a hundredth of a second. */
+/* Tolerance for start times, which are in ticks of usually 1/100 s. */
 #define TICK_NS (SECOND_NS / 50)
 
 static bool load_image(struct image *image, pid_t pid) {
@@ -67,7 +67,7 @@ static bool is_of_handle(const struct origin *origin, const void *what) {
     return origin->kind && origin->kind != SNAP_ORIGIN_OF_THREAD && origin->key == (uint32_t)handle->fd;
 }
 
-/* Compares without asking a file server. */
+/* Whether the descriptor still is the file, socket or pipe of the record. No file server is asked. */
 static bool is_same_thing(const struct origins *origins, const struct origin *origin) {
     char path[64];
     struct statx st;
@@ -114,7 +114,7 @@ void origins_of_handle(struct origins *origins, const struct handle *handle, FIL
         origin_tell(origins, origin, "opened", to, indent);
 }
 
-/* The id may belong to a newer thread by now, whose start was not recorded. */
+/* The id of a recorded thread may belong to a newer thread by now, whose start was not recorded. */
 void origins_of_task(struct origins *origins, const struct task *task, FILE *to, int indent) {
     struct process thread = {.start_ticks = task->start_ticks};
     if (task->tid == origins->pid || !origins->symbols) return;

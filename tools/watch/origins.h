@@ -1,6 +1,6 @@
 /* origins.h — the call stack that opened a descriptor of a running process, or started a thread of it.
- * In: a pid. Out: lines, from the records of its ledger (snap_origin) that fit /proc: the same number for the same
- * file, socket or pipe; a thread that is not older. It never complains. */
+ * In: a pid. Out: lines about the records of its ledger (snap_origin) that agree with /proc: the descriptor still is
+ * the same file, socket or pipe; the record of a thread is not older than the thread. It never complains. */
 #ifndef MEMSTOW_ORIGINS_H
 #define MEMSTOW_ORIGINS_H
 
@@ -21,12 +21,13 @@ void origins_load(struct origins *origins, pid_t pid);
 void origins_clear(struct origins *origins);
 /* The reason why nothing is known of a process; NULL: something may be known. */
 const char *origins_missing(const struct origins *origins);
-/* Begins a new list. If a line has the same stack as the previous one, it only says so. */
+/* Begins a new list of lines. A line with the same stack as the line before it in the list only says so. */
 void origins_list(struct origins *origins);
 /* The reason why a handle has no stack: it was inherited, or no hook saw its opening. "": it has a stack, or nothing is
  * known of the process. */
 const char *origins_without_stack(const struct origins *origins, const struct handle *handle);
-/* Prints when and where it was opened or started, each line indented; nothing if that is not known. */
+/* Prints when and where the handle was opened or the thread was started, each line indented; nothing if that is not
+ * known. */
 void origins_of_handle(struct origins *origins, const struct handle *handle, FILE *to, int indent);
 void origins_of_task(struct origins *origins, const struct task *task, FILE *to, int indent);
 

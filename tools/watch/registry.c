@@ -30,7 +30,7 @@ static int document_fault(const struct document *document, const char *at, const
 /* Process 1 is never ended. In a container the program itself may be process 1. */
 enum { PROCESS_LEAST = 2 };
 
-/* A required member. */
+/* Looks up a member that must be there. */
 static int registry_member(const struct document *document, struct jsontext object, const char *name,
                            struct jsontext *value) {
     char why[96];
@@ -49,7 +49,8 @@ static int registry_take_number(const struct document *document, struct jsontext
     return document_fault(document, value.at, why);
 }
 
-/* Reads the number of a mark. The mark must be of this program: a list must not name marks of other programs. */
+/* Makes the mark of a process from its number and the list's own program. So a list cannot name marks of other
+ * programs. */
 static int take_mark(const struct document *document, struct jsontext object, struct registered *process) {
     const struct registered *parent = &document->registry->parent;
     struct jsontext value;
@@ -93,7 +94,7 @@ static int take_processes(const struct document *document, struct jsontext list)
     return 0;
 }
 
-/* In the form of /proc/sys/kernel/random/boot_id, with dashes. */
+/* Reads the boot id, in the form of /proc/sys/kernel/random/boot_id: with dashes. */
 static int take_boot_id(const struct document *document, struct jsontext root) {
     struct jsontext value;
     char text[64];
@@ -134,8 +135,8 @@ int registry_parse(struct registry *registry, const char *name, const char *text
     return registry_member(&document, root, "processes", &value) < 0 ? -1 : take_processes(&document, value);
 }
 
-/* Why the file is not trusted. If it did not belong to this user alone, another user could choose the processes to
- * end. */
+/* The reason why the file is not trusted; NULL: it is trusted. If the file did not belong to this user alone, another
+ * user could choose the processes to end. */
 static const char *not_trusted(const struct stat *st) {
     if (st->st_uid != geteuid()) return "it belongs to another user";
     return st->st_mode & (S_IWGRP | S_IWOTH) ? "others may write to it" : NULL;

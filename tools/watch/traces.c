@@ -100,7 +100,7 @@ static bool is_left(struct trace *trace) {
     return true;
 }
 
-/* Drops traces that are gone; after a long run these are most of them. */
+/* Drops traces that are gone, which are most of them after a long run. False: no place has become free. */
 static bool traces_drop_gone(struct traces *traces) {
     size_t kept = 0;
     if (traces->missed) return false;
@@ -192,7 +192,7 @@ static const struct member *find_pid(const struct family *family, pid_t pid) {
     return NULL;
 }
 
-/* Notes System V segments: the kernel keeps the pid of the process that made each one. */
+/* Notes System V segments. The kernel keeps the pid of the process that made a segment. */
 static void note_segments(struct traces *traces, const struct family *family) {
     char *line = NULL;
     size_t size = 0;

@@ -1,7 +1,7 @@
 /* traces.h — things that a program leaves in the system after its processes: shared memory, temporary files, named
- * sockets, System V segments. The kernel does not remove these.
- * In: looks at the live family: its open and mapped files, and the process that made each. Out: the things that are
- * still there. Only things of this user count that appeared after the program began. */
+ * sockets, System V segments. The kernel does not remove them.
+ * In: looks at the live family: its open and mapped files, and the segments that its processes made. Out: the things
+ * that are still there. A thing counts only if it belongs to this user and appeared after the program began. */
 #ifndef MEMSTOW_TRACES_H
 #define MEMSTOW_TRACES_H
 
@@ -16,8 +16,8 @@ enum trace_kind { TRACE_SHARED, TRACE_TEMPORARY, TRACE_SOCKET, TRACE_SYSTEM_V };
 struct trace {
     enum trace_kind kind;
     char path[256]; /* for a segment: its number */
-    char name[32];  /* name of the process that had it open */
-    pid_t pid;      /* its pid */
+    char name[32];  /* name of the process that had it open or made it */
+    pid_t pid;      /* pid of that process */
     uint64_t device, inode, bytes;
     int segment;
     bool needed, left; /* set by traces_settle */
@@ -34,10 +34,10 @@ struct traces {
 
 void traces_begin(struct traces *traces, char **arguments);
 void traces_end(struct traces *traces);
-/* Notes the present things of the live processes. */
+/* Notes the things that the live processes have now. */
 void traces_note(struct traces *traces, const struct family *family);
-/* Finds out which of them are left when the processes are gone. Exempt processes still need the things that they made
- * or have open. */
+/* Finds out which things are left when the processes are gone. Things that exempt processes made or have open are not
+ * left: they are still needed. */
 void traces_settle(struct traces *traces, const struct family *family);
 const char *traces_word(enum trace_kind kind);
 
