@@ -4,7 +4,7 @@
  *
  *     memstow-baseline 1
  *     measure live                  or peak
- *     runs 5                        each figure has its lowest and its highest value in so many runs
+ *     runs 5                        figures are the lowest and the highest value in 5 runs
  *     floor 1024                    call sites that held fewer bytes in every run are not listed
  *     total 71200..73010 405..411   bytes, and blocks
  *     owner 65536 1 model "UNET" "wan.safetensors"

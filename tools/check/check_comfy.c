@@ -80,8 +80,8 @@ static int runs_take(const struct check *check, struct figures *figures, uint32_
     return code;
 }
 
-/* Compares the last runs with the baseline, or with the first runs if there is no baseline. One third of the runs is
- * taken from each end: at least one run, at most three. */
+/* Compares the last third of the runs with the baseline, or with the first third if there is no baseline. A third is at
+ * least one run here, and at most three runs. */
 static int check_comfy_compare(struct check *check, int what) {
     uint32_t window = check->runs / 3 < WINDOW_MOST ? check->runs / 3 : WINDOW_MOST;
     if (!window) window = 1;

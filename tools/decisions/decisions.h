@@ -48,7 +48,7 @@ enum event_number {
     NUMBER_GIVEN,
     NUMBER_TOOK,
     NUMBER_BEGAN,
-    NUMBER_FROM, /* in a READ: the object whose flag counts */
+    NUMBER_FROM, /* of a READ: the object whose flag gave the policy */
     NUMBERS,
 };
 
@@ -62,7 +62,7 @@ struct event {
     bool foreign; /* the program wrote the line: it has a member "by" */
     bool flag;    /* the event is about a flag of another node pack */
     uint8_t words[WORDS];
-    uint32_t given; /* bit n: number n is given */
+    uint32_t given; /* bit n: numbers[n] is given */
     uint64_t n, t;
     uint64_t numbers[NUMBERS];    /* 0 if not given */
     size_t trigger;               /* 1 + index of its trigger; 0: none */

@@ -19,7 +19,7 @@ const char *decisions_fault_name(enum fault_kind kind) {
 
 /* --- looking up events --- */
 
-/* Events of some kinds, sorted by kind, trigger, owner and line. */
+/* The events that put_in_order takes, sorted by kind, trigger, owner and line. */
 struct order {
     struct decisions *decisions;
     const struct event **list;
@@ -42,7 +42,7 @@ static int by_key(const struct event *a, const struct event *b) {
 static int by_key_and_line(const void *left, const void *right) {
     const struct event *a = *(const struct event *const *)left, *b = *(const struct event *const *)right;
     int order = by_key(a, b);
-    return order ? order : a < b ? -1 : a > b; /* both are in one array */
+    return order ? order : a < b ? -1 : a > b; /* events are in the order of their lines */
 }
 
 static size_t decisions_check_lower(const struct order *order, const struct event *key, bool beyond) {
@@ -121,7 +121,7 @@ static int by_ids_and_line(const void *left, const void *right) {
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (a->numbers[keys[i]] != b->numbers[keys[i]]) return a->numbers[keys[i]] < b->numbers[keys[i]] ? -1 : 1;
     if (a->flag != b->flag) return a->flag ? 1 : -1;
-    return a < b ? -1 : a > b; /* both are in one array */
+    return a < b ? -1 : a > b; /* events are in the order of their lines */
 }
 
 /* Links each SET that has ids to the next SET of the same owner with the same ids, which replaces it. A flag and a
@@ -150,7 +150,7 @@ static bool decisions_check_holds(const struct event *set, const struct event *u
 /* The condition for a SET: it names this patcher or, if `patcher` is 0, this inner model. */
 struct wanted {
     uint64_t patcher, inner;
-    bool flag; /* only flags; otherwise only policies */
+    bool flag; /* true: only SETs of flags; false: only SETs of policies */
 };
 
 /* A policy applies to the inner model, whichever patcher it was set on. A flag applies only to the object that has

@@ -33,15 +33,15 @@ struct diff {
     struct json_stacks *stacks[2];
     bool loaded[2], gone[2];
     struct side_total total[2];
-    struct groups groups, cuda;   /* cuda: rows of live device memory, also when peaks are compared */
-    struct thresholds thresholds; /* the limits */
+    struct groups groups, cuda; /* cuda: rows of live device memory, also when peaks are compared */
+    struct thresholds thresholds;
     struct diff_limits limited;
     const char *suppressed_in; /* NULL: growth is judged by rows; otherwise by figures, as in a check */
     struct suppressions suppressions;
     struct figures figures[2];
     struct gate gate;
     struct over over;     /* the limit that was passed, and the row that passed it */
-    char over_name[1024]; /* "": all memory together */
+    char over_name[1024]; /* name of the owner or site that passed the limit; "": all memory together */
     enum view view;
     bool apart; /* the files are of two processes, whose runs are unrelated */
     bool view_given, peak, json;
@@ -50,7 +50,7 @@ struct diff {
     enum view root;   /* for --folded and --pprof: the kind of owner that is the outermost frame; BY_SITE: none */
     const char *page; /* file of the page; NULL: standard output */
     size_t top;       /* rows shown; SIZE_MAX: all */
-    size_t form_top;  /* --top for the form: it merges further sites; SIZE_MAX: not given */
+    size_t form_top;  /* number of sites that the form does not merge (--top); SIZE_MAX: not given */
 };
 
 void diff_text(struct diff *diff);

@@ -21,7 +21,7 @@ struct over {
     const struct groups *groups; /* NULL: all memory together */
     const struct row *row;
     const struct finding *finding; /* with suppressions: used instead of groups and row */
-    bool cuda;                     /* it is memory of devices */
+    bool cuda;                     /* the row is memory of CUDA devices */
 };
 
 void diff_limits_begin(struct diff_limits *limited, const struct limits *limits, enum measure measure,

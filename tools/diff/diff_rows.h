@@ -8,7 +8,7 @@
 
 struct diff_rows {
     struct diff *diff;
-    const struct row **rows; /* those with the largest change first, if --top was given */
+    const struct row **rows; /* sorted by change, the largest first, if --top was given */
     size_t count, shown;     /* shown: how many rows --top leaves separate */
     const struct image *images[2];
     char **roots; /* outermost frames, by id of the owner; roots[no_root] is NULL: no such frame */

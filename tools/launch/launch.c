@@ -12,8 +12,8 @@
 
 enum { TICK_NS = 500000000 };
 
-/* The signals that are waited for. Stops from the terminal (Ctrl-Z) are not among them: they reach both memstow and the
- * program, because both are in its foreground group, so both stop and continue together. */
+/* The signals that are waited for. A stop from the terminal (Ctrl-Z) is not among them. It reaches both memstow and the
+ * program, because both are in the terminal's foreground group. So both stop and continue together. */
 static void waited_signals(sigset_t *set) {
     static const int signals[] = {SIGCHLD, SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
     sigemptyset(set);

@@ -8,11 +8,11 @@
 enum {
     IN_USE = 2,  /* a site that was used in one of the last two runs has no successor: its use goes on */
     SIMILAR = 4, /* factor between amounts that are similar */
-    NEAR = 8,    /* so many candidates with less memory are compared, and so many with more */
+    NEAR = 8,    /* number of candidates that are compared on each side: those with less memory, and those with more */
 };
 
-/* The runs that used a site: the first, the last, the bytes that each of them allocated there on average, and the bytes
- * of those that are left on average. */
+/* The runs that used a site, from `first` to `last`. `each`: bytes that a run allocated there, on average. `left`:
+ * bytes that a run left there, on average. */
 struct stretch {
     uint32_t site, first, last;
     double each, left;

@@ -42,7 +42,7 @@ struct leak_entries {
     size_t count, capacity;
 };
 
-/* A reading. */
+/* The figures of a reading. */
 struct leak_point {
     uint32_t run;  /* owner id of the last run that had ended at that time */
     uint32_t runs; /* runs that ended since the previous point */
@@ -79,8 +79,8 @@ int leak_sites_point(struct leak_sites *self, const struct image *image);
 int leak_entries_sort(struct leak_entries *entries, size_t sites, uint32_t points);
 /* The index of a site's first entry, or where it would be. */
 size_t leak_entries_first(const struct leak_entries *entries, uint32_t site);
-/* The first: the path for memory without call stack, from the name of its module. The second: the path for memory on
- * CUDA devices, from the path of the same stack for host memory. */
+/* leak_path_of: the path for memory without call stack, from the name of its module. leak_path_on_cuda: the path for
+ * memory on CUDA devices, from the path of the same stack for host memory. */
 uint64_t leak_path_of(const char *module);
 uint64_t leak_path_on_cuda(uint64_t path);
 /* Adds an entry at the end. Returns 0, or -1: no memory. */

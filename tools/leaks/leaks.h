@@ -27,7 +27,7 @@ struct leak_holder {
 /* A growing site, or the rest of an owner's sites, which grow only together. Findings of one cause are merged. A merged
  * finding has the sums of their figures. Its site, owner and evidence are those of the finding that grows most. */
 struct leak_finding {
-    uint32_t site;        /* or LEAK_NO_SITE */
+    uint32_t site;        /* LEAK_NO_SITE: the rest of an owner's sites */
     uint32_t stacks;      /* number of growing stacks */
     uint32_t example;     /* the site to show; of an owner, the site that grows fastest. LEAK_NO_SITE: none */
     uint32_t model, node; /* ids of names; 0: none */
@@ -45,11 +45,11 @@ struct leak_finding {
 struct leak_retired {
     uint32_t name, owners;
     uint64_t live_bytes, live_blocks, allocated_bytes;
-    /* the part of the owners that were retired before the last run ended */
+    /* the memory of those owners that were retired before the last run ended */
     uint64_t old_live_bytes, old_allocated_bytes;
     uint32_t runs_since; /* runs that ended after the first of these owners was retired */
     bool is_leak;        /* false: only a small remainder, or retired just now */
-    /* findings tell of it already: they have all but a small remainder of its memory, or one has the same holder */
+    /* findings report the owner already: they have all but a small remainder of its memory, or have its holder */
     bool is_told;
     bool is_same; /* its holder also holds another retired owner's memory, and is counted with that owner */
     uint64_t rest_bytes, rest_blocks; /* the live memory that is no part of a finding */
@@ -102,7 +102,7 @@ int leaks_find(struct leaks *self, struct leak_sites *sites, const struct image 
  * leaves out memory that grows with the number of threads. Returns 0, or -1: no memory. */
 int leaks_group(struct leaks *self, struct symbols *symbols);
 void leaks_clear(struct leaks *self);
-/* The number of causes. */
+/* The number of leaks: causes, and retired owners that leak and are not reported with a cause. */
 size_t leaks_total(const struct leaks *self);
 
 enum leaks_verdict { LEAKS_NONE, LEAKS_FOUND, LEAKS_CANNOT_TELL };
@@ -147,7 +147,7 @@ const char *leaks_run(const struct leaks *self, uint32_t index);
 /* Whether destructors and exit handlers have run: leaked memory may be freed by now. */
 bool leaks_ended_in_order(const struct leaks *self);
 
-/* Whether the readings are called runs. If no run ended between them, they are called snapshots. */
+/* Whether texts speak of runs. If no run ended between the readings, texts speak of readings. */
 bool leaks_by_runs(const struct leaks *self);
 
 struct leaks_view {

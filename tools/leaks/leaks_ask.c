@@ -18,8 +18,8 @@ void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double
     if (*path == '/') snprintf(self->path, sizeof self->path, "%s", path);
 }
 
-/* One request, and its progress text. A program may begin the request at any time, even in the middle of a run, and
- * reports no progress. */
+/* One request, and its progress text. A program takes the request at once, even in the middle of a run, and carries it
+ * out between two runs. It reports no progress. */
 struct asking {
     struct leaks_ask *whole;
     const char *words;

@@ -1,7 +1,7 @@
 /* leaks_ask.h — requests of memstow leaks to a running program: to collect all garbage, or to find the holders of some
- * memory.
+ * memory. The program does so between two runs.
  * In: a pid, the path of its socket, and call stacks by their places in the ledger. Out: the number that the program
- * answers, or the reason why it did not do it. The holders that it finds are in its trace. The wait has the given
+ * answers, or the reason why it did nothing. Holders that the program finds are in its trace. The wait has the given
  * limit, and is shown on a terminal. */
 #ifndef MEMSTOW_LEAKS_ASK_H
 #define MEMSTOW_LEAKS_ASK_H

@@ -116,8 +116,8 @@ static int by_key(const void *left, const void *right) {
     return leaks_by_growth(left, right);
 }
 
-/* The holder of the site's memory. If the rest of an owner's sites is one finding: the holder for the largest of these
- * sites with a known holder. */
+/* The holder of a finding's memory. For the rest of an owner's sites: the holder of the largest of these sites whose
+ * holder is known. */
 static const struct leak_holder *holder_of(const struct leaks *self, const struct leak_finding *finding) {
     const struct leak_holder *found = NULL;
     uint64_t most = 0;
@@ -140,8 +140,8 @@ static size_t end_of_key(const struct leaks *self, size_t first) {
 
 static bool is_named(const struct leak_holder *holder) { return holder && holder->held_at.length; }
 
-/* Gives each finding without a known holder the holder of another finding at the same line, because one place holds
- * everything that one line allocated. */
+/* Gives each finding without a known holder the holder of another finding at the same line. It is assumed that one
+ * place holds everything that one line allocated. */
 static void share_holders(struct leaks *self) {
     for (size_t first = 0, end; first < self->part_count; first = end) {
         const struct leak_holder *holder = NULL;
@@ -199,7 +199,7 @@ static bool is_held_elsewhere(const struct leaks *self, const struct leak_holder
 }
 
 /* Finds the memory of a retired owner that is in no finding, and the holder of most of that memory. Also decides
- * whether findings have told enough of the owner (is_told). */
+ * whether findings report the owner already (is_told). */
 static void retired_tell(struct leaks *self, struct leak_retired *retired, const uint32_t *of_site) {
     uint64_t most = 0, most_held = 0;
     retired->rest_bytes = retired->live_bytes;

@@ -157,7 +157,7 @@ static void print_retired_one(const struct leaks *self, const struct leaks_view 
     print_stack(self, view, &margin, retired);
 }
 
-/* Prints the retired owners that leak, except those of which findings tell already. */
+/* Prints the retired owners that leak, except those that findings report already. */
 static void print_retired(const struct leaks *self, const struct leaks_view *view) {
     size_t count = 0;
     for (size_t i = 0; i < self->retired_leaks; i++) {

@@ -23,7 +23,7 @@ int subject_open_figures(struct subject *subject, pid_t pid);
  * exit code after a complaint of the command. */
 struct subject_before {
     struct snap_header header;
-    uint64_t taken_ns; /* 0: there is none */
+    uint64_t taken_ns; /* 0: there is no file before it */
 };
 int subject_check_order(const char *command, const struct subject *subject, const char *argument,
                         struct subject_before *before);

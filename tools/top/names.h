@@ -1,6 +1,6 @@
 /* names.h — the names of rows, and the lines of a stack.
- * In: a key of a row. Out: text for people, without control characters. The only frames that are looked up (symbols.h)
- * are those of rows that are asked for, which are on the screen. */
+ * In: a key of a row. Out: text for people, without control characters. Frames are looked up (symbols.h) only for rows
+ * that are on the screen, and for a search. */
 #ifndef MEMSTOW_TOP_NAMES_H
 #define MEMSTOW_TOP_NAMES_H
 

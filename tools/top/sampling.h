@@ -27,7 +27,7 @@ struct sampling_change {
     int64_t live, blocks;
 };
 
-/* A chunk of counters as of the last look. */
+/* A chunk of counters as of the last look: where it is, the sums of its words, and the sum of its counters. */
 struct sampling_chunk {
     struct counters_chunk at;
     struct changes_sum seen;
@@ -65,7 +65,7 @@ struct sampling {
     size_t chunk_count, chunk_capacity;
     uint32_t *by_index;  /* chunks sorted by index */
     size_t *index_first; /* by index: where the chunks of the index begin in by_index; one entry more at the end */
-    uint8_t *dirty;      /* by index */
+    uint8_t *dirty;      /* by index: 1 if a counter of its chunks has changed */
     size_t index_count, used_count;
     uint64_t *wide_seen;  /* by block of wide counters: their sum at the last look */
     uint32_t *wide_index; /* by wide counter: 1 + the index of its chunk; 0: not known */

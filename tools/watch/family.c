@@ -165,7 +165,7 @@ static void exempt_listed(struct family *family, const char *folder) {
     if (entries) closedir(entries);
 }
 
-/* Whether a folder differs from the previous one: most processes of a tree share one. */
+/* Whether a folder is another one than at the last call. Most processes of a tree share one folder. */
 static bool is_other_folder(const char *folder, struct stat *last) {
     struct stat now;
     if (stat(folder, &now) < 0) return false;

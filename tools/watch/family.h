@@ -20,9 +20,9 @@ struct member {
     pid_t parent; /* its parent; 0: the parent had ended before memstow saw the process */
     uint64_t start_ticks;
     char name[32];
-    char state;  /* as in /proc/PID/stat */
-    bool here;   /* it was there at the last look, and is not exempt */
-    bool exempt; /* the process is exempt */
+    char state; /* as in /proc/PID/stat */
+    bool here;  /* it was there at the last look, and is not exempt */
+    bool exempt;
     bool stays;  /* exempt, and there at the last look */
     bool orphan; /* its parent is gone */
     uint32_t threads;

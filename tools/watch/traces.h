@@ -28,8 +28,8 @@ struct traces {
     uint64_t started_wall_ns;
     struct trace *list;
     size_t count, capacity, left;
-    bool missed; /* more than TRACES_MOST existed at a time: not all were followed */
-    bool settles;
+    bool missed;  /* more than TRACES_MOST existed at a time: not all were followed */
+    bool settles; /* traces_settle is at work: known things are marked as needed, and no new ones are added */
 };
 
 void traces_begin(struct traces *traces, char **arguments);
