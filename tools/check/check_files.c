@@ -24,8 +24,7 @@ static bool same_new_file(const char *a, const char *b) {
            of_a.st_ino == of_b.st_ino;
 }
 
-/* Whether both paths lead to one regular file, which the check would write twice. Two forms may go to one device, such
- * as /dev/null. */
+/* Whether both paths lead to one regular file. Two forms may go to one device, such as /dev/null. */
 static bool same_file(const char *a, const char *b) {
     struct stat of_a, of_b;
     if (strcmp(a, "-") == 0 || strcmp(b, "-") == 0) return false;
