@@ -1,6 +1,6 @@
 /* cuda_abi.h — the parts of CUDA's binary interface that the hooks need: structures and numbers, declared here.
- * The build needs no header of CUDA, and links none of its libraries. This file has what is the same in CUDA 12 and 13.
- * If the arguments of a function changed, the table has a name of its own for each version. */
+ * The build needs no header of CUDA, and links none of its libraries. All declarations here are the same in CUDA 12 and
+ * 13. If the arguments of a function changed between versions, cuda_table.h has a name for each version. */
 #ifndef MEMSTOW_CUDA_ABI_H
 #define MEMSTOW_CUDA_ABI_H
 
@@ -85,8 +85,8 @@ struct cuda_multicast { /* CUmulticastObjectProp */
     unsigned long long handle_types, flags;
 };
 
-/* Handles of default streams; 0 is one, too. The second one here is each thread's own stream. Handles above it are
- * ordinary. */
+/* Reserved handles of streams: the legacy default stream, and each thread's own default stream. Handle 0 means one of
+ * these two (cuda_device_stream). Greater handles are those of ordinary streams. */
 enum { CUDA_STREAM_LEGACY = 1, CUDA_STREAM_PER_THREAD = 2 };
 enum { CUDA_FLAG_LEGACY_STREAM = 1, CUDA_FLAG_PER_THREAD_STREAM = 2 }; /* flags of resolvers */
 enum { CUDA_POOL_RESERVED = 5, CUDA_POOL_USED = 7 };                   /* CUmemPool_attribute */

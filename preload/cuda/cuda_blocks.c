@@ -1,7 +1,7 @@
-/* cuda_blocks.c — see cuda_blocks.h. The table has levels of slots, each four times as large as the one before. If an
- * insertion finds none of its few slots free, it makes the next level. A key is a number and its space, in one word.
- * Bit 0 claims the key while its record is written, changed or cleared. A thread that looks for a claimed key waits a
- * short time. */
+/* cuda_blocks.c — see cuda_blocks.h. The table has levels of slots, each four times as large as the level before. A key
+ * may be in one of only a few slots of each level. If none of these is free, an insertion makes the next level. A key
+ * is a number and its space, in one word. A thread sets bit 0 of the key, and so claims the record, while it writes,
+ * changes or clears the record. A thread that looks for a claimed key waits a short time. */
 #include "preload/cuda/cuda_blocks.h"
 
 #include <string.h>
@@ -22,7 +22,7 @@ static struct level {
 static uint32_t level_count;
 static struct lock making_level;
 
-/* Numbers are addresses, or handles with any value. The few that are too large are hashed. */
+/* A number is an address, or a handle with any value. A number with more than NUMBER_BITS bits is hashed. */
 static uint64_t key_of(enum cuda_space space, uint64_t number) {
     enum { NUMBER_BITS = 64 - SPACE_BITS - 1 };
     uint64_t rest = number >> NUMBER_BITS, fitting = (number ^ rest * 0x9E3779B97F4A7C15u) << (SPACE_BITS + 1);
@@ -37,7 +37,7 @@ static uint64_t slots_in(uint32_t k) { return (uint64_t)FIRST_SLOTS << (2 * k); 
 
 /* --- levels --- */
 
-/* If the ledger cannot grow, the table goes on without it. */
+/* If the ledger cannot grow, the records of this level are in private memory, and no reader of the ledger sees them. */
 static struct snap_cuda_block *make_records(uint32_t k) {
     uint64_t first = 0;
     for (uint32_t i = 0; i < k; i++) first += slots_in(i);
@@ -62,7 +62,7 @@ static bool make_level(uint32_t k) {
 
 static uint32_t count_levels(void) { return __atomic_load_n(&level_count, __ATOMIC_ACQUIRE); }
 
-/* True: there is a level after `known`. */
+/* Makes a level unless there are more than `known` levels already. False: there are no more levels or no memory. */
 static bool add_level(uint32_t known) {
     if (known >= LEVELS || !lock_wait(&making_level)) return false;
     bool done = count_levels() > known || make_level(known);
@@ -82,7 +82,7 @@ static struct slot slot_at(const struct level *level, uint64_t index) {
     return (struct slot){&level->keys[index], &level->records[index]};
 }
 
-/* A walk through the table copies records without claiming them. So records are written word by word. */
+/* A walk through the table copies records without claiming them. So records are written and read in whole words. */
 typedef uint64_t __attribute__((may_alias)) record_word;
 enum { RECORD_WORDS = sizeof(struct snap_cuda_block) / sizeof(record_word) };
 
@@ -142,8 +142,8 @@ static bool find_once(uint64_t key, struct slot *at, bool *claimed) {
     return false;
 }
 
-/* Waits for a record that is being added, removed or changed: each takes only a moment. If it takes long, the holder
- * may be a thread that this one has interrupted. Then the caller's operation is given up, and counted as lost. */
+/* Waits while another operation claims the record, which usually takes only a moment. If it takes long, this may be a
+ * signal handler that has interrupted that operation. Then the caller's operation is given up, and counted as lost. */
 static bool find_slot(uint64_t key, struct slot *at) {
     bool claimed;
     int turn = 0;
@@ -204,7 +204,7 @@ bool cuda_blocks_find(enum cuda_space space, uint64_t number, struct snap_cuda_b
     return true;
 }
 
-/* A held record counts as present. */
+/* A record that another thread has claimed counts as present. */
 static bool copy_if_there(const struct slot *at, uint64_t key, struct snap_cuda_block *out) {
     if (!key) return false;
     *out = copy_of(at->record);
@@ -223,7 +223,7 @@ void cuda_blocks_all(cuda_blocks_visit *visit, void *context) {
 }
 
 static void cuda_blocks_abandon(void) {
-    memset(levels, 0, sizeof levels); /* copies of the parent's memory: left as they are */
+    memset(levels, 0, sizeof levels); /* the memory of the levels is a copy of the parent's, and is not freed */
     level_count = 0;
     making_level = (struct lock){0};
 }

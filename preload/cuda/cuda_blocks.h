@@ -17,26 +17,27 @@
 enum cuda_space {
     CUDA_ADDRESS,
     CUDA_PHYSICAL, /* identified by a number of ours: the driver may reuse a handle while its memory is still mapped */
-    CUDA_HANDLE,   /* physical memory: `pool` is its number, `users` how often to release it */
-    CUDA_MAPPING,  /* of physical memory: `pool` is that memory's number */
-    CUDA_RANGE,    /* of addresses; also host memory that memstow holds for a device */
+    CUDA_HANDLE,   /* a handle of physical memory: `pool` is that memory's number, `users` counts releases to come */
+    CUDA_MAPPING,  /* a mapping of physical memory: `pool` is that memory's number */
+    CUDA_RANGE,    /* reserved addresses; also host memory that memstow holds for a device */
     CUDA_ARRAY,
     CUDA_POOL,
     CUDA_PART /* a part of a block: the part's own address; `pool` is the block's address */
 };
 
-/* False: there is no memory for it (counted as lost). No block may be there under this number. */
+/* Adds a block. The table must have no block with the same number. False: there is no memory for the record, and it is
+ * counted as lost. */
 bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block);
-/* Takes the record out. If two threads race for one number, one of them gets it. */
+/* Removes the record and copies it to *out. If two threads race for one number, one of them gets it. */
 bool cuda_blocks_take(enum cuda_space space, uint64_t number, struct snap_cuda_block *out);
-/* Takes the record out only if `is` returns true. The record is claimed meanwhile, so `is` sees the right one. */
+/* Removes the record only if `is` returns true. The record is claimed meanwhile, so no other thread changes it. */
 typedef bool cuda_blocks_test(const struct snap_cuda_block *block, const void *context);
 bool cuda_blocks_take_if(enum cuda_space space, uint64_t number, cuda_blocks_test *is, const void *context,
                          struct snap_cuda_block *out);
 bool cuda_blocks_find(enum cuda_space space, uint64_t number, struct snap_cuda_block *out);
 
-/* The record itself, to change its flags, users, count or pool. Other threads that want it wait until it is released.
- * NULL: there is none. */
+/* Returns the record itself, so that the caller can change its flags, users, count or pool. Other threads that want the
+ * record wait until cuda_blocks_let_go. NULL: there is no such record. */
 struct cuda_hold {
     uint64_t *key;
     struct snap_cuda_block *record;

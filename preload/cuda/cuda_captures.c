@@ -1,8 +1,9 @@
-/* cuda_captures.c — see cuda_captures.h. A capture is identified by its slot in the list, not only by its number: the
- * end of a stream that was not in capture fails, and must not end another capture. When a stream is destroyed, its
- * captures lose its name: after the driver's call another stream may have that name. Default streams of threads share
- * one name. They are told apart by the thread, and only the thread itself can use that name. A capture that the full
- * list did not take counts as one that never ends, so the driver is never asked again. */
+/* cuda_captures.c — see cuda_captures.h. Callers identify a capture by its slot in the list. A number alone would not
+ * do: if a stream is not in capture, the call that ends its capture fails, and must not end another capture. When a
+ * stream is destroyed, its captures lose the stream's handle: after the driver's call, another stream may have the same
+ * handle. The default streams of all threads share one handle. They are told apart by the thread, and only the thread
+ * itself can use that handle. A capture that did not fit into the full list counts as a capture that never ends, so the
+ * driver is never asked again. */
 #include "preload/cuda/cuda_captures.h"
 
 #include <linux/futex.h>
@@ -21,7 +22,7 @@
 enum { CAPTURES_MOST = 64 };
 static struct capture {
     cuda_handle stream; /* NULL: free entry */
-    uint32_t thread;    /* the thread, for a thread's default stream */
+    uint32_t thread;    /* the thread's slot, if `stream` is a thread's own default stream; else 0 */
     uint32_t number;    /* 0: the capture has not begun */
     bool left;          /* its stream is being destroyed */
     struct cuda_target target;
@@ -30,9 +31,9 @@ static uint32_t numbers; /* the last number for captures that the driver does no
 static uint32_t count;
 static struct lock changing;
 
-/* The threads that wait for a whole context; a futex. Thread A begins a capture: it counts the capture and then looks
- * at this. Thread B is about to wait: it counts its wait and then looks for captures. So at least one of them sees the
- * other. */
+/* How many threads wait for a whole context; also a futex. Thread A, which begins a capture, counts the capture and
+ * then reads `waits`. Thread B, which is about to wait, counts its wait and then looks for captures. So at least one of
+ * them sees the other. */
 static uint32_t waits;
 static uint64_t wait_began_ns; /* when the latest wait began */
 enum { LONG_NS = 1000000000 };
@@ -63,7 +64,7 @@ static void let_waits_end(void) {
     }
 }
 
-/* Also updates the ledger. If the count has changed meanwhile, it writes again. */
+/* Also writes the new count to the ledger. If another thread has changed the count meanwhile, it is written again. */
 static void add_to_count(int change) {
     uint32_t *in_ledger = &cuda_counts_head()->captures;
     uint32_t now = __atomic_add_fetch(&count, (uint32_t)change, __ATOMIC_SEQ_CST);
@@ -94,7 +95,7 @@ uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_target *targe
 }
 
 static uint32_t own_number(void) {
-    enum { NO_DRIVERS = 0x40000000 }; /* the driver counts from 1 */
+    enum { NO_DRIVERS = 0x40000000 }; /* a bit that the driver's numbers do not have: they count from 1 */
     return NO_DRIVERS | ++numbers;
 }
 

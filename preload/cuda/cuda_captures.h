@@ -12,10 +12,10 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Whether a stream is in capture. */
+/* Whether any stream is in capture. */
 bool cuda_captures_any(void);
-/* Call these before and after a wait of the driver for a whole context. False: a stream is in capture, and the driver
- * must not be asked. */
+/* hold_off: call it before the driver waits for a whole context. False: a stream is in capture, and the driver must not
+ * be asked. go_on: call it after the wait, if hold_off returned true. */
 bool cuda_captures_hold_off(void);
 void cuda_captures_go_on(void);
 /* Call it before the driver begins a capture. Returns the capture's slot in the list, as one bit; 0: the list is full.
@@ -26,15 +26,16 @@ uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_target *targe
  * gets a number of ours. never_began: the call failed. */
 void cuda_captures_began(uint64_t where, uint32_t number);
 void cuda_captures_never_began(uint64_t where);
-/* The number of the capture that began on the stream and goes on. A capture of another stream that only drew this one
- * in does not count. 0: there is none. */
+/* The number of the capture that began on the stream and goes on. If an event drew the stream into a capture of another
+ * stream, that capture does not count. 0: there is none. */
 uint32_t cuda_captures_find(cuda_handle stream);
 /* of_stream, of_context: call them before the driver ends a stream's capture, the stream or the context. They return
  * the slots of the captures that would end, one bit each. ended: these captures have ended. */
 uint64_t cuda_captures_of_stream(cuda_handle stream);
 uint64_t cuda_captures_of_context(cuda_handle context);
 void cuda_captures_ended(uint64_t slots);
-/* Before their stream is destroyed, the captures lose its name. If that fails, they get the name back. */
+/* true: the stream of these captures is about to be destroyed, so a look-up by the stream no longer finds them. false:
+ * the destruction failed, and a look-up finds them again. */
 void cuda_captures_leave(uint64_t slots, bool leave);
 
 #pragma GCC visibility pop

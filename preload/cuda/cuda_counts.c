@@ -1,7 +1,8 @@
-/* cuda_counts.c — see cuda_counts.h. A record is found without a lock by one word, which says what it counts (words.h).
- * A block keeps the id of its record; `users` is the number of such blocks. When there are many records, dead records
- * of runs that have ended are closed and given to others. Their sums go to the record with the same tag and without a
- * site. A thread that finds a record being closed notices that, and looks again. */
+/* cuda_counts.c — see cuda_counts.h. A record is found without a lock by one word, which is made of its site, tag, kind
+ * and device (words.h). A block keeps the id of its record; the record's `users` is the number of such blocks. When
+ * there are many records, dead records of runs that have ended are closed and used again for other sites. Their sums go
+ * to the record with the same tag and without a site. A thread that has found a record while it was being closed
+ * notices that, and looks again. */
 #include "preload/cuda/cuda_counts.h"
 
 #include "preload/base/arena.h"
@@ -27,7 +28,7 @@ static struct lock making;
 static struct snap_cuda *head, unseen;
 static struct snap_cuda_site nowhere = {.kind = SNAP_CUDA_DEVICE_MEMORY};
 static uint32_t sweep_at = SWEEP_FROM;
-static uint32_t free_list[SWEEP_FROM], free_count; /* closed records, ready for others */
+static uint32_t free_list[SWEEP_FROM], free_count; /* closed records, ready to be used again */
 
 /* --- sections --- */
 
@@ -72,7 +73,7 @@ static struct snap_cuda_site *record_at(uint32_t id) {
     return record ? record : &nowhere;
 }
 
-/* What a record counts, as one word. words.h reserves the words 0 and 1. */
+/* The site, tag, kind and device of a record as one word. words.h reserves the words 0 and 1. */
 static uint64_t word_of(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, uint32_t device) {
     enum { SITE_BITS = 21, KIND_BITS = 4 };
     uint64_t above = (uint64_t)kind | (uint64_t)(device & 0xFF) << KIND_BITS;
@@ -85,7 +86,8 @@ static bool cuda_counts_use(struct snap_cuda_site *record) {
     return false;
 }
 
-/* Between look-up and use a record may have been closed and given away. While it is in use, it stays as it is. */
+/* Whether the record still counts for this site, tag, kind and device: it may have been closed and used again since the
+ * look-up. Call it after cuda_counts_use: a record in use does not change. */
 static bool is_of(const struct snap_cuda_site *record, uint32_t site, uint32_t tag, enum snap_cuda_kind kind,
                   uint32_t device) {
     return record->site == site && record->tag == tag && record->kind == kind && record->device == device;
@@ -141,7 +143,8 @@ static bool close_record(uint32_t id, struct snap_cuda_site *record) {
     return true;
 }
 
-/* Closes dead records, whenever there are twice as many records as after the last time. */
+/* Closes dead records when there are `sweep_at` records and no closed record is left. If that closes only a few, the
+ * next sweep waits until there are twice as many records. */
 static void cuda_counts_sweep(void) {
     uint32_t all = (uint32_t)os_load(&records.next);
     if (free_count || all < sweep_at) return;
@@ -163,7 +166,7 @@ static uint32_t new_record(uint32_t site, uint32_t tag, enum snap_cuda_kind kind
     return id;
 }
 
-/* The record, with one more user; 0: there is no memory. */
+/* Returns the id of the record, which then has one more user; 0: there is no memory. */
 static uint32_t record_for(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, uint32_t device) {
     enum { TRIES = 100 };
     for (int i = 0; i < TRIES; i++) {

@@ -1,7 +1,7 @@
 /* cuda_counts.h — how much CUDA memory was allocated and freed: by site and tag, kind and device.
  * In: blocks that come and go. Out: CUDA_SITE, CUDA_DEVICE and CUDA records of the ledger, sums for the figures of
- * owners. Any thread, at any time. Counters are shared and atomic: CUDA's own calls take microseconds, so that costs
- * little. */
+ * owners. Any thread, at any time. Counters are shared and atomic. That costs little, because CUDA's own calls take
+ * microseconds. */
 #ifndef MEMSTOW_CUDA_COUNTS_H
 #define MEMSTOW_CUDA_COUNTS_H
 
@@ -12,27 +12,27 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The sums of the process. The first call makes their section; from then on, the process counts as a user of CUDA.
- * Never NULL: if the ledger cannot grow, the sums are outside of it, and no reader sees them. */
+/* The sums of the process. The first call makes the section of the sums; from then on, the process counts as a user of
+ * CUDA. Never NULL: if the ledger cannot grow, the sums are outside of the ledger, and no reader sees them. */
 struct snap_cuda *cuda_counts_head(void);
 /* The record of a device; NULL: there is no such device, or no memory. */
 struct snap_cuda_device *cuda_counts_device(uint32_t device);
 /* Whether the process uses CUDA. */
 bool cuda_counts_begun(void);
 
-/* Counts a new block. Returns the id of its record, which belongs in the block. */
+/* Counts a new block. Returns the id of its record. The caller stores the id in the block (`count`). */
 uint32_t cuda_counts_add(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, uint32_t device, uint64_t bytes);
 /* Counts a free. `blocks` is 1, or 0 for a part of a block. */
 void cuda_counts_remove(uint32_t id, uint64_t bytes, uint32_t blocks);
-/* Moves a part of the count at `id` to a record of the model (0: nobody). Returns that record, which has one more user.
- * 0: there is no memory, and nothing has changed. */
+/* Moves `bytes` and `blocks` from the record `id` to the same site's record for the model (0: nobody). Returns the id
+ * of that record, which has one more user. 0: there is no memory, and nothing has changed. */
 uint32_t cuda_counts_shift(uint32_t id, uint32_t model, uint64_t bytes, uint32_t blocks);
 /* Ends the use of a record by one block or part. Its counters stay as they are. */
 void cuda_counts_let_go(uint32_t id);
-/* The model of the record, without adoption. */
+/* The model in the record's tag. If another owner has adopted the model, that owner is not looked up. */
 uint32_t cuda_counts_model(uint32_t id);
 
-/* The site and tag that an id counts. */
+/* The site and tag of a record, by its id. */
 struct cuda_made {
     uint32_t site, tag;
 };

@@ -12,9 +12,10 @@
 
 enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 20 };
 
-/* Remembers the address of a driver function, also that there is none. After code was unloaded, it looks again. The
- * address and the generation of the loaded code share a word. Suppose that thread A looks up, thread B unloads code and
- * looks up, and A writes after B: then A's generation is old, and the next call looks again. */
+/* Looks up a function of the driver, and remembers in *known its address, or that there is none. After code was
+ * unloaded, it looks again. The address and the generation of the loaded code share a word. Suppose that thread A looks
+ * up, thread B unloads code and looks up, and A writes after B: then A's generation is old, and the next call looks
+ * again. */
 enum { GENERATION_BITS = 16, LOOKED = 1 << (GENERATION_BITS - 1) };
 
 static void *find_function(uint64_t *known, const char *name) {
@@ -137,7 +138,7 @@ cuda_handle cuda_device_ask_primary(uint32_t device) {
     if (!cuDevicePrimaryCtxGetState() || !cuDevicePrimaryCtxRetain() || !cuDevicePrimaryCtxRelease_v2()) return NULL;
     if (cuDevicePrimaryCtxGetState()((int)device, &flags, &active) || !active) return NULL;
     if (cuDevicePrimaryCtxRetain()(&context, (int)device)) return NULL;
-    /* called only once: an error that it returns may be that of an earlier kernel */
+    /* called only once, even if it returns an error: the error may be that of an earlier kernel */
     cuDevicePrimaryCtxRelease_v2()((int)device);
     return context;
 }
@@ -166,15 +167,15 @@ static uint64_t nothing_spare(uint32_t device) {
 }
 uint64_t (*cuda_device_spare)(uint32_t device) = nothing_spare;
 
-/* Bytes in the ledger that are on the device; the rest has been moved off it. */
+/* The live bytes that are on the device: the ledger's sum without memory that was moved off the device. */
 static int64_t live_on(uint32_t device, const struct snap_cuda_device *record) {
     uint64_t out;
     cuda_device_stowed(device, &out);
     return __atomic_load_n(&record->live, __ATOMIC_RELAXED) - (int64_t)out;
 }
 
-/* The uuid of a device, and whether it is a MIG instance. The second version of the driver's function answers for the
- * instance that the process has, the first for the device. */
+/* Reads the uuid of a device, and finds out whether the device is a MIG instance and whether MPS shares it. For an
+ * instance, cuDeviceGetUuid_v2 returns the uuid of the instance, and cuDeviceGetUuid that of the whole device. */
 static uint32_t kind_of(uint32_t device, uint8_t uuid[16]) {
     enum { MPS_ENABLED = 133, UUID = 16 };
     uint8_t whole[UUID];
@@ -234,7 +235,8 @@ void cuda_device_figures(uint64_t available, uint64_t total) {
     note_graphs(device, record);
 }
 
-/* One thread at a time asks: once a second, or sooner if much has changed. */
+/* Whether the driver should be asked now: a second after the last time, or sooner if much has changed. If several
+ * threads ask at once, only one of them gets true. */
 static bool is_due(uint32_t device, const struct snap_cuda_device *record, bool urgent) {
     uint64_t now = os_now(), before = os_load(&sampled[device]), since = now - before;
     int64_t moved = live_on(device, record) - __atomic_load_n(&record->figures_live, __ATOMIC_RELAXED);

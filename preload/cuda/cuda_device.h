@@ -17,43 +17,46 @@ struct cuda_target {
     uint32_t device;     /* 0 if it is unknown */
 };
 
-/* The target of the calling thread. */
+/* The target of the calling thread: its current context. */
 struct cuda_target cuda_device_now(void);
 /* The target of a context. The thread's own context does not change. */
 struct cuda_target cuda_device_in(cuda_handle context);
-/* The device whose pool a stream allocates from. */
+/* The device whose pool a stream allocates from. `now`: the thread's device, which is the answer if the driver does not
+ * tell. */
 uint32_t cuda_device_of_stream(cuda_handle stream, uint32_t now);
 
-/* The stream that a call means. For entries that end in _ptsz or _ptds, the default stream is the thread's own. */
+/* The stream that a handle means. In entries whose names end in _ptsz or _ptds (`per_thread`), handle 0 is the thread's
+ * own default stream. */
 static inline cuda_handle cuda_device_stream(cuda_handle stream, bool per_thread) {
     return !stream && per_thread ? (cuda_handle)CUDA_STREAM_PER_THREAD : stream;
 }
 
-/* The device that the thread has chosen, even if it has no context. `caller` is the address of a call of the
- * runtime. */
+/* The device that the thread has chosen, even if it has no context. `caller` is an address in code that calls the
+ * runtime: if several runtimes are loaded, the runtime of this code is asked. */
 uint32_t cuda_device_of_thread(uintptr_t caller);
 
-/* Whether the stream is in capture. An allocation in it then is a node of a graph. `otherwise` is the answer if the
- * driver does not tell. */
+/* Whether the stream is in capture. An allocation on a stream in capture is a node of a graph. `otherwise` is the
+ * answer if the driver does not tell. */
 bool cuda_device_captures(cuda_handle stream, bool otherwise);
-/* The number of the capture that the stream takes part in: its own, or one that it was drawn into by an event. It has
- * as many of the driver's bits as fit. 0: there is none, or the driver does not tell. */
+/* The number of the capture that the stream takes part in. The capture began on this stream, or an event drew the
+ * stream into it. The number has the lower 32 bits of the driver's. 0: there is none, or the driver does not tell. */
 uint32_t cuda_device_capture(cuda_handle stream);
 
-/* primary: this context is the device's primary one. primary_of: call it after a release of the device's primary
- * context. It returns that context, if it still exists. */
+/* primary: notes that this context is the device's primary context. primary_of: returns the context that was noted
+ * last. It may have ended since. */
 void cuda_device_primary(uint32_t device, cuda_handle context);
 cuda_handle cuda_device_primary_of(uint32_t device);
-/* As cuda_device_primary_of, but asks the driver. The driver is asked only while the context exists, so that the
- * question makes none. NULL: there is no such context. */
+/* Returns the device's primary context, as the driver tells it. The driver is asked for the context only if it exists,
+ * because the question would make one. NULL: there is no such context. */
 cuda_handle cuda_device_ask_primary(uint32_t device);
-/* A context has ended. The next one may have the same address, on another device. */
+/* context_ended: counts a context that has ended. The next context may have the same address, on another device.
+ * contexts_ended: returns the count. */
 void cuda_device_context_ended(void);
 uint32_t cuda_device_contexts_ended(void);
 /* Whether the device's primary context exists. True also if the driver does not tell. */
 bool cuda_device_is_active(uint32_t device);
 
-/* What the driver says of a pointer. Nothing changes where it does not know it. */
+/* Asks the driver about a pointer. If the driver does not know the pointer, *is does not change. */
 enum { CUDA_POINTER_OF_HOST = 1, CUDA_POINTER_OF_DEVICE = 2 }; /* CUmemorytype */
 struct cuda_pointer {
     uint32_t type, device;
@@ -61,18 +64,20 @@ struct cuda_pointer {
 };
 void cuda_device_ask_pointer(cuda_address at, struct cuda_pointer *is);
 
-/* The bytes of the thread's device; 0: unknown. Do not call it while any stream is in capture. */
+/* The bytes of memory that the thread's device has; 0: unknown. Do not call it while any stream is in capture. */
 uint64_t cuda_device_total(void);
 
-/* Bytes that were moved off a device, and the part that was asked for by the program. The mover sets it. */
+/* Bytes of device memory that were moved off a device. *asked: the bytes that the program requested for these blocks,
+ * before memstow rounded them up. The mover sets this pointer. */
 extern uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked);
-/* Bytes of a device that were freed, and that memstow keeps for the next request. serve/ sets it. */
+/* Spare bytes of a device: the program has freed them, and memstow keeps them for the next request. serve/ sets this
+ * pointer. */
 extern uint64_t (*cuda_device_spare)(uint32_t device);
 
-/* Call it when the program was told these figures of its present device. `total` includes memory that was moved off it,
- * `available` what memstow keeps. */
+/* Notes the figures of the thread's device, as the driver has just given them to the program. `total` still includes
+ * memory that was moved off the device, and `available` still includes spare memory. */
 void cuda_device_figures(uint64_t available, uint64_t total);
-/* Asks the driver for the figures if it is time. `urgent`: it is time now. */
+/* Asks the driver for the figures, if it is time to do so. `urgent`: it is time now. */
 void cuda_device_sample(const struct cuda_target *target, bool urgent);
 
 #pragma GCC visibility pop

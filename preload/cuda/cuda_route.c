@@ -18,7 +18,7 @@ const struct cuda_entry cuda_entries[CUDA_ENTRIES] = {
 };
 
 static const cuda_hooks *all_hooks;
-static void *reals[CUDA_ENTRIES][CUDA_SLOTS]; /* not for the first slot, which is bound for each caller */
+static void *reals[CUDA_ENTRIES][CUDA_SLOTS]; /* slot 0 is not used here: its function depends on the caller */
 
 void cuda_route_begin(const cuda_hooks *hooks) { all_hooks = hooks; }
 
@@ -27,8 +27,8 @@ void cuda_route_begin(const cuda_hooks *hooks) { all_hooks = hooks; }
 enum { NAME_SLOTS = 512 }; /* a power of two, well above the number of entries */
 _Static_assert(CUDA_ENTRIES < NAME_SLOTS / 3, "names are found at once");
 
-/* The entries in a hash table by name, each as 1 + entry; 0: an empty slot. NULL until the first look-up. Other threads
- * see the table complete or not at all, and it never changes. */
+/* A hash table of the entries' names. A slot holds 1 + entry; 0: an empty slot. NULL until the first look-up. Other
+ * threads see the table complete or not at all, and it never changes. */
 static const uint16_t *by_name;
 
 static uint32_t hash_of(const char *name) {
@@ -65,8 +65,8 @@ int cuda_route_named(const char *name) {
     return -1;
 }
 
-/* Among several versions it takes the newest one that is not newer than the request. Among the two kinds of default
- * stream it takes the thread's own, if the flags ask for it and it exists. */
+/* Among several versions, the answer is the newest version that is not newer than the request. Among entries for the
+ * two default streams, the answer is the entry for the thread's own stream, if the flags ask for it and it exists. */
 int cuda_route_meant(const char *base, int version, uint64_t flags) {
     int best = -1;
     for (int i = 0; i < CUDA_ENTRIES; i++) {
@@ -78,8 +78,9 @@ int cuda_route_meant(const char *base, int version, uint64_t flags) {
     return best;
 }
 
-/* Names that sound like memory, captures or binding, but neither allocate, free nor bind any (`harmless`), and the
- * others. tests/real/cuda_names holds both lists against NVIDIA's headers. */
+/* Beginnings of names. `memory`: the function concerns memory, captures or binding. `harmless`: the function sounds
+ * like that, but neither allocates, frees nor binds memory. tests/real/cuda_names compares both lists with NVIDIA's
+ * headers. */
 bool cuda_route_is_unknown_memory(const char *name) {
     static const char *const harmless[] = {
         "cuMemcpy",        "cuMemset",      "cuMemGet",       "cuMemSet",      "cuMemHostGet",    "cuMemPrefetch",
@@ -104,8 +105,8 @@ bool cuda_route_is_unknown_memory(const char *name) {
 
 static bool has_prefix(const char *text, const char *prefix) { return !strncmp(text, prefix, strlen(prefix)); }
 
-/* comfy-aimdo overwrites the first bytes of the driver's functions with jumps, so it must find the functions
- * themselves. */
+/* comfy-aimdo overwrites the first bytes of the driver's functions with jumps, so it must find the driver's functions
+ * and not our hooks. */
 bool cuda_route_is_exempt(uintptr_t code) { return has_prefix(cuda_scope_file(cuda_scope_object(code)), "aimdo"); }
 
 bool cuda_route_is_library(uintptr_t code) {
@@ -127,19 +128,19 @@ bool cuda_route_is_driver(uintptr_t code) {
 
 /* --- what the exported hooks call --- */
 
-/* Remembers for each caller the function that was found for it: a caller stays bound to the same library, whatever is
+/* A binding remembers which function was found for a caller. So a caller stays bound to the same library, whatever is
  * loaded later. After code was unloaded, everything is looked up again. `sequence` is odd while an entry is written,
  * and changes with each write. */
 enum { FIRST_BINDINGS = 256, BINDING_REACH = 4, BINDING_LEVELS = 5 };
 static struct binding {
-    uint32_t sequence, generation; /* generation: that of the loaded code, plus 1; 0: the entry is empty */
+    uint32_t sequence, generation; /* generation: the generation of the loaded code, plus 1; 0: the entry is empty */
     uintptr_t caller;
     void *real;
-    const char *name; /* identified by its address */
+    const char *name; /* compared by address, not by its text */
 } first_bindings[FIRST_BINDINGS];
 
-/* A program with a compiler (Triton) has thousands of callers. If the slots of an entry are taken, there is another
- * level, four times as large as the one before. */
+/* A program with a compiler (Triton) has thousands of callers. If the slots for a caller are taken in one level, the
+ * binding goes into the next level, which is four times as large. */
 static struct binding *more_bindings[BINDING_LEVELS];
 
 static struct binding *bindings_of(uint32_t level) {
@@ -178,8 +179,8 @@ static bool find_binding(struct binding *self) {
     return false;
 }
 
-/* An empty entry, or one from before an unloading. If there is none, a newer binding takes the place of an older one.
- */
+/* Returns an entry that is empty, or was written before code was last unloaded. If there is none, the new binding
+ * replaces an entry of the first level. */
 static struct binding *slot_for_binding(const struct binding *is) {
     struct binding *all;
     for (uint32_t level = 0; level < BINDING_LEVELS; level++) {
@@ -206,14 +207,15 @@ static void cuda_route_remember(const struct binding *is) {
     __atomic_store_n(&to->sequence, sequence + 2, __ATOMIC_RELEASE);
 }
 
-/* If several libraries have the entry, the caller's own counts, otherwise the one that was loaded first. */
+/* If several libraries have the function, the answer is the function of the library that the caller is linked to.
+ * Without such a library, it is the function of the library that was loaded first. */
 static void *look_for(const char *name, uintptr_t caller) {
     uint32_t count;
     void *first = cuda_scope_any(name, &count), *linked = count > 1 ? cuda_scope_linked(name, caller) : NULL;
     return linked ? linked : first;
 }
 
-/* The generation is read first: an unloading in between makes the binding invalid. */
+/* The generation is read before the look-up: if code is unloaded in between, the binding is invalid. */
 void *cuda_route_bound(const char *name, uintptr_t caller) {
     uint32_t generation = __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE) + 1;
     struct binding binding = {.generation = generation, .caller = caller, .name = name};

@@ -3,9 +3,9 @@
  * same answer if memstow has no hook. It never loads a library of CUDA, and never keeps one loaded.
  *
  * An entry has CUDA_SLOTS hooks, which call different functions. The first hook is the exported one, for callers that
- * the loader bound to it: it calls what the process would have found without us. The others are for addresses that were
- * returned at run time: from a second CUDA runtime, or from a driver whose resolver returns other functions than its
- * symbols. */
+ * the loader bound to it: it calls the function that the process would have found without memstow. The other hooks are
+ * for addresses that were returned at run time: from a second CUDA runtime, or from a driver whose resolver returns
+ * other functions than its symbols. */
 #ifndef MEMSTOW_CUDA_ROUTE_H
 #define MEMSTOW_CUDA_ROUTE_H
 
@@ -50,10 +50,10 @@ void cuda_route_begin(const cuda_hooks *hooks);
 void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller);
 /* As cuda_route_real, for any function by name. The name must have the same address in each call. */
 void *cuda_route_bound(const char *name, uintptr_t caller);
-/* The hook that calls `real`. If `real` is a hook, it is the answer. If all slots are taken, `real` is the answer. */
+/* The hook that calls `real`. If `real` is itself a hook, or if all slots are taken, `real` is the answer. */
 void *cuda_route_hook(enum cuda_entry_id entry, void *real);
 
-/* Whether it is a hook of ours. */
+/* Whether an address is in a hook of ours. */
 bool cuda_route_is_hook(const void *address);
 /* The function behind a hook; any other address is returned unchanged. */
 void *cuda_route_without_hook(void *address);

@@ -55,7 +55,8 @@ static void lock_and(void (*work)(const struct link_map *first, void *context), 
     LIBC(dl_iterate_phdr)(with_lock, &self);
 }
 
-/* An object that is being loaded is in the list before it is complete. */
+/* Finds the symbol in the object. memstow itself is skipped, and so is an object that is being loaded: it is in the
+ * list before it is complete. */
 static void *symbol_in(const struct link_map *object, const char *name) {
     if (object == cuda_scope_ourselves() || cuda_scope_object((uintptr_t)object->l_ld) != object) return NULL;
     return (void *)symbol_find(object, name, NULL);
@@ -140,7 +141,8 @@ static void cuda_scope_enter(struct tree *self, uint16_t index) {
     self->queue[self->count++] = index;
 }
 
-/* Goes through the queue and what it depends on, until the name is found. */
+/* Looks for the name in each object of the queue, and puts the object's dependencies into the queue, until the name is
+ * found. */
 static void look_through(struct tree *self) {
     while (self->next < self->count && !self->found) {
         const struct link_map *object = object_in(self, self->queue[self->next++]);
@@ -160,7 +162,7 @@ static bool needs_any(const struct tree *self, const struct link_map *object) {
     return false;
 }
 
-/* Adds objects that depend on one in the queue, until there are no more. */
+/* Adds objects that depend on an object in the queue, until there are no more. */
 static void enter_dependents(struct tree *self) {
     for (uint32_t before = 0; before != self->count;) {
         uint16_t index = 0;

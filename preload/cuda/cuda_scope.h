@@ -1,4 +1,5 @@
-/* cuda_scope.h — if several libraries have a name, finds the one that a caller means: its own dependencies come first.
+/* cuda_scope.h — if several libraries define a name, finds the definition that a caller means: libraries that the
+ * caller depends on come first.
  * In: a name, and an address in the caller's code. Out: the function, or NULL. Any thread. It waits for the loader's
  * lock, and takes the time of a look through all loaded objects. */
 #ifndef MEMSTOW_CUDA_SCOPE_H
@@ -10,11 +11,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The definition in the caller itself, in a library that it depends on (at any depth), or in one that was loaded
- * together with it. Other code may not see that library (RTLD_LOCAL). */
+/* Returns the definition in the caller itself, in a library that it depends on (at any depth), or in a library that was
+ * loaded together with it. Other code may not see that library (RTLD_LOCAL). */
 void *cuda_scope_linked(const char *name, uintptr_t caller);
 
-/* The definition in the library that was loaded first. *count (may be NULL): how many libraries have one. */
+/* Returns the definition in the library that was loaded first. *count (may be NULL): how many libraries have a
+ * definition. */
 void *cuda_scope_any(const char *name, uint32_t *count);
 
 /* The object that contains an address; NULL: no object does. The second function returns the name of its file, without

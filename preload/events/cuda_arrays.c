@@ -1,8 +1,8 @@
 /* cuda_arrays.c — how many bytes an array needs, from its description; see cuda_events.h. The driver adds bytes for its
- * layout, and does not tell how many. */
+ * layout. It does not tell how many, so they are not counted. */
 #include "preload/events/cuda_events.h"
 
-/* Formats with blocks of 4 x 4 elements, of 8 or 16 bytes: the driver's numbers, and the runtime's. */
+/* Compressed formats: a block of 4 x 4 elements has 8 or 16 bytes. First the driver's numbers, then the runtime's. */
 enum { DRIVER_BC1 = 0x91, DRIVER_BC2 = 0x93, DRIVER_BC4 = 0x97, DRIVER_BC5 = 0x99, DRIVER_BC7 = 0x9E };
 enum { RUNTIME_BC1 = 17, RUNTIME_BC2 = 19, RUNTIME_BC4 = 23, RUNTIME_BC5 = 25, RUNTIME_BC7 = 30 };
 
@@ -42,7 +42,7 @@ uint64_t cuda_array_bytes(const struct cuda_channels *channels, struct cuda_exte
     return bytes_of(&shape, levels, flags);
 }
 
-/* Bits of an element. Most formats describe one channel; a few describe the whole element. */
+/* The bits of an element. Most formats describe one channel; a few describe the whole element. */
 static uint64_t element_bits(unsigned format, unsigned channels) {
     switch (format) {
     case 0x01: /* 8 bits */

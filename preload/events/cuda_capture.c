@@ -11,7 +11,7 @@ struct captured {
     uint32_t capture;
 };
 
-/* Whether the block is memory of a node in this capture, which is not a graph yet. */
+/* Whether the block belongs to a node of this capture, which has not become a graph yet. */
 static bool is_captured(const struct snap_cuda_block *block, const void *context) {
     const struct captured *captured = context;
     return block->kind == SNAP_CUDA_GRAPH && !block->pool && block->users == captured->capture;
@@ -24,7 +24,7 @@ static void end_abandoned(enum cuda_space space, const struct snap_cuda_block *b
         cuda_events_forget(space, &gone);
 }
 
-/* The capture ends without becoming a graph. */
+/* The capture ends without becoming a graph, so the blocks of its nodes end. */
 static void abandon_capture(uint32_t capture) {
     struct captured captured = {.capture = capture};
     if (capture && cuda_counts_begun()) cuda_blocks_all(end_abandoned, &captured);
@@ -51,8 +51,8 @@ static void begin_went(const struct cuda_call *call, int result) {
         cuda_captures_began(call->captures, cuda_device_capture(call->stream));
 }
 
-/* A failed end may still have ended the capture, if it was invalid. A capture ends with its stream, and then does not
- * become a graph. */
+/* The call that ends a capture may fail and still end it, if the capture was invalid. If a stream is destroyed, its
+ * capture ends and does not become a graph. */
 void cuda_capture_went(const struct cuda_call *call, int result) {
     bool of_stream = call->captured == CUDA_STREAM_ENDS;
     if (call->captured == CUDA_CAPTURE_BEGINS) {

@@ -1,5 +1,5 @@
-/* cuda_events.c — see cuda_events.h. A freed block leaves the table before the driver is called: after that another
- * thread may get the same number. */
+/* cuda_events.c — see cuda_events.h. A freed block leaves the table before the driver is called: after the call,
+ * another thread may get a block with the same number. */
 #include "preload/events/cuda_events.h"
 
 #include "preload/cuda/cuda_captures.h"
@@ -48,7 +48,7 @@ static void cuda_events_count_out(const struct snap_cuda_block *block) {
     if (is_counted(block)) cuda_counts_remove(block->count, block->size - parts, 1);
 }
 
-/* Whether it is host memory whose pages a device knows. */
+/* Whether the block is host memory whose pages a device knows. */
 static bool is_held(enum cuda_space space, const struct snap_cuda_block *block) {
     return space == CUDA_ADDRESS && (block->kind == SNAP_CUDA_REGISTERED || block->kind == SNAP_CUDA_PINNED);
 }
@@ -58,8 +58,8 @@ void cuda_events_forget(enum cuda_space space, const struct snap_cuda_block *blo
     if (is_held(space, block)) stow_unlock_range(block->address, block->size);
 }
 
-/* Removes an old block with the same number: its free was not seen. Its context ended in an unknown way, or an unknown
- * entry freed it. */
+/* Removes an old block with the same number. memstow has not seen its free: its context ended in an unknown way, or an
+ * unknown entry freed it. */
 static void drop_earlier(enum cuda_space space, uint64_t number) {
     struct snap_cuda_block earlier;
     if (likely(!cuda_blocks_take(space, number, &earlier))) return;
@@ -76,7 +76,7 @@ static void cuda_events_add_block(const struct cuda_call *call, enum cuda_space 
     block->thread = thread_slot();
     block->ends = cuda_teardown_count();
     if (!cuda_blocks_add(space, block) && is_counted(block))
-        cuda_counts_remove(block->count, block->size, 1); /* it is not in the table, so its end will not be seen */
+        cuda_counts_remove(block->count, block->size, 1); /* its free will not be seen: it is not in the table */
 }
 
 /* --- coming --- */
@@ -90,7 +90,7 @@ static struct snap_cuda_block block_here(enum snap_cuda_kind kind, uint64_t numb
                                     .context = (uintptr_t)target.context};
 }
 
-/* The driver's figures are those of the thread's device, which is not always the block's. */
+/* The driver's figures are those of the device of the thread's context. The block may be on another device. */
 static void cuda_events_sample(const struct snap_cuda_block *block, uint32_t device_of_context) {
     cuda_device_sample(&(struct cuda_target){(cuda_handle)block->context, device_of_context}, false);
 }
@@ -122,7 +122,8 @@ void cuda_events_made_pool(const struct cuda_call *call, cuda_handle pool, const
     cuda_events_add_block(call, CUDA_POOL, &block);
 }
 
-/* What a pool gives, and where. The driver is asked about a block of a pool that memstow has not seen come. */
+/* Sets the kind and device of a block from its pool. If memstow has not seen the program make the pool, the driver is
+ * asked about the block. */
 static void look_at_pool(cuda_handle pool, struct snap_cuda_block *block) {
     struct snap_cuda_block known;
     struct cuda_pointer is = {.type = CUDA_POINTER_OF_DEVICE, .device = block->device};
@@ -134,7 +135,7 @@ static void look_at_pool(cuda_handle pool, struct snap_cuda_block *block) {
         cuda_device_ask_pointer(block->address, &is);
     }
     block->device = (uint16_t)is.device;
-    if (block->kind != SNAP_CUDA_POOL_MEMORY) return; /* of a graph */
+    if (block->kind != SNAP_CUDA_POOL_MEMORY) return; /* the kind stays: memory of a graph */
     if (is.type == CUDA_POINTER_OF_HOST) block->kind = SNAP_CUDA_PINNED;
     if (is.managed) block->kind = SNAP_CUDA_MANAGED;
 }
@@ -189,7 +190,8 @@ void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory,
     cuda_events_sample(&block, here);
 }
 
-/* Handles, physical memory and opened memory have users, which come and go on any thread. Without users it is gone. */
+/* Held while users are added or removed. Handles, physical memory and opened memory have users, which come and go on
+ * any thread. What loses its last user is gone. */
 static struct lock using;
 
 static bool begin_using(void) {
@@ -238,7 +240,7 @@ static void let_go_of_physical(uint64_t physical) {
     if (cuda_blocks_take_if(CUDA_PHYSICAL, physical, has_no_users, NULL, &last)) cuda_events_count_out(&last);
 }
 
-/* The mapping that contains an address. */
+/* A search for the mapping that contains `address`. */
 struct search {
     uint64_t address;
     struct snap_cuda_block found;
@@ -272,7 +274,7 @@ void cuda_events_retained(const struct cuda_call *call, cuda_memory memory, cuda
 
 void cuda_events_released(struct cuda_call *call) {
     if (!call->found)
-        cuda_events_gone(call); /* notes that it is unknown */
+        cuda_events_gone(call); /* counts the release of an unknown handle */
     else if (!call->in_use)
         let_go_of_physical(call->taken.pool);
 }
@@ -285,7 +287,7 @@ void cuda_events_mapped(const struct cuda_call *call, cuda_address at, uint64_t 
     cuda_events_add_block(call, CUDA_MAPPING, &block);
 }
 
-/* Unmaps whole mappings, one by one. */
+/* Unmaps whole mappings, one after the other. */
 void cuda_events_unmapped(cuda_address at, uint64_t bytes) {
     struct snap_cuda_block mapping;
     for (cuda_address end = at + bytes; at < end && cuda_blocks_take(CUDA_MAPPING, at, &mapping); at += mapping.size)
@@ -329,8 +331,8 @@ void cuda_events_gone(struct cuda_call *call) {
 static void put_back(struct cuda_call *call) {
     struct snap_cuda_block now;
     if (call->in_use && change_users(call->space, call->number, 1, &now)) return;
-    if (call->in_use || call->space == CUDA_HANDLE) call->taken.users = 1; /* the last user */
-    /* it is not in the table, so its end will not be seen */
+    if (call->in_use || call->space == CUDA_HANDLE) call->taken.users = 1; /* take_one has counted the last user down */
+    /* without a place in the table, the block's free will not be seen */
     if (!cuda_blocks_add(call->space, &call->taken)) cuda_events_count_out(&call->taken);
 }
 
@@ -358,8 +360,9 @@ static bool cuda_events_mark_block(enum cuda_space space, uint64_t number, enum 
     return true;
 }
 
-/* If the address lies in a mapping, it means the physical memory there, which is what other processes get. So mappings
- * are looked up first: a block that is about to leave the table may have had the same address. */
+/* If the address lies in a mapping, the flag is for the physical memory that is mapped there: other processes get that
+ * memory. Mappings are looked up first, because a block that is about to leave the table may have had the same
+ * address. */
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
     struct snap_cuda_block mapping;
     bool is_address = space == CUDA_ADDRESS, mapped = is_address && cuda_blocks_find(CUDA_MAPPING, number, &mapping);

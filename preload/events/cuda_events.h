@@ -17,29 +17,29 @@
 enum cuda_ending { CUDA_NOTHING_ENDS, CUDA_GRAPH_ENDS, CUDA_CONTEXT_ENDS, CUDA_DEVICE_ENDS };
 enum cuda_capture { CUDA_NO_CAPTURE, CUDA_CAPTURE_BEGINS, CUDA_CAPTURE_ENDS, CUDA_STREAM_ENDS };
 
-/* A call of an entry, on the stack of its hook. */
+/* A call of an entry. It lies on the stack of the hook. */
 struct cuda_call {
     struct caller caller;
     bool outermost;  /* the thread's outermost call */
-    bool outer;      /* outermost, and counted */
+    bool outer;      /* it is the outermost call, and its memory is counted */
     bool per_thread; /* the default stream is the thread's own */
-    bool removes;    /* `taken` is what the call frees; its number is `number`, which is not 0 */
+    bool removes;    /* the call frees the block with the number `number`, which is not 0 */
     bool found;
     bool in_use;     /* the memory has other users left */
     bool impossible; /* an invalid call: not passed to the driver */
     enum cuda_capture captured;
     cuda_handle stream; /* the stream whose capture begins or ends */
     uint32_t capture;   /* the capture that ends; 0: unknown */
-    uint64_t captures;  /* slots of the captures that begin or end with it (cuda_captures.h) */
+    uint64_t captures;  /* slots of the captures that begin or end with the call (cuda_captures.h) */
     enum cuda_ending ending;
-    bool ends_much; /* a capture, a graph or a context ends: such teardowns are numbered */
-    uint32_t end;   /* the number of the teardown; served_end: for contexts, that of vram_contexts_end_begins */
-    uint64_t served_end;
-    uint64_t ends;   /* the graph or context */
-    uint32_t device; /* the device that is reset, or whose primary context is released */
+    bool ends_much;      /* a capture, a graph or a context ends: such teardowns are numbered */
+    uint32_t end;        /* the number of the teardown */
+    uint64_t served_end; /* of a context: the answer of vram_contexts_end_begins */
+    uint64_t ends;       /* the graph or context */
+    uint32_t device;     /* the device that is reset, or whose primary context is released */
     enum cuda_space space;
     enum snap_cuda_kind asked_kind;
-    uint64_t asked; /* bytes that the driver may have no memory for; else 0 */
+    uint64_t asked; /* bytes that the program requests from the driver; 0: the call requests no memory */
     uint64_t number;
     uint64_t locked; /* bytes at `number` that were locked in place; a failed call unlocks them */
     struct snap_cuda_block taken;
@@ -47,17 +47,19 @@ struct cuda_call {
 
 /* Before the call: takes the block that is to be freed out of the table. */
 void cuda_events_take(struct cuda_call *call, enum cuda_space space, uint64_t number);
-/* Before the call: one use ends. The last use takes the block out. */
+/* Before the call: one use of the block ends. If it is the last use, the block leaves the table. */
 void cuda_events_take_one(struct cuda_call *call, enum cuda_space space, uint64_t number);
-/* After a call that succeeded: the block stays out. gone_in: the same for a free in the order of a stream. If the
- * stream is in capture, nothing is freed yet, and the block goes back. */
+/* After a call that succeeded: the block stays out of the table. gone_in: the same for a free in the order of a stream.
+ * If the stream is in capture, nothing is freed yet, and the block goes back into the table. */
 void cuda_events_gone(struct cuda_call *call);
 void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream);
-/* After any call that failed: what was taken out goes back, and memory that cuda_events_register locked is unlocked. */
+/* After any call that failed: a block that was taken out goes back, and memory that cuda_events_register locked is
+ * unlocked. */
 void cuda_events_stays(struct cuda_call *call);
 
-/* Before the call: the program registers its own memory with a device. Stowed content comes back first, completely. The
- * memory does not move until it is unregistered. If the content cannot come back, the call is impossible. */
+/* Before the call: the program registers its own memory with a device. Stowed content of that memory comes back first,
+ * completely. Then the memory does not move until it is unregistered. If the content cannot come back, the call is
+ * impossible. */
 void cuda_events_register(struct cuda_call *call, uint64_t at, uint64_t bytes);
 
 /* After a call that succeeded: a new block, of this kind. */
@@ -68,7 +70,8 @@ void cuda_events_made_in_graph(const struct cuda_call *call, const struct cuda_a
 void cuda_events_made_pool(const struct cuda_call *call, cuda_handle pool, const struct cuda_properties *properties);
 void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory, uint64_t bytes,
                                const struct cuda_properties *properties);
-/* Memory of another process. It must be closed as often as it was opened. */
+/* opened: memory of another process, which must be closed as often as it was opened. made_of_another: physical memory
+ * of another process, or a multicast object. */
 void cuda_events_opened(const struct cuda_call *call, uint64_t at);
 void cuda_events_made_of_another(const struct cuda_call *call, cuda_memory memory);
 
@@ -79,19 +82,20 @@ void cuda_events_released(struct cuda_call *call);
 void cuda_events_mapped(const struct cuda_call *call, cuda_address at, uint64_t bytes, cuda_memory memory);
 void cuda_events_unmapped(cuda_address at, uint64_t bytes);
 
-/* Sets a flag of a block, or of the memory that is mapped there. */
+/* Sets a flag of a block, or of the physical memory that is mapped at the address. mark_memory: by a handle of the
+ * physical memory. */
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag);
 void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag);
 /* The driver had no memory for the request. */
 void cuda_events_refused(const struct cuda_call *call);
 
-/* The block is gone, and was taken out before. */
+/* Ends the counts of a block that is gone and has left the table before. */
 void cuda_events_forget(enum cuda_space space, const struct snap_cuda_block *block);
 
-/* The program asked for, and got, an entry about memory that is not in the table. */
+/* A resolver gave the program the address of an entry that concerns memory and is not in cuda_table.h. */
 void cuda_events_unknown(const char *name);
 
-/* The bytes of arrays, from their descriptions, without what the driver adds for its layout. */
+/* The bytes of arrays, from their descriptions. Bytes that the driver adds for its layout are not included. */
 uint64_t cuda_array_bytes(const struct cuda_channels *channels, struct cuda_extent extent, uint32_t levels,
                           unsigned flags);
 uint64_t cuda_array_2d_bytes(const struct cuda_array_2d *is);

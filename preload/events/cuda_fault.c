@@ -1,7 +1,8 @@
-/* cuda_fault.c — see cuda_fault.h. The driver tells neither the address nor the kernel, and the error comes with any
- * later call. So this file names memory that was not there for a kernel: stowed memory, and the blocks that were freed
- * last. Frees are kept in a ring. A record is written with address 0 first and its address last. A reader takes a
- * record only if the address is the same before and after: otherwise another thread was writing it. */
+/* cuda_fault.c — see cuda_fault.h. The driver tells neither the address nor the kernel, and any later call may return
+ * the error. So this file names memory that was not there for a kernel: stowed memory, and the blocks that were freed
+ * last. Frees are kept in a ring. A writer sets the address of a record to 0 first, and to the block's address last. A
+ * reader takes a record only if the address is the same before and after it copies the record: otherwise another thread
+ * was writing it. */
 #include "preload/events/cuda_fault.h"
 
 #include <string.h>
@@ -32,8 +33,8 @@ static uint32_t faults, told_at; /* told_at: 1 + how many contexts had ended at 
 
 /* --- what was freed last --- */
 
-/* A free of plain memory waits for the device, so it can afford its call stack; that cost was not measured. A free in
- * the order of a stream is cheap, and gets no call stack. */
+/* A free of plain memory waits for the device, so a call stack adds little to it; that cost was not measured. A free in
+ * the order of a stream is cheap, so no call stack is taken for it. */
 void cuda_fault_freed(const struct cuda_call *call, const struct snap_cuda_block *block) {
     if (!snap_cuda_on_device(block->kind)) return;
     struct cuda_made made = cuda_counts_at(block->count);

@@ -9,9 +9,10 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The call frees this block. */
+/* Before the call frees this block: notes it among the last frees. */
 void cuda_fault_freed(const struct cuda_call *call, const struct snap_cuda_block *block);
-/* A call of this name returned the error. Later ones of the same context do not count: the error stays. */
+/* A call of the entry `name` returned the error. Later errors of the same context do not count, because all its calls
+ * return the error from then on. */
 void cuda_fault_seen(const struct cuda_call *call, const char *name);
 
 #pragma GCC visibility pop

@@ -1,9 +1,9 @@
 /* cuda_oom.c — see cuda_oom.h.
  *
- * PyTorch's native allocator frees its cache after a refusal, asks the driver for the same again, and raises an error
- * only then. A program that tries how much it can get asks for less each time, and its refusals are no errors. So for
- * memory outside of pools, a snapshot is made when a thread asks for as much a second time. Programs do not ask a pool
- * twice: the first refusal is an error that the program sees. */
+ * PyTorch's native allocator frees its cache after a refusal, asks the driver for the same size again, and raises an
+ * error only if that request is refused, too. A program that tries how much it can get asks for less each time, and its
+ * refusals are no errors. So for memory outside of pools, memstow makes a snapshot when a thread asks for the same size
+ * a second time. Programs do not ask a pool twice: the first refusal is an error that the program sees. */
 #include "preload/events/cuda_oom.h"
 
 #include <string.h>
@@ -40,7 +40,7 @@ static bool is_error(enum snap_cuda_kind kind, uint64_t bytes) {
     return again || kind == SNAP_CUDA_POOL_MEMORY;
 }
 
-/* One thread at a time, and not too soon after the last snapshot. */
+/* Whether a snapshot is due: not too soon after the last one, and for one thread at a time. */
 static bool is_due(void) {
     uint64_t now = os_now(), before = os_load(&taken_ns);
     if (os_load32(&taken) >= FILES_MOST || (before && now - before < APART_NS)) return false;

@@ -1,6 +1,6 @@
 /* cuda_teardown.c — see cuda_teardown.h. A teardown gets its number before the driver is called, and removes only
- * blocks that were there by then. After the driver's call, another thread may get the same numbers, of blocks and of
- * the graph or context itself. */
+ * blocks that were there by then. After the driver's call, another thread may get the same numbers for new blocks, and
+ * the same handle for a new graph or context. */
 #include "preload/events/cuda_teardown.h"
 
 #include "preload/base/forked.h"
@@ -23,7 +23,7 @@ void cuda_teardown_number(struct cuda_call *call) {
     call->ends_much = true;
 }
 
-/* A call that is left by longjmp never comes here. Then no later free counts as missed. */
+/* If the program leaves a call by longjmp, this is never called for it. Then no later free counts as missed. */
 void cuda_teardown_over(const struct cuda_call *call) {
     if (call->ending == CUDA_CONTEXT_ENDS || call->ending == CUDA_DEVICE_ENDS) vram_move_go_on(&call->ends);
     __atomic_fetch_sub(&under_way, 1, __ATOMIC_SEQ_CST);
@@ -47,7 +47,7 @@ static void end_block(enum cuda_space space, const struct snap_cuda_block *block
     if (cuda_blocks_take_if(space, block->address, ends_with, call, &gone)) cuda_events_forget(space, &gone);
 }
 
-/* --- a graph that moves into another one, which ends for both --- */
+/* --- child graphs that a graph takes over, and that end with it --- */
 
 struct heir {
     uint64_t graph, of;
@@ -70,7 +70,7 @@ void cuda_teardown_node(const struct cuda_call *call, const struct cuda_node *no
     cuda_blocks_all(inherit, &(struct heir){(uintptr_t)graph, (uintptr_t)node->child.graph});
 }
 
-/* --- */
+/* --- teardowns --- */
 
 void cuda_teardown_begins(struct cuda_call *call, enum cuda_ending what, cuda_handle handle) {
     if (!handle) return;
@@ -94,8 +94,8 @@ void cuda_teardown_ended(struct cuda_call *call) {
     serve_contexts_ended(context, call->ending == CUDA_DEVICE_ENDS, call->served_end);
 }
 
-/* Pools, physical memory and addresses belong to no context (cuda_runtime_api.h says so). Contexts that the program
- * made are not reset. */
+/* A reset ends blocks of the primary context only. Pools, physical memory and addresses belong to no context
+ * (cuda_runtime_api.h says so). Contexts that the program made are not reset. */
 void cuda_teardown_reset(struct cuda_call *call, uint32_t device) {
     call->device = device;
     cuda_teardown_begins(call, CUDA_DEVICE_ENDS, cuda_device_ask_primary(device));

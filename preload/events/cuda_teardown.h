@@ -1,4 +1,4 @@
-/* cuda_teardown.h — calls that end many blocks at once: of graphs, contexts, devices that are reset.
+/* cuda_teardown.h — calls that end many blocks at once: those of a graph, of a context, or of a device that is reset.
  * In: such calls, before and after. Out: blocks that ended leave the ledger's table. It must not remove blocks that
  * came after the call began. */
 #ifndef MEMSTOW_CUDA_TEARDOWN_H
@@ -8,20 +8,23 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Before the call: everything of a graph or context is about to end, or everything of a device's primary context. */
+/* Before the call. begins: all blocks of a graph or context are about to end. reset: all blocks of a device's primary
+ * context are about to end. */
 void cuda_teardown_begins(struct cuda_call *call, enum cuda_ending what, cuda_handle handle);
 void cuda_teardown_reset(struct cuda_call *call, uint32_t device);
 /* After a call that succeeded: the blocks that were there before it have ended. */
 void cuda_teardown_ended(struct cuda_call *call);
-/* Before and after a release of the primary context. It may be the last release. */
+/* Before and after a release of the primary context. If it is the last release, the context ends. */
 void cuda_teardown_release(struct cuda_call *call, uint32_t device);
 void cuda_teardown_primary_released(struct cuda_call *call);
 
-/* After a node was added to a graph: memory of the node, or a graph that ends with this one from now on. */
+/* After a node was added to `graph`. An allocation node has memory. A child graph that moves into `graph` ends with
+ * `graph` from now on. */
 void cuda_teardown_node(const struct cuda_call *call, const struct cuda_node *node, cuda_handle graph);
 
-/* number: gives the call the number of its teardown. count: how many have begun so far. any: a teardown is in
- * progress, so one of its blocks may already be another thread's. over: a teardown is over, successful or not. */
+/* number: gives the call the number of its teardown. count: how many teardowns have begun so far. any: a teardown is in
+ * progress, so another thread may already have a new block with the number of a block that ends. over: a teardown is
+ * over, successful or not. */
 void cuda_teardown_number(struct cuda_call *call);
 uint32_t cuda_teardown_count(void);
 bool cuda_teardown_any(void);

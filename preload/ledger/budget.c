@@ -24,14 +24,14 @@ static uint64_t used_of(const struct budget_use *use) {
 static uint32_t full_for(void) {
     struct budget_use use = use_now();
     uint64_t share = limit / 32, used = used_of(&use);
-    /* Before the first fold it is not known how much a fold frees, so it begins earlier. */
+    /* Before the first fold it is not known how much a fold frees. So the first fold begins earlier. */
     bool soon = used >= limit - 3 * share - (use.gave_back ? share / 2 : 2 * share);
     return (uint32_t)soon << BUDGET_SOON | (uint32_t)(used >= limit - 3 * share) << BUDGET_STACKS |
            (uint32_t)(used >= limit - 2 * share) << BUDGET_ENDS |
            (uint32_t)(used >= limit && use.of_frames >= 2 * share) << BUDGET_FRAMES;
 }
 
-/* The sum is made only once in 32 calls. In between, some KiB more may be taken. */
+/* The memory in use is summed up only in one of 32 calls. In between, some KiB more may be taken. */
 bool budget_is_full(enum budget of) {
     enum { LOOKS = 32 };
     uint32_t n = __atomic_load_n(&looks, __ATOMIC_RELAXED);

@@ -1,6 +1,6 @@
 /* budget.h — whether call stacks, sites and counters may take more memory, and requests for memory when they may not.
- * In: their present size, from the rooms that know it. Out: which of them are full; requests for memory, which fold.c
- * fulfils. It must cost next to nothing, because each new stack asks. */
+ * In: their present size, from the rooms that know it. Out: the steps that the size has reached; requests for memory,
+ * which fold.c fulfils. It must cost next to nothing, because each new stack asks. */
 #ifndef MEMSTOW_BUDGET_H
 #define MEMSTOW_BUDGET_H
 
@@ -12,24 +12,24 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The memory fills up in steps. */
+/* Steps in which the memory runs out. Each step restricts more than the step before it. */
 enum budget {
     BUDGET_SOON, /* it is time to look for old stacks */
-    /* New stacks only replace old ones (fold.h); otherwise an event counts at the nearest outer stack. Threads get no
-     * more counters of their own. */
+    /* A new stack must take the place of an old one (fold.h). If it cannot, the event counts at the nearest outer
+     * stack. Threads get no more counters of their own. */
     BUDGET_STACKS,
     BUDGET_ENDS,   /* outer stacks without counts get no site */
     BUDGET_FRAMES, /* no new frames are recorded, and new stacks lack them */
 };
 /* Whether call stacks, sites and counters together have used their memory up to this step. */
 bool budget_is_full(enum budget of);
-/* Whether new stacks will still get memory after that many bytes more. */
+/* Whether new stacks will still get memory after `bytes` more were used. */
 bool budget_has(uint64_t bytes);
 
 enum { BUDGET_IDS = 1024 };
 struct budget_use {
     uint64_t bytes, of_frames; /* used bytes; the part of them that holds frames */
-    uint64_t ids;              /* used ids, in BUDGET_IDS-ths of all ids there can be. They run out as memory does */
+    uint64_t ids;              /* used ids; BUDGET_IDS stands for all ids that there can be. Ids run out like memory */
     bool gave_back;            /* a fold has freed something by now */
 };
 /* `bytes`: the limit. `use` returns the present sum. */
@@ -44,8 +44,8 @@ extern uint32_t budget_wanted;
 static inline void budget_ask(uint32_t what) {
     if (!(os_load32(&budget_wanted) & what)) __atomic_fetch_or(&budget_wanted, what, __ATOMIC_RELAXED);
 }
-/* wants: how often little memory was left for a new stack. wants_until, losses_until: a fold is worth it from this
- * count of wants on, or from this count of lost stacks on (SNAP_LOST_STACKS). */
+/* wants: how often little memory was left for a new stack. A fold is worth it when `wants` reaches wants_until, or when
+ * the ledger's count of lost stacks (SNAP_LOST_STACKS) reaches losses_until. */
 extern uint64_t budget_wants, budget_wants_until, budget_losses_until;
 
 /* There was no memory for a stack, or soon there will be none. */
@@ -54,13 +54,14 @@ static inline void budget_want(void) {
         budget_ask(BUDGET_LEAST_USED);
 }
 
-/* A stack is lost without a request if even its outer part got no memory. So losses count as requests, too. */
+/* If even the outer part of a stack gets no memory, the stack is lost, and budget_want is not called for it. So lost
+ * stacks lead to a request here. */
 static inline void budget_note_losses(void) {
     if (unlikely(os_load(&ledger_head->lost[SNAP_LOST_STACKS]) >= os_load(&budget_losses_until)))
         budget_ask(BUDGET_LEAST_USED);
 }
 
-/* The number of ids that stacks will take during a fold. */
+/* How many ids new stacks will take while a fold is at work. */
 extern uint32_t budget_reserve;
 
 /* Whether so few ids are free that a fold should begin. */
@@ -79,8 +80,8 @@ static inline void budget_note_run_end(void) {
     if (os_load(&budget_run_sites) >= os_load(&budget_run_sites_until)) budget_ask(BUDGET_RUNS);
 }
 
-/* Does a slice of the requested work, if it can be done now. The caller uses no ids, even if its pin `slot` is set.
- * fold.c sets it. */
+/* Does a slice of the requested work, if it can be done now. The caller must not be using an id, even if its pin `slot`
+ * is set. fold.c sets this pointer. */
 extern void (*budget_relieve)(uintptr_t slot);
 
 #pragma GCC visibility pop

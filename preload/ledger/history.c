@@ -34,7 +34,7 @@ static uint64_t bytes_on(uint32_t device) {
 
 /* --- curves --- */
 
-/* When there is no memory for more records, a curve goes on with the records that it has. */
+/* If there is no memory for more records, a curve goes on with the records that it has. */
 static uint64_t *history_record(struct series *series, uint32_t index) {
     if (index >= os_load(&series->next) && series_take(series) != index) return NULL;
     return series_at(series, index);
@@ -53,13 +53,13 @@ static struct curve {
   on_devices = {.points = {.at = device_point_at, .values = DEVICE_VALUES, .summed = DEVICE_VALUES},
                 .gate = &history_on_devices};
 
-/* A thread is at work for microseconds. If it takes longer, a signal handler has jumped out of the work, or the thread
- * is stopped: then others go on. If it was stopped, two threads write to the curve at once. Points may be lost or wrong
- * then, but both stay among the records that exist (points.c). */
+/* A thread is at work for microseconds. If it takes longer than ABANDONED_NS, a signal handler has jumped out of the
+ * work, or the thread is stopped. Then another thread goes on. If the stopped thread continues, two threads write to
+ * the curve at once. Points may be lost or wrong then, but both threads write only to records that exist (points.c). */
 static const int64_t ABANDONED_NS = 1000000000;
 
-/* Returns the time; 0: another thread is at work. That thread may have begun after this one looked at the clock, so
- * the difference may be negative. */
+/* Begins to work on the curve. Returns the time; 0: another thread is at work. That thread may have begun after this
+ * one looked at the clock, so the difference may be negative. */
 static uint64_t curve_enter(struct curve *self) {
     uint64_t since = os_load(&self->busy_since), now = os_now();
     if (!ledger_is_ours() || (since && (int64_t)(now - since) < ABANDONED_NS)) return 0;
@@ -78,7 +78,8 @@ static bool has_moved(const struct curve *self, const uint64_t *values) {
     return false;
 }
 
-/* Changes that came too soon after the last point have led to `before`. */
+/* Adds a point with the values `now`. `before`: the values just before this change. If they are far from the last
+ * point, there were changes that came too soon after that point. Then `before` becomes a point, too. */
 static void curve_add(struct curve *self, uint64_t now_ns, const uint64_t *before, const uint64_t *now) {
     if (now_ns < self->last_ns + 2) now_ns = self->last_ns + 2; /* another thread added after this one saw the clock */
     if (self->last_ns && has_moved(self, before)) points_add(&self->points, self->last_ns + 1, before);

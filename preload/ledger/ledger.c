@@ -1,5 +1,5 @@
-/* ledger.c — see ledger.h. Sections are cut off the front of the mapped file. When the file is full, it is opened again
- * by its path, checked to be the same file, extended by a preallocated piece, mapped and closed.
+/* ledger.c — see ledger.h. New sections come one behind the other in the mapped file. When the file is full, it is
+ * opened again by its path, checked to be the same file, extended by a preallocated piece, mapped and closed.
  *
  * The file is mapped piece by piece into reserved address space. The address space is reserved in windows, each as
  * large as all windows before it. A program may have little address space (RLIMIT_AS): one window for the largest

@@ -28,12 +28,12 @@ struct ledger_identity {
 extern struct snap_header *ledger_head;
 
 /* False in a child that a signal handler forked and that goes on with the interrupted code. The present ledger is then
- * the parent's, and nothing may be recorded in it. It makes no system call: the kernel wipes a page in the child.
- * (Before Linux 4.14 it does not, and this is always true.) */
+ * the parent's, and nothing may be recorded in it. The call makes no system call: the kernel wipes a page in the child.
+ * (Before Linux 4.14 the kernel does not, and this is always true.) */
 bool ledger_is_ours(void);
 
-/* Makes the file, or memory of the same shape where a file is not safe (docs/decisions/0026-ledger-file.md). False:
- * there is no memory for it. Call it once per process, from one thread. */
+/* Makes the file. Where a file is not safe (docs/decisions/0026-ledger-file.md), makes the ledger in memory, with the
+ * same layout. False: there is no memory for it. Call it once per process, from one thread. */
 bool ledger_begin(const struct ledger_identity *identity);
 
 /* Forgets a ledger that was inherited over fork. It belongs to the parent, which goes on writing to it. */
@@ -49,10 +49,10 @@ void ledger_resume(void);
 /* The file of the ledger; "" when it is in memory only. */
 const char *ledger_path(void);
 
-/* Removes the file of the ledger, if it still is the one that was made. For a forked child that is about to exec. */
+/* Removes the file of the ledger, if the path still leads to that file. For a forked child that is about to exec. */
 void ledger_unlink(void);
 
-/* Notes where the library's own memory lies, for the residency report. It runs at the start, at the end, and when a
+/* Notes where the library's own memory lies, for the residency report. Called at the start, at the end, and when a
  * large table was added. */
 void ledger_note_own_memory(void);
 
@@ -60,7 +60,8 @@ static inline void ledger_lost(enum snap_lost what) {
     __atomic_fetch_add(&ledger_head->lost[what], 1, __ATOMIC_RELAXED);
 }
 
-/* A section for a table with its own addressing: `capacity` zeroed records. NULL: there is no memory. */
+/* Makes a section of `capacity` zeroed records, for a table that finds its records itself. `first`: the number of the
+ * first record. NULL: there is no memory. */
 void *ledger_section(uint32_t type, uint32_t record_size, uint64_t capacity, uint64_t first);
 
 #pragma GCC visibility pop

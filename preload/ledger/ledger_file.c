@@ -33,8 +33,9 @@ void ledger_file_remove(void) { os_call(SYS_unlink, file.path); }
 
 void ledger_file_forget(void) { memset(&file, 0, sizeof file); }
 
-/* Whether preallocated space on this file system is certain. Elsewhere a write through the mapping may be refused later
- * (SIGBUS). On an overlay the upper file system decides; the usual ones are in this list. */
+/* Whether preallocated space on this file system is certain. On other file systems the kernel may refuse a later write
+ * through the mapping (SIGBUS). On an overlay the upper file system decides; the usual upper file systems are in this
+ * list. */
 static bool preallocation_holds(int fd) {
     struct statfs fs;
     if (os_call(SYS_fstatfs, fd, &fs) < 0) return false;
@@ -69,7 +70,7 @@ int ledger_file_reopen(void) {
     return fd;
 }
 
-/* What is at the path already. */
+/* The kind of file that is at the path already. */
 enum found {
     FOUND_FOREIGN,
     FOUND_OLD,
@@ -84,7 +85,7 @@ static bool still_written(const struct snap_header *old) {
            !memcmp(old->boot_id, boot_id, sizeof boot_id) && os_start_ticks(old->pid) == old->start_ticks;
 }
 
-/* Whether the ledger is still mapped here. After an exec it is not. */
+/* Whether this process still has the ledger mapped. After an exec it has not. */
 static bool is_mapped_here(const struct snap_header *old) {
     const struct snap_header *there = (const struct snap_header *)old->ledger_map.start;
     uint64_t began;
@@ -123,7 +124,8 @@ static bool keep_earlier_image(uint32_t generation) {
     return os_call(SYS_renameat2, AT_FDCWD, file.path, AT_FDCWD, aside, 0) == 0;
 }
 
-/* Opens a file without a name in the directory of the path. -errno: also where the file system cannot do that. */
+/* Opens a file without a name in the directory of the path. Returns -errno also if the file system has no such
+ * files. */
 static int open_nameless(void) {
     static char directory[sizeof file.path];
     const char *slash = strrchr(file.path, '/');
@@ -145,7 +147,7 @@ static long write_header(int fd, const void *head) {
 }
 
 /* Makes a new file with a header. The header is written before the file gets its name, so a process that is killed in
- * between leaves no broken file. Where that is not possible, the header is written as soon as it can be. */
+ * between leaves no broken file. Where files cannot be nameless, the header is written right after the file is made. */
 static int open_new(const void *head) {
     int fd = open_nameless();
     long error = fd < 0 ? fd : write_header(fd, head);

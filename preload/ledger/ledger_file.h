@@ -1,6 +1,7 @@
-/* ledger_file.h — the file of the ledger by its path: what is there already, and a new one in its place.
- * In: a path and a header. Out: a descriptor, for as long as the caller needs it. It replaces only
- * ledgers of ours whose process has ended, and never leaves a file without a header. */
+/* ledger_file.h — the file of the ledger by its path: looks at the file that is there already, and makes a new one in
+ * its place.
+ * In: a path and a header. Out: a descriptor, for as long as the caller needs it. It replaces only ledgers of ours
+ * whose process has ended, and never leaves a file without a header. */
 #ifndef MEMSTOW_LEDGER_FILE_H
 #define MEMSTOW_LEDGER_FILE_H
 
@@ -15,18 +16,19 @@ bool ledger_file_name(const char *path);
 const char *ledger_file_path(void);
 
 /* Makes a new file at the path, with a header of SNAP_HEADER_SIZE bytes. It replaces an old ledger of ours, and sets
- * *exec_generation. If a running process has its ledger there, that file stays, and ours gets a path of its own.
- * Returns the descriptor or -errno. */
+ * *exec_generation. If a running process has its ledger at the path, that file stays, and the new file gets a path of
+ * its own. Returns the descriptor or -errno. */
 int ledger_file_create(const void *head, uint32_t *exec_generation);
 /* Whether another copy of this library keeps a ledger of this process at the path. */
 bool ledger_file_is_elsewhere(void);
-/* The file is the ledger's from now on. False: it cannot be, because a write to preallocated space may fail. */
+/* Remembers that `fd` is the file of the ledger. False: it cannot be, because a write to preallocated space may
+ * fail. */
 bool ledger_file_settle(int fd);
-/* Opens the file that was settled. -errno: also when its name leads to another file by now. */
+/* Opens the file that was settled. Returns -errno also if the path leads to another file by now. */
 int ledger_file_reopen(void);
-/* Removes what is at the path. */
+/* Removes the file at the path. */
 void ledger_file_remove(void);
-/* In a forked child: the file is the parent's. */
+/* Forgets the path and the file. For a forked child: they are the parent's. */
 void ledger_file_forget(void);
 
 /* Whether the file at `path` is the ledger of an earlier image of this process. */

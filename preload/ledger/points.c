@@ -28,7 +28,8 @@ static uint64_t points_height(const struct points *self, uint32_t index) {
     return sum;
 }
 
-/* The first point behind the interval in which `first` lies, of `count` points. */
+/* Returns the first point behind the interval of `first`, or `count` if there is none. *highest: the highest point of
+ * the interval. */
 static uint32_t points_next(const struct points *self, uint32_t first, uint32_t count, uint32_t *highest) {
     uint64_t interval = points_interval(self, first);
     uint32_t next = *highest = first;
@@ -37,7 +38,8 @@ static uint32_t points_next(const struct points *self, uint32_t first, uint32_t 
     return next;
 }
 
-/* Thins the points from `first` on, which begins an interval. Points move to the front only, and in order. */
+/* Thins the points from `first` on: each interval keeps its highest and its last point. `first` must be the first point
+ * of its interval. Points move to the front only, and in order. */
 static void points_thin(struct points *self, uint32_t first) {
     const uint32_t count = self->count;
     uint32_t kept = first, highest;
@@ -53,7 +55,7 @@ static void points_thin(struct points *self, uint32_t first) {
     self->count = kept;
 }
 
-/* A quarter of the points must go, so that this is rare. */
+/* Thins until a quarter of the points is gone, so that thinning is rare. */
 static void points_thin_out(struct points *self) {
     uint32_t enough = self->count - 1 - self->count / 4;
     while (self->count > enough && self->interval_ns < LONGEST_INTERVAL_NS) {

@@ -1,6 +1,6 @@
 /* series.h — records of one type, numbered from 0, in sections of the ledger that double in size.
  * In: a room that needs another record. Out: an id that stays, and a record that never moves. No call waits for a lock
- * longer than a bounded spin; a look-up needs none. */
+ * longer than a bounded spin; a look-up takes no lock. */
 #ifndef MEMSTOW_SERIES_H
 #define MEMSTOW_SERIES_H
 
@@ -51,11 +51,11 @@ static inline void *series_at(const struct series *self, uint32_t id) {
     return likely(segment) ? segment + (size_t)slot.record * self->record_size : NULL;
 }
 
-/* The id of a record in this series; SERIES_NONE: it is not in this series. */
+/* The id of a record; SERIES_NONE: the record is not in this series. */
 uint32_t series_id(const struct series *self, const void *record);
 /* Makes sure that the segment of `id` exists. False: there is no memory. */
 bool series_reserve(struct series *self, uint32_t id);
-/* Forgets all records, which are another ledger's. */
+/* Forgets all records, for example in a forked child: they are in the parent's ledger. */
 void series_reset(struct series *self);
 
 #pragma GCC visibility pop

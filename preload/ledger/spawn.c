@@ -1,9 +1,9 @@
 /* spawn.c — see spawn.h.
  *
  * The command must not be a child of the program: when a child that did an exec ends, the kernel sends SIGCHLD, and
- * waitpid(-1) finds it. So the command is a grandchild. The process between never does an exec and has no exit signal,
- * so only a wait that asks for such children (__WALL) finds it. It shares our memory, so it is cheap to make even in a
- * process of many gigabytes. It makes only system calls. */
+ * waitpid(-1) finds the child. So the command is a grandchild. The process between the program and the command never
+ * does an exec and has no exit signal, so only a wait that asks for such children (__WALL) finds it. It shares our
+ * memory, so it is cheap to make even in a process of many gigabytes. It makes only system calls. */
 #include "preload/ledger/spawn.h"
 
 #include <errno.h>
@@ -87,8 +87,9 @@ static int spawn_wait_for(long pid) {
     return result == pid && WIFEXITED(status) ? WEXITSTATUS(status) : CANNOT_RUN;
 }
 
-/* The process between. All signals stay blocked: a signal to the program's group is meant for the program. SIGCHLD gets
- * its default action. If it were ignored, the command would vanish before its exit code is known. */
+/* The process between the program and the command. All signals stay blocked: a signal to the program's group is meant
+ * for the program. SIGCHLD gets its default action. If it were ignored, the command would vanish before its exit code
+ * is known. */
 static int stand_between(void *context) {
     struct spawn *self = context;
     uint64_t action[4] = {0};

@@ -1,5 +1,5 @@
-/* trace.c — see trace.h. One thread at a time writes. `end` moves only after a whole line is written, so a kill in
- * between leaves no partial line. */
+/* trace.c — see trace.h. One thread at a time writes. The ring's `end` moves only after a whole line is written, so a
+ * kill in between leaves no partial line. */
 #include "preload/ledger/trace.h"
 
 #include <errno.h>
@@ -32,8 +32,8 @@ static void trace_get(uint64_t position, void *to, size_t length) {
 
 static uint64_t trace_size_of(uint32_t length) { return os_round_up(sizeof(struct snap_line) + length, 8); }
 
-/* Reads the head of a line at a position below `end`. The program may have overwritten it by accident. A head that
- * cannot be right counts as the end of all lines. */
+/* Reads the head of the line at a position below `end`. The program may have overwritten the ring by accident. If the
+ * head cannot be right, no line follows it. */
 static bool head_at(uint64_t position, struct snap_line *head) {
     uint64_t left = os_load(&trace.ring->end) - position;
     if (left < sizeof *head || left > TRACE_SIZE) return false;
@@ -65,8 +65,8 @@ static char *trace_put_text(char *to, const char *text, size_t length) {
     return to + length;
 }
 
-/* Writes the object with number and time in front. Returns its length. White space between members becomes blanks,
- * because it may contain ends of lines. */
+/* Writes a JSON object, with its number and the time as the first members. Returns the length. White space between
+ * members becomes blanks, because it may contain ends of lines. */
 static size_t write_line(char to[SNAP_LINE_MOST], uint64_t number, const char *text, size_t length) {
     static const char first[] = "{\"n\":", second[] = ",\"t\":";
     size_t member = 1;
@@ -97,7 +97,7 @@ static void trace_append(const char *text, size_t length) {
     __atomic_store_n(&ring->end, end + trace_size_of(head.length), __ATOMIC_RELEASE);
 }
 
-/* Removes white space at both ends: the first byte then is the brace. */
+/* Removes white space at both ends, so that the first byte is the brace. */
 static void trace_trim(const char **text, size_t *length) {
     static const char blanks[] = " \t\r\n";
     for (; *length && memchr(blanks, **text, 4); (*text)++) --*length;

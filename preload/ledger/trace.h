@@ -22,11 +22,11 @@ int trace_add(const char *text, size_t length);
 /* Ends a line that memstow built, and adds it. */
 void trace_add_line(struct line *line);
 
-/* Adds any text. -EINVAL: it is no object, or has members that only memstow may set. */
+/* Adds any text. -EINVAL: it is not a JSON object, or has members that only memstow may set. */
 int trace_add_foreign(const char *text, size_t length);
 
-/* Reads the line at *position, or the oldest one that is left, and moves on. Begin with 0. Returns its length, and its
- * number; 0: there is no line. `to` must hold SNAP_LINE_MOST bytes. */
+/* Reads the line at *position, or the oldest line if that one is gone. Then moves *position to the next line. Begin
+ * with 0. Returns the line's length, and sets *number; 0: there is no line. `to` must hold SNAP_LINE_MOST bytes. */
 size_t trace_read(uint64_t *position, char *to, uint64_t *number);
 
 /* In a forked child: the trace begins anew. */

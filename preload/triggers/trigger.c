@@ -42,7 +42,7 @@ static struct {
 } trigger;
 enum stage { STAGE_NONE, STAGE_DECIDING, STAGE_DECIDED };
 
-/* For the present rescue. The caller makes sure that there is one at a time. */
+/* For the present rescue. The caller makes sure that there is only one rescue at a time. */
 static bool rescue_takes_kept;
 static bool (*rescue_helps)(uint32_t owner);
 
@@ -113,7 +113,7 @@ static void begin_line(struct line *line, const char *kind) {
     line_number(line, "trigger", trigger.number);
 }
 
-/* Devices are named only if something is, or was, on one. */
+/* Writes a number of bytes on devices, if it is not 0: most programs have no device. */
 static void device_number(struct line *line, const char *key, uint64_t bytes) {
     if (bytes) line_number(line, key, bytes);
 }
@@ -186,8 +186,8 @@ static void trace_remaining(const struct memstow_decision *decision, const struc
 
 /* --- begin --- */
 
-/* Lists all owners in memory of ours. If the list does not fit, the array grows and is filled again; meanwhile there
- * may be even more owners. */
+/* Lists all owners in memstow's private memory. If the list does not fit, the array grows and is filled again.
+ * Meanwhile there may be even more owners. */
 bool trigger_list_owners(struct owner_state **owners, uint32_t *capacity, uint32_t *count) {
     *count = owners_list(*owners, *capacity);
     while (*count > *capacity) {
@@ -230,7 +230,7 @@ static bool take_over(void) {
     bool gone = thread && !seal_is_set() && os_call(SYS_tgkill, os_pid(), thread, 0) == -ESRCH;
     if (!gone || !move_on(STAGE_DECIDED, STAGE_DECIDING)) return false;
     if (os_load32(&trigger.thread) == thread) return true;
-    trigger_finish(STAGE_DECIDED); /* another thread has taken over, ended it and begun its own */
+    trigger_finish(STAGE_DECIDED); /* another thread has taken over, ended this trigger and begun its own */
     return false;
 }
 
@@ -275,7 +275,7 @@ static const struct owner_state *trigger_state_of(uint32_t owner, uint32_t count
     return NULL;
 }
 
-/* Owners that are not in the list any more have no memory. */
+/* Notes what each owner has left. An owner that is no longer in the list has no memory. */
 static void see_what_came_of_it(void) {
     uint32_t owners;
     if (!trigger_list_owners(&trigger.owners, &trigger.owner_capacity, &owners)) owners = trigger.owner_capacity;
@@ -313,7 +313,7 @@ static uint64_t given_by(const struct memstow_decision *decision, const struct r
     return policy_sum(moved, dropped > released ? dropped : released);
 }
 
-/* What came of a decision, as a mark of the history. */
+/* Adds the outcome of a decision to the history, as a mark. */
 static void mark_category(const struct memstow_decision *decision, const struct result *result) {
     static const enum snap_mark_kind kinds[] = {SNAP_MARK_KEPT, SNAP_MARK_STOWED, SNAP_MARK_FREED, SNAP_MARK_BLOCKED};
     history_mark(&(struct snap_mark){.kind = kinds[result->category],

@@ -14,12 +14,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* `reason`: enum memstow_reason, or POLICY_RESCUE, which may come in a hook and moves only device memory. Returns the
- * number of decisions, or -EINVAL, -EBUSY, -ENOMEM. The decisions stay at `*decisions` until trigger_end. `drops`: the
- * caller drops what is to be freed before it ends the trigger. */
+/* Begins a trigger. `reason`: enum memstow_reason, or POLICY_RESCUE, which may come in a hook and moves only device
+ * memory. Returns the number of decisions, or -EINVAL, -EBUSY, -ENOMEM. The decisions stay at `*decisions` until
+ * trigger_end. `drops`: before the caller ends the trigger, it drops the memory of owners that are to be freed. */
 int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool drops,
                       const struct memstow_decision **decisions);
-/* The bytes that were given back; -ENOENT: there is no trigger. */
+/* Carries out the decisions. Returns the bytes that were given back; -ENOENT: there is no trigger. */
 int64_t trigger_end(void);
 /* Ends the trigger without action. The trace shows it as unfinished. */
 void trigger_cancel(void);
@@ -33,9 +33,9 @@ void trigger_words(char *to, size_t capacity);
 void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const uint64_t keys[2], uint32_t policy,
                          int32_t priority);
 
-/* A trigger for a device without free memory (rescue.h). takes_kept: owners with the policy keep may be stowed,
- * too, after all others. helps: whether an owner's memory would help; it may lie on another device. NULL: it always
- * would. */
+/* A trigger for a device without free memory (rescue.h). takes_kept: owners with the policy keep may be stowed, too,
+ * after all others. helps: whether it would help to move an owner's memory, which may lie on another device. NULL: it
+ * helps for each owner. */
 int64_t trigger_rescue(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
 /* Lists all owners, in an array that grows. False: there is no memory. */

@@ -29,8 +29,8 @@ bool watch_is_wanted(void) {
     return wishes->any || wishes->idle_ns;
 }
 
-/* Waits longer after each trigger that gave little. If the program carries the trigger out, its outcome is not known
- * here and counts as little. */
+/* Sets the time of the next look for pressure. The wait becomes longer after each trigger that gave little memory back.
+ * If the program carries the trigger out, the outcome is not known here and counts as little. */
 static void wait_after(uint64_t now_ns, bool gave) {
     watch.wait_s = gave || !watch.wait_s ? PRESSURE_WAIT_S : 2 * watch.wait_s;
     if (watch.wait_s > PRESSURE_WAIT_MOST_S) watch.wait_s = PRESSURE_WAIT_MOST_S;
@@ -39,7 +39,8 @@ static void wait_after(uint64_t now_ns, bool gave) {
 
 typedef bool ask_function(uint32_t reason, const char *text, uint64_t needed);
 
-/* Whether the trigger was made or passed on. *gave: it gave back at least a tenth of the requested bytes. */
+/* True: memstow made the trigger, or passed it on to the program. *gave: the trigger gave back at least a tenth of the
+ * requested bytes. */
 static bool do_or_ask(uint32_t reason, const char *text, uint64_t needed, ask_function *ask, bool *gave) {
     *gave = false;
     if (ask && ask(reason, text, needed)) return true;
@@ -72,7 +73,7 @@ static bool somebody_became_idle(uint64_t now_ns) {
     return false;
 }
 
-/* Looks for idle owners, rarely: the figures of all owners are sums over all threads and sites, which takes
+/* Looks for idle owners, but rarely: the figures of all owners are sums over all threads and sites, which takes
  * milliseconds in a large program. */
 static bool poll_idle(uint64_t now_ns, ask_function *ask) {
     uint64_t idle_ns = pressure_wishes()->idle_ns;
