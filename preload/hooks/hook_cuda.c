@@ -1,8 +1,8 @@
 /* hook_cuda.c — the entry points of CUDA, each made from its line in cuda_table.h.
- * In: calls of the program and of libraries. Out: the same calls to the real functions, and what they did, to
+ * In: calls of the program and of libraries. Out: the same calls to the real functions; their effects, to
  * cuda_events.c. Results are the driver's, with two exceptions: addresses that resolvers return, and stowed memory that
- * cannot come back, whose registration is refused. CUDA calls entries from within others: only a thread's outermost
- * call counts. */
+ * cannot come back, whose registration is refused. CUDA calls entries from within other entries: only a thread's
+ * outermost call counts. */
 #include <errno.h>
 
 #include "preload/cuda/cuda_abi.h"
@@ -64,8 +64,8 @@ static int hook_cuda_end(struct cuda_call *call, enum cuda_entry_id entry, int r
 
 typedef int resolver(const char *, void **, int, uint64_t, int *);
 
-/* A newer CUDA may use the name for a function with other arguments. The hook fits if the newest version that memstow
- * knows gives the same function. */
+/* A newer CUDA may use the name for a function with other arguments. The hook fits if the driver gives the same
+ * function for the newest version that memstow knows. */
 static bool means_the_same(const char *symbol, const void *found, uint64_t flags) {
     resolver *ask = (resolver *)cuda_scope_any("cuGetProcAddress_v2", NULL);
     void *known = NULL;

@@ -2,8 +2,9 @@
  * In: every look-up of the program. Out: for all names outside of cuda_table.h, the real function, by a jump.
  *
  * The real dlsym looks at its return address: RTLD_NEXT means "after the caller", and a library in a namespace sees
- * only that namespace. A call from here would be ours: an interposer that asks for RTLD_NEXT would find itself. So it
- * is a jump, in assembly. Names that do not begin with "cu" cost two comparisons. */
+ * only that namespace. If a hook called the real dlsym, the return address would be in this library, and an interposer
+ * that asks for RTLD_NEXT would find itself. So the hook jumps to the real dlsym, in assembly. Names that do not begin
+ * with "cu" cost two comparisons. */
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
@@ -18,12 +19,12 @@
 typedef void *lookup(void *, const char *);
 typedef void *versioned_lookup(void *, const char *, const char *);
 
-/* The first caller looks these up. */
+/* The addresses of the real functions. The first call looks them up. */
 __attribute__((used, visibility("hidden"))) lookup *hook_next_dlsym;
 __attribute__((used, visibility("hidden"))) versioned_lookup *hook_next_dlvsym;
 __attribute__((visibility("hidden"))) void hook_find_dlsym(void);
 
-/* It is returned in two registers. If the answer is not final, the assembly jumps to the real function. */
+/* The answer to a look-up, returned in two registers. If it is not final, the assembly jumps to the real function. */
 struct answer {
     void *at;
     uint64_t final;
@@ -41,9 +42,10 @@ static void *hook_dlsym_look_up(void *handle, const char *name, const char *vers
     return version ? hook_next_dlvsym(handle, name, version) : hook_next_dlsym(handle, name);
 }
 
-/* The search found our hook, because this library is in every process. Returns what the search would have found without
- * it: the definition behind ours. If there is none, the definition in a library that was loaded with the caller, which
- * other code may not see. dlerror then says what dlsym would say. */
+/* The search found our hook, because this library is in every process. Returns the definition that the search would
+ * have found without this library: the definition behind ours or, if there is none, the definition in a library that
+ * was loaded with the caller. Other code may not see that library. dlerror then gives the same answer as after the real
+ * dlsym. */
 static void *found_without_us(void *handle, const char *name, const char *version, uintptr_t caller) {
     void *seen = hook_dlsym_look_up(RTLD_NEXT, name, version);
     void *linked = !seen && handle == RTLD_DEFAULT ? cuda_scope_linked(name, caller) : NULL;
@@ -68,8 +70,8 @@ static bool comes_to_us(const char *name, uintptr_t caller) {
     return object && object == asks;
 }
 
-/* The answer is a jump to the real dlsym. The exception: the jump would find our hook, and there is no definition
- * behind it. */
+/* The answer for RTLD_NEXT is a jump to the real dlsym. There is one exception: if the jump would find our hook, and
+ * there is no definition behind it, the answer is NULL. */
 static struct answer next_one(const char *name, const char *version, uintptr_t caller) {
     bool is_there = !comes_to_us(name, caller) || hook_dlsym_look_up(RTLD_NEXT, name, version);
     return (struct answer){.final = !is_there};

@@ -38,7 +38,7 @@ struct hook_entry {
             ".size " #name ", .-" #name "\n"                                                                           \
             ".popsection\n");
 
-/* For use in a hook. The hook runs only if this is libc's function. */
+/* The next definition, for use in a hook. It is libc's function: over any other definition, the hook does not run. */
 #define HOOK_NEXT(name) ((__typeof__(&name))next_##name)
 
 #endif

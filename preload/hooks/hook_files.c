@@ -1,8 +1,8 @@
 /* hook_files.c — functions that open a descriptor or start a thread.
  * In: the program's calls. Out: the same calls to the next definition; results of successful calls go to origins.c.
- * Each function may be called in a signal handler or between vfork and exec, and some are cancellation points. So
- * nothing is held while the next definition runs, and nothing after it waits. What glibc opens for itself is not seen.
- * The names are plain words: each is an entry of hook_entry.h. */
+ * Each function may be called in a signal handler or between vfork and exec, and some are cancellation points. So a
+ * hook holds no lock while the next definition runs, and does not wait afterwards. Descriptors that glibc opens for
+ * itself are not seen. The names are plain words: each is an entry of hook_entry.h. */
 #undef _FORTIFY_SOURCE /* with it, headers define some of these functions */
 #include <dirent.h>
 #include <dlfcn.h>
@@ -43,9 +43,9 @@ int __pipe(int fds[2]);
 int __dup2(int fd, int to);
 int __fcntl(int fd, int command, ...);
 mqd_t __mq_open_2(const char *name, int flags);
-/* glibc has these since 2.36. They are declared here, because the library may be built with an older glibc than it runs
- * with. Newer functions whose names are plain words (fsopen, open_tree) have no hook: where libc lacks them, a library
- * that is opened later may define its own. */
+/* glibc has these two functions since 2.36. They are declared here, because the library may be built with an older
+ * glibc than it runs with. Newer functions whose names are plain words (fsopen, open_tree) have no hook: where libc
+ * lacks them, a library that is opened later may define its own. */
 int pidfd_open(pid_t pid, unsigned flags);
 int pidfd_getfd(int process, int fd, unsigned flags);
 
@@ -118,7 +118,7 @@ HOOK_ENTRY(thrd_create)
 
 /* --- one descriptor --- */
 
-/* This must not begin a ledger: a forked child that only execs never has one. */
+/* Whether descriptors are noted. It must not begin a ledger: a forked child that only execs never has one. */
 static bool is_seen(void) { return tracked_page.stage == TRACKED_YES; }
 
 static int hook_files_note(int fd, enum snap_origin_kind kind, struct caller caller) {
@@ -142,7 +142,7 @@ static int hook_files_asked(long result) {
         return hook_files_note(opened, SNAP_ORIGIN_##kind, CALLER);                                                    \
     }
 
-/* The mode is there if the flags need it; else its value is ignored. */
+/* The caller passes a mode if the flags need one. Otherwise the value that is read here is ignored. */
 #define OPENS_WITH_MODE(name, parameters, ...)                                                                         \
     int hook_##name parameters {                                                                                       \
         va_list list;                                                                                                  \
@@ -242,7 +242,7 @@ int hook_openpty(int *main, int *side, char *name, const struct termios *termios
     return result ? result : note_both(0, (int[]){*main, *side}, SNAP_ORIGIN_FILE, CALLER);
 }
 
-/* Only the parent notes it: the child has the descriptor only as its standard ones. */
+/* Only the parent notes a descriptor: the child has the other side only as its standard descriptors. */
 pid_t hook_forkpty(int *main, char *name, const struct termios *termios, const struct winsize *size) {
     pid_t pid = HOOK_NEXT(forkpty)(main, name, termios, size);
     if (pid > 0) hook_files_note(*main, SNAP_ORIGIN_FILE, CALLER);
@@ -278,8 +278,8 @@ DIR *hook_opendir(const char *path) {
 
 /* --- threads --- */
 
-/* What a new thread runs first. Its parent has allocated in any case. The last call is a jump, so the thread's stack
- * begins as it would without us. */
+/* The first function of a new thread. The last call is a jump, so the thread's stack begins as it would without us.
+ * (process_tracked in hook_files_expect may begin a ledger: whoever starts a thread allocates in any case.) */
 static void *run_posix(void *context) {
     struct origins_thread *self = context;
     void *(*start)(void *) = (void *(*)(void *))self->start, *argument = self->argument;

@@ -2,8 +2,8 @@
  * In: the program's calls. Out: blocks of the next allocator with a header in front, and one event each. It must behave
  * as the family does without us: results, errno, alignment, usable sizes, the reaction to an invalid pointer.
  *
- * Most blocks are small and 16-aligned. malloc, calloc, realloc and free have a fast path for those, while tracked_page
- * allows it. Everything else goes through host_alloc and host_free. */
+ * Most blocks are small and 16-aligned. malloc, calloc, realloc and free have a fast path for such blocks, while
+ * tracked_page allows it. Everything else goes through host_alloc and host_free. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -166,8 +166,8 @@ static void *mapped_alloc(size_t size, struct caller caller) {
     return raw + OS_PAGE;
 }
 
-/* NULL: it failed. It also fails when a part was stowed and came back: that is two mappings, which mremap cannot move
- * at once. */
+/* NULL: mremap failed. It also fails if a part of the block was stowed and came back: then the block consists of
+ * several mappings, which mremap cannot move at once. */
 static void *mapped_resize(const struct host_known *block, size_t size) {
     long raw = os_call(SYS_mremap, block->raw, mapped_length(block->size), mapped_length(size), MREMAP_MAYMOVE);
     return raw < 0 && raw > -OS_PAGE ? NULL : (void *)raw;
@@ -200,7 +200,7 @@ static void *host_alloc(size_t alignment, size_t size, bool zero, struct caller 
 
 static bool is_plain(size_t size) { return likely(size < tracked_page.small); }
 
-/* The slow cases of stamp are tail calls, so the usual case has no stack frame. */
+/* The slow cases of hook_host_stamp are tail calls, so the usual case has no stack frame. */
 __attribute__((noinline)) static void *stamp_slow(struct header *header, size_t size, struct caller caller) {
     uint32_t site = site_counted(header + 1, size, caller);
     host_write_header(header + 1, size, tracked_mark, site);
@@ -230,7 +230,7 @@ static inline void *stamp_here(struct thread *self, uint32_t base, struct header
     return header + 1;
 }
 
-/* While stacks are sampled: most blocks are not samples. */
+/* Counts a block while stacks are sampled: most blocks are not samples. */
 __attribute__((noinline)) static void *stamp_unless_sampled(struct header *header, size_t size, uintptr_t slot,
                                                             uintptr_t address, uintptr_t rbp) {
     struct thread *self = thread_self;
@@ -255,7 +255,7 @@ static inline void *stamp_pinned(struct thread *self, struct header *header, siz
     return header + 1;
 }
 
-/* While owners are in use: this block's stack is not recorded, only its owner. */
+/* Counts a block while owners are in use and its stack is not recorded: only its owner counts. */
 __attribute__((noinline)) static void *stamp_tagged(struct header *header, size_t size, uintptr_t slot,
                                                     uintptr_t address, uintptr_t rbp) {
     struct thread *self = thread_self;
@@ -268,7 +268,7 @@ __attribute__((noinline)) static void *stamp_tagged(struct header *header, size_
     return stamp_pinned(self, header, size, tags_site(sample_here));
 }
 
-/* While call stacks are recorded or sampled, or owners are in use. */
+/* Counts a block while call stacks are recorded or sampled, or owners are in use. */
 __attribute__((noinline)) static void *stamp_by_stack(struct header *header, size_t size, uintptr_t slot,
                                                       uintptr_t address, uintptr_t rbp) {
     struct thread *self = thread_self;
@@ -355,7 +355,7 @@ static void free_known(void *p, const struct host_known *block, uintptr_t slot) 
     struct block entry;
     if (unlikely(is_overwritten(p, block))) report_overwritten(p, block, SNAP_MISUSE_FREE, stack_caller(slot));
     if (block->in_table && !blocks_take((uintptr_t)p, &entry) && block->mark & BLOCK_BARE)
-        return; /* two threads freed it at once, and the other thread gives it back */
+        return; /* another thread has freed the block at the same time, and gives it back */
     if (block->size >= PEAK_FALL_LEAST && is_counted(block) && !host_is_inherited(block))
         peak_note_free(block->site, block->size);
     if (probe_hears_free() && is_counted(block)) probe_free(p, block->site);
@@ -421,8 +421,8 @@ static inline void end_plain(struct header *header, uint64_t size, uint32_t site
     note_free(header + 1, size, site, slot);
 }
 
-/* Frees a plain block at whose site the thread has no wide counter. The fast path checked only the sum; if the site is
- * impossible, the pointer is not such a block. */
+/* Frees a plain block if the thread has no wide counter for its site. The fast path has checked only the seal. If the
+ * site is impossible, there is no such block at the pointer. */
 __attribute__((noinline)) static void free_counted(struct header *header, uintptr_t slot) {
     uint64_t size = header->size;
     uint32_t site = header->site;
@@ -438,7 +438,7 @@ __attribute__((noinline)) static void free_counted(struct header *header, uintpt
 __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
     struct header *header = host_header(p);
     struct thread *self = thread_self;
-    uint32_t mark = tracked_page.mark; /* 0 over a foreign allocator; words that it writes may be 0, too */
+    uint32_t mark = tracked_page.mark; /* 0 over a foreign allocator: its own words there may be 0, too */
     if (unlikely(!mark || !header_is_small(header, mark))) {
         host_free(p, slot);
         return;
@@ -456,9 +456,9 @@ __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
         next.free(header);
 }
 
-/* Frees a block while somebody listens to the probes. Small blocks are told to the probe here, all others in
- * host_free. This function is reached by a jump, so CALLER_SLOT is still that of free's caller. If free passed it, free
- * would need an instruction more where nobody listens. */
+/* Frees a block while somebody listens to the probes. This function tells the probe about small blocks, and host_free
+ * about all others. It is reached by a jump, so CALLER_SLOT is still the slot of free's caller. If free passed the
+ * slot, free would need an instruction more where nobody listens. */
 __attribute__((noinline)) static void free_told(void *p) {
     uint32_t mark = tracked_page.mark;
     if (mark && header_is_small(host_header(p), mark)) probe_free(p, host_header(p)->site);
@@ -474,7 +474,7 @@ static inline void free_here(struct thread *self, struct header *header) {
         next.free(header);
 }
 
-/* Frees a small block, at once if it is of the one site, sample_here. */
+/* Frees a small block. Blocks at the site sample_here need no look-up of a counter. */
 static inline void free_small(void *p, uintptr_t slot) {
     uint32_t base = tracked_page.mark_here;
     if (base) {
@@ -509,7 +509,8 @@ HOOK void free(void *p) {
 
 /* --- resizing --- */
 
-/* Resizes a large block. The allocator copies its bytes or moves its pages, so it must be back in plain memory. */
+/* Resizes a large block. The allocator copies the block's bytes or moves its pages, so stowed content must come back
+ * first. */
 static void *resize_large(void *p, const struct host_known *block, size_t size, int *error) {
     void *raw = NULL;
     uint32_t pass = stow_pass_begin();
@@ -520,7 +521,7 @@ static void *resize_large(void *p, const struct host_known *block, size_t size, 
     return raw;
 }
 
-/* How many bytes the program may have written: every usable byte, not only those that it asked for. */
+/* How many bytes of the block the program may have written: every usable byte, not only those that it asked for. */
 static size_t usable_in(const void *p, const struct host_known *block) {
     if (block->ours && block->mark & HEADER_MAPPED) return os_round_up(block->size, OS_PAGE);
     if (is_overwritten(p, block)) return block->size;
@@ -536,15 +537,16 @@ static void *resize_by_copy(void *p, const struct host_known *block, size_t size
     return copy;
 }
 
-/* Moves the content to where the block begins now, which changes when glibc makes a mapping for it. */
+/* Moves the content to the start of the resized block. The start is another one if glibc has made a mapping for the
+ * block. */
 static char *hook_host_settle(char *raw, size_t distance, size_t usable, size_t size) {
     char *start = start_in(raw, size);
     if (start != raw + distance) memmove(start, raw + distance, usable < size ? usable : size);
     return start;
 }
 
-/* Puts the block back that could not be resized, and makes a copy where that may help. `entry`: what the table had;
- * NULL: nothing. */
+/* For a block that could not be resized: puts it back, and makes a copy where that may help. `entry`: the block's entry
+ * in the table; NULL: it had none. */
 static void *stays_as_it_is(void *p, const struct host_known *block, const struct block *entry, size_t size, int error,
                             struct caller caller) {
     bool readable = error != -EIO; /* otherwise a read would cause a SIGBUS */
@@ -610,10 +612,10 @@ static void *resize_known(void *p, const struct host_known *block, size_t size, 
     return resize_by_copy(p, block, size, caller);
 }
 
-/* Lets the allocator behind ours resize a block that was freed before. If it accepts the pointer, the result is a block
- * again. glibc's realloc hardly looks at a freed chunk. So it gets the chunk only if the program would have the same
- * chunk without us. That is not so for an aligned block, because its chunk begins elsewhere. If nothing is mapped there
- * any more, the program ends by SIGSEGV, as without us. */
+/* Lets the allocator behind ours resize a block that was freed before. If the allocator accepts the pointer, the result
+ * is a block again. glibc's realloc hardly looks at a freed chunk. So it gets the chunk only if the program would have
+ * the same chunk without us. For an aligned block it would not, because that block's chunk begins elsewhere. If nothing
+ * is mapped there any more, the program ends by SIGSEGV, as without us. */
 static void *resize_freed(void *p, void *raw, size_t size, struct caller caller) {
     const struct host_known none = {0};
     const struct next_allocator *from = allocator_of(&none);
@@ -693,7 +695,7 @@ static void *hook_host_aligned(size_t alignment, size_t size, struct caller call
     return host_alloc(alignment > BEFORE ? alignment : BEFORE, size, false, caller);
 }
 
-/* glibc rounds an alignment that is no power of two up, or refuses it. So glibc decides, and such a block has no header
+/* glibc rounds up an alignment that is no power of two, or refuses it. So glibc decides, and such a block has no header
  * of ours. */
 HOOK void *memalign(size_t alignment, size_t size) {
     if (is_power_of_two(alignment)) return hook_host_aligned(alignment, size, CALLER);
@@ -740,8 +742,8 @@ HOOK void free_aligned_sized(void *p, size_t alignment, size_t size) {
     program_free(p);
 }
 
-/* Every byte that the allocator gave, as without us: some programs (redis) use all of them. If the header is damaged,
- * and the table knows the block, it is the size that the program asked for. */
+/* Returns every byte that the allocator gave, as without us: some programs (redis) use all of them. If the header is
+ * damaged, and the table knows the block, returns the size that the program asked for. */
 HOOK size_t malloc_usable_size(void *p) {
     struct block entry;
     if (!p) return 0;

@@ -1,5 +1,5 @@
 /* hook_map.c — the mmap family.
- * In: the program's calls. Out: the same calls to the next definition, and what they did, to the table of mappings.
+ * In: the program's calls. Out: the same calls to the next definition; their effects, to the table of mappings.
  * Mappings that an allocator or this library makes for itself are not counted. */
 #include <errno.h>
 #include <stdarg.h>
@@ -28,7 +28,7 @@ static bool hook_map_counts(struct caller caller) {
 HOOK_ENTRY(brk)
 HOOK_ENTRY(sbrk)
 
-/* glibc 2.36 has no names for these. */
+/* Kinds of advice for which glibc 2.36 has no names. */
 enum { ADVICE_DONTNEED_LOCKED = 24, ADVICE_GUARD_INSTALL = 102 };
 #define ADDRESSES ((uintptr_t)1 << 56)
 
@@ -94,7 +94,8 @@ HOOK int munmap(void *start, size_t length) {
     return result;
 }
 
-/* Memory that a file backs would grow beyond the end of that file. So the range becomes plain memory first. */
+/* For mremap. Memory that a file backs could grow beyond the end of that file. So the range becomes plain memory
+ * first. */
 static bool make_whole(void *start, size_t length, void *over, size_t over_length) {
     int error = is_range(start, length) ? stow_note_whole((uintptr_t)start, length, false) : 0;
     if (over) stow_note_change((uintptr_t)over, over_length);
@@ -113,7 +114,8 @@ static void *hook_map_remap(void *old, size_t old_length, size_t length, int fla
     return p;
 }
 
-/* The old range stays: length 0 maps a shared mapping a second time; MREMAP_DONTUNMAP leaves it empty. */
+/* For calls that keep the old range: an old length of 0 maps a shared mapping a second time, and MREMAP_DONTUNMAP
+ * leaves the old range empty. */
 static void *remap_keeping_old(void *old, size_t old_length, size_t length, int flags, void *hint,
                                struct caller caller) {
     void *p = hook_map_remap(old, old_length, length, flags, hint);
@@ -171,8 +173,8 @@ HOOK int mprotect(void *start, size_t length, int protection) {
     return result;
 }
 
-/* The program locks memory so that it stays in memory. So stowed content comes back first, and a move in progress is
- * waited for. */
+/* The program locks memory so that it stays in memory. So a move in progress ends and stowed content comes back
+ * first. */
 static bool make_whole_to_lock(uint32_t pass, const void *start, size_t length) {
     uintptr_t first = (uintptr_t)start & ~(uintptr_t)(OS_PAGE - 1);
     if (!stow_pass_watched(pass) || !stow_note_whole(first, length + ((uintptr_t)start - first), false)) return true;
@@ -207,7 +209,7 @@ HOOK int pkey_mprotect(void *start, size_t length, int protection, int key) {
     return result;
 }
 
-/* From now on nothing moves out, and stowed memory comes back. After that madvise meets locked memory, and refuses. */
+/* From now on nothing moves out, and stowed memory comes back. Later moves fail: madvise refuses locked memory. */
 HOOK int mlockall(int flags) {
     uint32_t pass = stow_pass_begin();
     int result = -1;

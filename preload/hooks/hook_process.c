@@ -75,7 +75,7 @@ static bool may_read(const void *from, size_t length) {
     return !seal_settles() || os_peek(copy, from, length);
 }
 
-/* Whether variable `i` of a list that the program made can be read. The kernel has an error for one that cannot. */
+/* Whether variable `i` of a list that the program made can be read. If it cannot, the kernel must report the error. */
 static bool may_read_variable(char *const environment[], size_t i) {
     return environment == environ ||
            (may_read(&environment[i], sizeof *environment) && (!environment[i] || may_read(environment[i], 1)));
@@ -94,7 +94,7 @@ static size_t variables_to_pass(char *const environment[]) {
     return preloaded && count < VARIABLES_MOST ? count : 0;
 }
 
-/* Lists the program's variables without the one that an earlier image set, and adds this one. */
+/* Lists the program's variables and `variable`. The same variable from an earlier image is left out. */
 static void list_variables(char **list, char *const environment[], size_t count, char *variable) {
     for (size_t i = 0; i < count; i++)
         if (!is_variable(environment[i], "MEMSTOW_EXEC=")) *list++ = environment[i];
@@ -242,7 +242,7 @@ HOOK __attribute__((noreturn)) void _exit(int status) {
 
 HOOK __attribute__((noreturn)) void _Exit(int status) { _exit(status); }
 
-/* The process goes on until its last thread ends. That must not be a thread of ours, so ours stop. */
+/* The process goes on until its last thread ends. The last thread must not be a thread of ours, so our threads stop. */
 static void main_thread_leaves(void) {
     if (os_tid() == os_pid()) control_stop(CONTROL_PATIENCE);
 }

@@ -19,8 +19,8 @@ EXPORTED int memstow_cupti_begin(uint32_t seam, struct cupti_sections *out) {
     return out->head && out->differences ? 0 : -ENOMEM;
 }
 
-/* Whether CUPTI has a record of the block, with the same address. It has none for memory that memstow serves from
- * physical memory. */
+/* Whether CUPTI has a record of the block, with the same address. CUPTI has no such record of a block that memstow
+ * serves: it knows only the pieces. */
 static bool is_compared(enum cuda_space space, const struct snap_cuda_block *block) {
     struct vram_found served;
     if (space == CUDA_PHYSICAL) return block->kind == SNAP_CUDA_PHYSICAL;
@@ -42,7 +42,7 @@ static void pass_on(enum cuda_space space, const struct snap_cuda_block *block, 
     if (is_compared(space, block)) to->visit(space, block, to->context);
 }
 
-/* Passes on the parts of served memory, which the ledger does not list. */
+/* Passes on the range of a served block, its pieces and their mappings. The ledger does not list them. */
 static void pass_on_served(const struct vram_block *served, const struct visit *to) {
     struct snap_cuda_block is = {
         .kind = SNAP_CUDA_RESERVED, .device = (uint16_t)served->device, .address = served->at, .size = served->size};

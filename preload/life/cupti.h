@@ -21,7 +21,7 @@ int memstow_cupti_begin(uint32_t seam, struct cupti_sections *out);
 
 /* Calls visit for a copy of each block that CUPTI can know, in no order. In CUDA_ADDRESS: device, pool, managed and
  * pinned memory, and pools that the program made. In CUDA_PHYSICAL and the like: physical memory, its mappings and
- * reserved addresses, including those from which memstow serves. */
+ * reserved addresses, including the memory from which memstow serves. */
 typedef void cupti_visit(enum cuda_space space, const struct snap_cuda_block *block, void *context);
 void memstow_cupti_blocks(cupti_visit *visit, void *context);
 

@@ -101,7 +101,7 @@ static void left_origins_tell(const struct snap_origin *origin, struct shutdown_
 }
 
 /* The noted descriptor may have been closed unseen, and another descriptor may have its number. Device and inode decide
- * whether it is the same; if they are unknown, the kind does. tools/watch/origins.c has the same rule. */
+ * whether it is the same; if they are unknown, the kind decides. tools/watch/origins.c has the same rule. */
 static bool is_same(const struct snap_origin *origin, const struct shutdown_descriptor *what) {
     if (origin->inode || origin->device) return origin->inode == what->inode && origin->device == what->device;
     if (origin->kind == SNAP_ORIGIN_COPY || origin->kind == SNAP_ORIGIN_INHERITED) return true;

@@ -28,7 +28,7 @@
 
 enum { BEFORE = sizeof(struct header), WORD = sizeof(uint64_t), SLACK = 31 };
 enum { CHUNK_PREVIOUS_IN_USE = 1, CHUNK_MAPPED = 2, CHUNK_NOT_MAIN = 4, CHUNK_FLAGS = 7, CHUNK_BIT_3 = 8 };
-enum { CHUNK_LEAST = 32, CHUNK_CACHED = 1040 /* CHUNK_CACHED: the largest that caches take, by default */ };
+enum { CHUNK_LEAST = 32, CHUNK_CACHED = 1040 /* the largest chunk that a thread's cache takes, by default */ };
 #define CHUNK_MOST ((uint64_t)1 << HEADER_SIZE_BITS)
 #define HEAP_MOST ((uintptr_t)64 << 20)
 
@@ -69,8 +69,8 @@ static bool is_size(uint64_t word) {
 
 bool misuse_may_be_chunk(const void *p) { return is_size(((const uint64_t *)p)[-1]); }
 
-/* glibc takes a chunk with this flag for part of another heap: it looks for that heap in front of the chunk, at a
- * multiple of 64 MiB, and follows a pointer there to an arena. */
+/* glibc takes a chunk with CHUNK_NOT_MAIN for part of another heap. It looks for the start of that heap in front of the
+ * chunk, at a multiple of 64 MiB, and follows a pointer there to an arena. */
 bool misuse_leads_astray(const void *p) {
     uint64_t word = ((const uint64_t *)p)[-1], arena, there;
     if ((word & (CHUNK_MAPPED | CHUNK_NOT_MAIN)) != CHUNK_NOT_MAIN) return false;
@@ -112,7 +112,7 @@ static uint64_t key_in_freed(uint64_t usable) {
     return *(volatile uint64_t *)&block[1];
 }
 
-/* It looks twice, because a signal handler may come in between. */
+/* The key is read twice, because a signal handler may come in between. */
 static void find_cache_key(uintptr_t raw, uintptr_t known) {
     uint64_t word, usable = CHUNK_LEAST - WORD;
     if (os_load(&cache_key)) return;
@@ -148,8 +148,8 @@ bool misuse_is_raw(const void *p) {
 
 /* --- freed before --- */
 
-/* Returns the pointer that makes the allocator report the fault. glibc is asked only about chunks of its own. Another
- * allocator is asked about everything that came from it. */
+/* Returns the pointer that makes the allocator report the fault; NULL: it must not be asked. glibc is asked only about
+ * chunks of its own. Another allocator is asked about everything that came from it. */
 static void *misuse_asked(uintptr_t raw, uintptr_t known) {
     uint64_t word;
     bool chunk = next_is_glibc && misuse_word_at(raw - WORD, known, &word) && is_size(word) && !heaps_have((void *)raw);
@@ -167,8 +167,8 @@ static void *asked_gone(uintptr_t p, uintptr_t raw, uint32_t mark) {
     return mark & HEADER_MAPPED ? NULL : misuse_asked(raw, 0);
 }
 
-/* A block that is gone. Another block may be in its place by now. If it was a mapping, nothing may be left of it, not
- * even our header. */
+/* Examines a pointer to a block that is gone. Another block may be in its place by now. If the block was a mapping,
+ * nothing may be left there, not even our header. */
 static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     uintptr_t raw = p - (found->mark & BLOCK_BARE ? 0 : header_distance(found->mark));
     bool again = !can_look() || usable_at(p, 0) || usable_at(raw, 0);
@@ -178,7 +178,8 @@ static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     return (struct misuse){SNAP_MISUSE_FREED, false, asks, found->size, site, found->caller};
 }
 
-/* Where the note lies depends on the size, which may be unknown. There are two possible addresses. */
+/* Reads the note in a freed block. Its place depends on the block's size. If the size is unknown, both possible places
+ * are tried. */
 static void read_note(uintptr_t p, uint64_t size, struct misuse *to) {
     const bool any = true;
     for (uintptr_t at = p; at <= p + 2 * sizeof(struct header_note); at += 2 * sizeof(struct header_note)) {
@@ -204,7 +205,7 @@ static struct misuse misuse_freed(uintptr_t p, uintptr_t raw, uint64_t size, uin
 }
 
 /* Whether the chunk was in a bin, and was later joined to the chunk before it. Then it has old links and our note, and
- * no other chunk begins there. */
+ * no other chunk begins at its place. */
 static bool was_in_bin(uintptr_t p) {
     uint64_t forward = ((const uint64_t *)p)[-2], back = ((const uint64_t *)p)[-1];
     bool links = forward % BEFORE == 0 && back % BEFORE == 0 && forward >= OS_PAGE && back >= OS_PAGE;
@@ -215,7 +216,7 @@ static bool was_in_bin(uintptr_t p) {
     return noted && can_look() && !usable_at(p, p - BEFORE);
 }
 
-/* The header itself says that the block was freed, and may be intact otherwise. */
+/* For a block whose header says that it was freed. The rest of the header may be intact. */
 static struct misuse of_marked(uintptr_t p, struct header header) {
     header_revive(&header);
     uint32_t mark = header_mark_in(&header);
@@ -247,8 +248,8 @@ static uint32_t sealed_site(const struct header *header) {
 
 static uint32_t sealed_size(const struct header *header) { return header->seal - tracked_mark - header->site; }
 
-/* The word in front of the block is intact. Without us the damaged bytes would belong to the block before it. The block
- * may be a parent's. */
+/* The size in front of the block is intact, and words before it are damaged. Without us these words would belong to the
+ * block before this one. If a parent made the block, its site is unknown here. */
 static struct misuse of_damaged_sum(uintptr_t raw, const struct header *header) {
     uint32_t site = site_of_two(header->site, sealed_site(header));
     if (own_generation()) site = SNAP_SITE_UNKNOWN;
@@ -270,9 +271,9 @@ static bool has_blocks_of(uint32_t site, uint64_t size) {
     return live.blocks && live.bytes == live.blocks * size;
 }
 
-/* If size and seal differ a little, either of them may be damaged, or the site. A site whose blocks all have the size
- * in the header says that this size is intact. Otherwise a live site says that it is not: the word in front of a block
- * is damaged more often than the words before it. */
+/* Whether the size is damaged, when size and seal differ a little: it may also be the seal, or the site. If all live
+ * blocks of the site have the size in the header, that size is intact. Otherwise the size counts as damaged if the site
+ * has live blocks: the word in front of a block is damaged more often than the words before it. */
 static bool is_size_damaged(const struct header *header, uint64_t usable) {
     bool intact = has_blocks_of(header->site, header->size) || has_blocks_of(sealed_site(header), header->size);
     return knows_size(header, usable) && !intact && misuse_live(header->site).blocks;
@@ -288,8 +289,8 @@ static struct misuse of_damaged_size(const struct header *header, uint64_t usabl
                            0};
 }
 
-/* A damaged header, of which nothing may be left, in front of a chunk that exists. If another chunk may begin at p,
- * only the seal can tell whether the block is ours. */
+/* Examines a damaged header in front of a chunk that exists. Nothing of the header may be left. If another chunk may
+ * begin at p, only the seal can tell whether the block is ours. */
 static struct misuse of_damaged(uintptr_t p, const struct header *header) {
     uint64_t usable = usable_at(p - BEFORE, p - BEFORE);
     if (usable < BEFORE) return (struct misuse){0};
@@ -307,9 +308,9 @@ static uint64_t chunk_of(uintptr_t raw, uintptr_t known) {
     return misuse_word_at(raw - WORD, known, &word) ? word : 0;
 }
 
-/* A block in the table needs no header. If the block is a mapping of its own, glibc reads two words in front of it: the
- * size, and, where our site is, the distance from the mapping's start. The kernel refuses impossible sizes, and the
- * block stays. mimalloc reads nothing in front of a block. */
+/* Examines a damaged header of a block that is in the table. The table has its size and site. If the block is a mapping
+ * of its own, glibc reads two words in front of it: the size, and, where our site is, the distance from the mapping's
+ * start. The kernel refuses impossible sizes, and the block stays. mimalloc reads nothing in front of a block. */
 static struct misuse of_listed(uintptr_t p, const struct block *block, const struct header *header) {
     uintptr_t raw = p - header_distance(block->mark);
     uint64_t size = header->size ^ block->size, site = header_site(header) ^ block->site;
@@ -318,7 +319,7 @@ static struct misuse of_listed(uintptr_t p, const struct block *block, const str
     return (struct misuse){SNAP_MISUSE_DAMAGED, harmless, NULL, block->size, block->site, 0};
 }
 
-/* For glibc or the built-in mimalloc. */
+/* Examines a pointer if the allocator behind ours is glibc or the built-in mimalloc. */
 static struct misuse of_ours(uintptr_t p, const struct header *header) {
     struct block block;
     if (blocks_find(p, &block)) return of_listed(p, &block, header);
@@ -349,7 +350,7 @@ static bool is_as_written(const struct block *block, const struct header *header
     return header->freed == HEADER_FREED || (header->size == block->size && header_magic(header_mark_in(header)));
 }
 
-/* Another thread may free the block meanwhile. */
+/* Another thread may free the block meanwhile. So its address is read again before the report. */
 static void look_at_live(struct snap_large *record, void *nothing) {
     struct block block;
     union {
@@ -364,7 +365,7 @@ static void look_at_live(struct snap_large *record, void *nothing) {
     if (os_load(&record->address) == p) misuse_report(p, &found, SNAP_MISUSE_END, (struct caller){0});
 }
 
-/* Stowed blocks are not read back for this. */
+/* Once memory has been stowed, no block is examined: that would read stowed content back. */
 void misuse_find_live(void) {
     if (!__atomic_load_n(&stow_watch, __ATOMIC_RELAXED)) blocks_visit_records(look_at_live, NULL);
 }

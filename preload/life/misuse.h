@@ -1,7 +1,8 @@
 /* misuse.h — examines a pointer that the program frees or resizes, and whose header does not fit.
- * In: the pointer; and large blocks, when they are freed. Out: whether it was freed before, or its header was
- * overwritten, and what is known of the block; a record in the ledger, and a line on standard error. It must never end
- * the process: it gives the allocator behind us a pointer that makes it report the fault itself, as without us.
+ * In: the pointer; and large blocks, when they are freed. Out: whether the block was freed before, or its header was
+ * overwritten, and the known facts about the block; a record in the ledger, and a line on standard error. It must never
+ * end the process: it gives the allocator behind us a pointer with which that allocator itself reports the fault, as
+ * without us.
  *
  * All of this is off the fast path, which knows a block by its header and looks at nothing else. */
 #ifndef MEMSTOW_MISUSE_H
@@ -27,13 +28,13 @@ struct misuse {
     uintptr_t freed; /* return address of the first free, or its lower half alone; 0: not known */
 };
 
-/* Finds out about a pointer. The 16 bytes in front of it can be read; other memory around it may not be mapped. */
+/* Examines a pointer. The 16 bytes in front of it can be read; other memory around it may not be mapped. */
 struct misuse misuse_of(void *pointer);
 
 /* Whether the word in front of p can be the size of a chunk of glibc's. */
 bool misuse_may_be_chunk(const void *p);
 
-/* Whether glibc would follow the word in front of p to memory that may not be mapped, before it reports anything. */
+/* Whether glibc, before it reports anything, would follow the word in front of p to memory that may not be mapped. */
 bool misuse_leads_astray(const void *p);
 
 /* Whether p is the start of the raw memory of a live block: glibc gave it out, and the program never saw it. */

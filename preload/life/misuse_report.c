@@ -1,7 +1,7 @@
-/* misuse_report.c — reports what misuse.c found.
- * In: what a pointer was, and the call that it was passed to. Out: a record in the ledger, and a line on standard
- * error, where glibc's own message goes. It must not allocate, nor wait long. Only the first few of a process are
- * reported. */
+/* misuse_report.c — reports the faults that misuse.c found.
+ * In: the facts about a pointer, and the call that it was passed to. Out: a record in the ledger, and a line on
+ * standard error, where glibc's own message goes. It must not allocate, nor wait long. Only the first few faults of a
+ * process are reported. */
 #include "preload/life/misuse.h"
 
 #include <link.h>

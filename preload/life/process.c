@@ -92,8 +92,8 @@ static void default_out(void) {
     strcpy(to, file);
 }
 
-/* How many images this process ran before this one, by the variable EXEC_VARIABLE. Its children inherit the variable,
- * too, but they have another pid or, much later, another start. */
+/* How many images this process ran before this one, from the variable EXEC_VARIABLE. A child inherits the variable,
+ * too, but has another pid. A much later process may have the same pid, but has another start time. */
 static uint32_t earlier_images(void) {
     const char *text = os_variable(EXEC_VARIABLE);
     if (os_take_decimal(&text) != os_pid() || *text++ != '.') return 0;
@@ -260,8 +260,8 @@ static void begin_first(void) {
 
 static void end_at_quick_exit(void) { process_end(SNAP_ABRUPT_EXIT); }
 
-/* libc takes a lock for these calls, and may allocate. Handlers that are registered first run last, also before a
- * fork. */
+/* libc takes a lock for these calls, and may allocate. Of the handlers for a fork or an exit, those that are registered
+ * first run last. */
 void process_watch(void) {
     /* This is for Linux before 4.14, where a raw clone goes unnoticed. */
     if (!wiped_by_kernel) pthread_atfork(NULL, NULL, wipe_page);
@@ -357,8 +357,8 @@ static enum tracked_stage process_begin_once(void) {
     return TRACKED_YES;
 }
 
-/* While tags are in use, mark_here is 0: the site of each event is looked up. Where stacks are sampled, only frees read
- * it then. */
+/* With mark_here, events count at sample_here and no site is looked up. While tags are in use, mark_here is 0. The
+ * exception is a process with sampled stacks: there, only frees read mark_here while tags are in use. */
 void process_allow_fast_path(void) {
     tracked_page.note = header_note_sign(header_generation(tracked_mark));
     if (next_found == NEXT_FOREIGN) return;
@@ -375,8 +375,8 @@ bool process_begin(void) {
     if (tracked_page.stage != TRACKED_UNSET) return tracked_page.stage == TRACKED_YES;
     if (!environ) /* libc is not set up yet */
         return false;
-    /* A signal handler forked this child. The interrupted code will go on in it, with the tables with which it began.
-     * So no ledger begins here. */
+    /* A signal handler forked this child. The interrupted code will go on in the child, with the tables with which it
+     * began. So no ledger begins here. */
     if (begun_before && stack_is_interrupted()) return false;
     if (!__atomic_compare_exchange_n(&tracked_page.stage, &unset, TRACKED_BEGINNING, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_ACQUIRE))

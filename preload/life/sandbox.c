@@ -22,7 +22,7 @@ static bool may_succeed(long number, long a, long b, const void *c) {
 
 enum { SHORT_PATIENCE = 2 /* seconds */, PAUSES = 1 << 28 /* longer than SHORT_PATIENCE */ };
 
-/* One thread at a time stops our threads and starts them again. Meanwhile no other thread makes its call; it waits
+/* One thread at a time stops our threads and starts them again. Meanwhile any other thread waits with its own call,
  * without a system call. False: a handler has interrupted the thread that has the turn, and this is the handler; or the
  * wait was too long. */
 static bool take_turn(void) {
@@ -51,8 +51,8 @@ static bool sandbox_count_out(void) {
     return seen == 1;
 }
 
-/* Whether the filter is for all threads. It could then kill a thread of ours that is still at work. A filter for the
- * calling thread alone does not: our thread ends by itself outside of the sandbox, unless a filter for all threads
+/* Whether the filter is for all threads. Such a filter could kill a thread of ours that is still at work. A filter for
+ * the calling thread alone cannot: our thread ends by itself outside of the sandbox, unless a filter for all threads
  * comes later. */
 static bool takes_all(long number, long operation, long flags) {
     return number == SYS_seccomp && operation == SECCOMP_SET_MODE_FILTER && flags & SECCOMP_FILTER_FLAG_TSYNC;

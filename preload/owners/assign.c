@@ -1,4 +1,4 @@
-/* assign.c — see assign.h. blocks/host.c knows what a block is. This file knows where it is counted. */
+/* assign.c — see assign.h. blocks/host.c knows what a block is. This file knows where a block is counted. */
 #include "preload/owners/assign.h"
 
 #include <errno.h>
@@ -12,7 +12,8 @@
 #include "preload/count/pin.h"
 #include "preload/count/site.h"
 
-/* Tries while another thread holds a lock for long. Each try lasts at least a tenth of a second. */
+/* How often an assignment is tried while another thread holds a lock for long. Each try lasts at least a tenth of a
+ * second. */
 enum { TRIES = 50 };
 
 static bool shift_allocated(uint32_t from, uint32_t to, uint64_t bytes) {
@@ -61,7 +62,8 @@ static int try_to_assign(uintptr_t start, uint64_t length, uint32_t model) {
     return mappings_assign(start, length, model);
 }
 
-/* The thread that makes the ledger grow may wait for the disk. That is no refusal, so other threads try again. */
+/* Another thread may hold a lock for long, because it makes the ledger grow and waits for the disk. That is no reason
+ * to refuse the assignment, so it is tried again. */
 int assign_range(uintptr_t start, uint64_t length, uint32_t model) {
     int result = -ENOMEM;
     uint32_t seen;

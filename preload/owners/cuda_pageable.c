@@ -15,7 +15,7 @@ static void *cuda_pageable_found(const char *name) { return cuda_scope_any(name,
 struct contexts {
     cuda_handle list[VRAM_CONTEXTS];
     uint32_t count;
-    bool missing; /* the list lacks some */
+    bool missing; /* the list lacks some contexts */
 };
 
 static void add_context(struct contexts *self, cuda_handle context) {
@@ -25,8 +25,8 @@ static void add_context(struct contexts *self, cuda_handle context) {
     if (i == self->count && i < VRAM_CONTEXTS && context) self->list[self->count++] = context;
 }
 
-/* Finds the primary contexts that exist. If any device reads host memory in place, it also finds the contexts that the
- * program made, on any device. */
+/* If a device reads host memory in place, finds the primary contexts of such devices that exist, and the contexts that
+ * the program made on any device. */
 static void find_contexts(struct contexts *self) {
     int (*count)(int *) = (int (*)(int *))cuda_pageable_found("cuDeviceGetCount");
     int (*attribute)(int *, int, int) = (int (*)(int *, int, int))cuda_pageable_found("cuDeviceGetAttribute");

@@ -21,8 +21,8 @@ static struct {
     uint64_t work, ended; /* work: number of the worker's present work; ended: number of the work that is to end */
 } worker;
 
-/* Calls of the program that move have numbers. Each call has a word in this array, through which it can be ended. The
- * call 64 numbers later uses the same word again. */
+/* A call of the program that moves memory gets a number. Each call has a word in this array, through which it can be
+ * ended. The call 64 numbers later uses the same word again. */
 enum { CALLS = 64 };
 static uint64_t calls, ended_calls[CALLS];
 static __thread uint64_t this_call __attribute__((tls_model("initial-exec")));
@@ -53,7 +53,7 @@ static struct {
         uint32_t owner;
         bool out;
         enum ender ender;
-        uint64_t value; /* the value of its move_end */
+        uint64_t value; /* the value of the move's move_end */
     } mover;
     uint64_t number, moved, wanted; /* of the present move, or of the last one */
     struct figures {
@@ -68,7 +68,7 @@ static void note_in_ledger(const struct mover *self) {
     __atomic_store_n(&ledger_head->moving_owner, owner_final(self->owner), __ATOMIC_RELEASE);
 }
 
-/* The engine calls this for one move at a time. */
+/* The engine never calls this for two moves at once. */
 void mover_tell(uint64_t moved, uint64_t wanted, void *context) {
     struct mover *self = context;
     if (!lock_wait(&hand.lock)) return;
@@ -80,8 +80,8 @@ void mover_tell(uint64_t moved, uint64_t wanted, void *context) {
     lock_let_go(&hand.lock);
 }
 
-/* If another move has begun meanwhile, the ledger goes on to show that one. This also works without the lock. A thread
- * that has held the lock for so long may end this move after the move is over. It then writes only to words that still
+/* If another move has begun meanwhile, the ledger still shows that other move. All this also works without the lock: a
+ * thread that holds the lock for too long may end this move after it is over, but then writes only to words that still
  * exist. */
 void mover_leave(const struct mover *self, int64_t moved) {
     uint64_t seen = self->number;
@@ -117,7 +117,7 @@ int64_t mover_end(uint32_t owner, bool out) {
 bool mover_is_on(uint64_t number, uint64_t *moved, uint64_t *wanted) {
     if (!lock_wait(&hand.lock)) return true;
     const struct figures *over = &hand.over[number % OVER];
-    bool is = over->number < number; /* otherwise the move has ended, or a later one has */
+    bool is = over->number < number; /* otherwise this move has ended, or even a later one */
     if (over->number == number)
         *moved = over->moved, *wanted = over->wanted;
     else if (hand.number == number)

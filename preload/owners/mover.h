@@ -1,6 +1,6 @@
 /* mover.h — the present move: its progress, and how others end it.
  * In: the thread that moves, at each chunk. Out: figures for other threads and for the ledger's header; an end of the
- * move after its present chunk. It must not touch memory of the move, which may be over. */
+ * move after its present chunk. Other threads must not touch memory of the move, which may be over. */
 #ifndef MEMSTOW_MOVER_H
 #define MEMSTOW_MOVER_H
 
@@ -30,8 +30,8 @@ void mover_leave(const struct mover *self, int64_t moved);
 
 /* --- ending a move early, after its present chunk --- */
 
-/* This thread begins a call of the program: one move, or those of a trigger. An end that was meant for an earlier call
- * does not count any more. */
+/* This thread begins a call of the program: one move, or all moves of a trigger. A request to end an earlier call does
+ * not count any more. */
 void mover_begin_call(void);
 /* Any thread may call. Ends the present move, out or back, whoever makes it: the program, for itself or for a request,
  * or memstow's worker. The rest of the same call does not begin. Returns the number of the move; -ENOENT: there is
@@ -40,9 +40,9 @@ int64_t mover_end(uint32_t owner, bool out);
 /* Whether the move with this number still goes on, and how far it is. */
 bool mover_is_on(uint64_t number, uint64_t *moved, uint64_t *wanted);
 
-/* mover_request: the ticket of the request that a beginning move is for, and the word that will end it; 0: the move is
- * for no request. mover_cancel_request: ends what is moved for a request. requests.c sets both with the first
- * request. */
+/* mover_request: call it when a move begins. Returns the ticket of the request that the move is for, and sets *end to
+ * the word that will end the move; 0: the move is for no request. mover_cancel_request: ends the moves for a request.
+ * requests.c sets both pointers with the first request. */
 extern uint64_t (*mover_request)(uint32_t owner, bool out, struct move_end *end);
 extern void (*mover_cancel_request)(uint64_t ticket);
 
@@ -50,9 +50,9 @@ extern void (*mover_cancel_request)(uint64_t ticket);
  * id to a thread of the program. */
 void mover_begin_work(void);
 void mover_end_work(void);
-/* Any thread may call. Ends the worker's move after its present chunk. The rest of the same trigger does not begin:
- * -ECANCELED. Moves of the program go on; requests_cancel ends those for a request. Device memory comes back as a
- * whole, or not at all. */
+/* Any thread may call. Ends the worker's move after its present chunk. The rest of the same trigger does not begin, and
+ * returns -ECANCELED. Moves of the program go on; requests_cancel ends moves for a request. Device memory comes back as
+ * a whole, or not at all. */
 void mover_cancel_work(void);
 
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
-/* moving.c — see moving.h. stow.h moves memory. This file knows what to move, and whether it still belongs to the
- * owner. */
+/* moving.c — see moving.h. stow.h moves memory. This file knows which memory to move, and whether it still belongs to
+ * the owner. */
 #include "preload/owners/cuda_pageable.h"
 #include "preload/owners/moving.h"
 
@@ -57,7 +57,8 @@ static bool list_begin(struct list *list, uint32_t owner, uint32_t which) {
 
 static void list_end(struct list *list) { os_unmap(list->pieces, moving_bytes_of(list)); }
 
-/* The bytes of a piece that are still where they should not be. An earlier move may have moved the others. */
+/* The bytes of a piece that have not moved: on a move out, those that are not stowed; on a move back, those that still
+ * are. An earlier move may have moved the others. */
 static uint64_t staying_in(const struct stow_piece *piece, bool out) {
     uint64_t away = stow_bytes_within(piece->start, piece->length);
     if (!out) return away;
@@ -108,7 +109,7 @@ static void look_at_owner(struct present *self) {
 
 /* A move of one owner. It lies in the frame of the thread that moves. */
 struct move {
-    struct mover mover; /* first: mover_tell gets the same context */
+    struct mover mover; /* the first member, because mover_tell gets the address of `struct move` as its context */
     struct present present;
 };
 
@@ -132,8 +133,8 @@ static int64_t move_device(uint32_t owner, bool out, struct move_end end) {
     return out ? moving_device_out(owner, owner_is_idle(owner), false, end) : moving_device_in(owner);
 }
 
-/* An error counts only if nothing moved. There is one exception: memory that is still off its device, because using it
- * breaks the device's context. */
+/* An error counts only if nothing moved. There is one exception: if device memory cannot come back, the error counts,
+ * because a kernel that uses this memory breaks the device's context. */
 static int64_t moving_both(int64_t host, int64_t device, bool out) {
     if (host > 0 && device > 0) return host + device;
     if (!out && device < 0) return device;
@@ -142,7 +143,7 @@ static int64_t moving_both(int64_t host, int64_t device, bool out) {
 }
 
 /* Some devices read the host's memory as the processor does (HMM, ATS). Such a device cannot wait for a page that is
- * moving. If the owner is in use, a device may begin to read it right after this look. */
+ * moving. If the owner is in use, a device may begin to read its memory right after this look. */
 static bool devices_use_it(uint32_t owner, const struct list *list, bool out) {
     bool nothing_moves = out ? !list->count : !stow_bytes(owner, NULL);
     if (nothing_moves || stow_forked_beside_threads()) return false;
@@ -181,7 +182,7 @@ static bool is_cut_short(const struct list *list) {
 }
 
 /* Values of the store are copied without any wait: nobody writes to them, and readers have views of their own. Only the
- * program's threads can do it: the files of the store are descriptors of the program, which the worker does not
+ * program's threads can copy them: the files of the store are descriptors of the program, which the worker does not
  * have. */
 static int64_t move_state(const struct move *self) {
     uint32_t owner = self->mover.owner;
@@ -195,7 +196,7 @@ static int64_t move_state(const struct move *self) {
     return moved;
 }
 
-/* A trigger marks what it moved by itself. */
+/* Marks a move in the history, unless it is part of a trigger: the trigger makes its own marks. */
 static void mark_move(uint32_t owner, bool out, int64_t moved) {
     if (moved <= 0 || moving_device_trigger) return;
     history_mark(&(struct snap_mark){.kind = out ? SNAP_MARK_STOWED : SNAP_MARK_RESTORED,

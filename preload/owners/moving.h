@@ -12,25 +12,25 @@
 /* Whether memory can be moved at all; whether it can be moved without the owner being idle. */
 extern bool moving_can_stow, moving_can_in_use;
 
-/* Owner 0: -ENOENT. The memory of an adopted owner moves with its adopter. */
+/* In all of these, owner 0 gives -ENOENT. The memory of an adopted owner moves with its adopter. */
 int64_t moving_stow(uint32_t owner);
-int64_t moving_stow_host(uint32_t owner); /* its device memory stays */
-/* Moves only its device memory. It is called in a hook of CUDA, so it does not wait for another move. */
+int64_t moving_stow_host(uint32_t owner); /* the owner's device memory stays */
+/* Moves only the owner's device memory. It is called in a hook of CUDA, so it does not wait for another move. */
 int64_t moving_stow_device(uint32_t owner);
 int64_t moving_restore(uint32_t owner);
 int64_t moving_release(uint32_t owner);
 
-/* Why device memory stayed, if that explains this result of the thread's last move; NULL: it does not. */
+/* The reason why device memory stayed, if the thread's last move has this result because of it; else NULL. */
 const char *moving_why_not(int64_t result);
 
 /* Whether this thread's last move was ended after some bytes had moved, but not all. */
 bool moving_was_cut_short(void);
 
-/* Any thread may call. The bytes that the present move has moved, and how many it is to move; 0: there is no move. The
- * ledger's header says the same, and names the owner. */
+/* Any thread may call. Returns the bytes that the present move has moved. *wanted: the bytes that it is to move; 0:
+ * there is no move. The ledger's header says the same, and names the owner. */
 uint64_t moving_progress(uint64_t *wanted);
 
-/* Finds out what the kernel can do. It is called with the first model or custom. */
+/* Finds out what the kernel can do. It is called when the program registers its first model or custom. */
 void moving_begin(void);
 
 #pragma GCC visibility pop

@@ -72,7 +72,7 @@ enum { SHARERS_MOST = 16 };
 
 struct staying {
     uint64_t bytes[VRAM_REFUSALS];
-    uint64_t mixed[SHARERS_MOST]; /* numbers of blocks */
+    uint64_t mixed[SHARERS_MOST]; /* addresses of blocks that belong to several owners */
     uint32_t mixed_count;
 };
 
@@ -104,7 +104,7 @@ static void note_mixed(uint32_t owner, const struct staying *staying) {
     trace_add_line(&line);
 }
 
-/* Writes lines into the trace for the owner's memory that cannot move, by reason. Returns its bytes. */
+/* Writes lines into the trace for the owner's memory that cannot move, by reason. Returns the bytes of that memory. */
 static uint64_t note_staying(uint32_t owner) {
     struct staying staying = {.mixed_count = 0};
     vram_owned_visit_staying(owner, add_staying, &staying);
@@ -124,7 +124,8 @@ void moving_device_forget_why(void) { result_last = 0; }
 
 const char *moving_device_why(int64_t result) { return result < 0 && result == result_last ? why_last : NULL; }
 
-/* Writes a line for the other bytes that stay. For `explained` bytes the trace already has the reason. */
+/* Writes a line for the owner's bytes that have not moved because of `refusal`. `explained`: bytes that stayed for
+ * another reason, which the trace already has. */
 static void note_stays(uint32_t owner, bool out, enum vram_refusal refusal, int error, uint64_t explained) {
     struct vram_sums sums = vram_sums(owner, UINT32_MAX);
     uint64_t there = out ? sums.live : sums.stowed;
@@ -138,7 +139,7 @@ static int64_t result_of(enum vram_refusal refusal, uint64_t bytes) {
     return result_last;
 }
 
-/* An owner's memory on devices, by whether that kind of memory can be served. */
+/* An owner's memory on devices: plain memory and memory of pools can be served, other memory cannot. */
 struct in_devices {
     uint32_t owner;
     uint64_t plain, pooled, other;
@@ -154,14 +155,14 @@ static void add_to(const struct snap_cuda_site *site, void *context) {
     if (is_plain && vram_driver_is_on() && !vram_reach_is_whole(site->device)) has->apart += live;
 }
 
-/* Why the driver served memory that we could have served. */
+/* Why memory came from the driver, although memstow can serve memory of its kind. */
 static enum vram_refusal why_not_served(void) {
     if (!serve_wanted) return VRAM_REFUSAL_OFF;
     enum vram_refusal why = serve_driver_refusal();
     return why ? why : VRAM_REFUSAL_SMALL;
 }
 
-/* Memory from the driver stays where it is. */
+/* Writes lines for memory that came from the driver: it stays where it is. */
 static void note_not_served(uint32_t owner) {
     struct in_devices has = {.owner = owner};
     uint64_t served = vram_driver_is_on() ? vram_sums(owner, UINT32_MAX).asked : 0;
@@ -182,7 +183,8 @@ static void note_discarded(uint32_t owner, uint64_t bytes) {
     trace_add_line(&line);
 }
 
-/* A kernel that uses the owner while it moves would find no memory. So only owners that are declared idle move. */
+/* A kernel that uses the owner's memory during a move would find none. So only memory of owners that are declared idle
+ * moves. */
 int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_end end) {
     struct vram_move_options options = {.owner = owner,
                                         .milliseconds = WAIT_MS,

@@ -65,7 +65,7 @@ static void add_to_owners(const struct sums *sums, uint32_t number, const struct
     add_to_sum(sums, tag.run, sum);
 }
 
-/* Most chunks have no site with a tag, and are not summed. */
+/* Only chunks with a tagged site are summed; most chunks have none. */
 static void add_chunk(const struct sums *sums, uint32_t chunk, add_counter *to) {
     struct snap_counter counters[SNAP_CHUNK_SITES];
     bool summed = false;

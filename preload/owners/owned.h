@@ -28,8 +28,8 @@ void owned_let_go(struct owned *all, uint32_t count);
  * are set. */
 struct owned *owned_of_tags(uint32_t count);
 
-/* Values of the store (state_owner.h). They belong to owners, and lie in files of the store. The store begins with its
- * first loop. NULL: there is none. */
+/* Values of the store (state_owner.h). They belong to owners, and lie in files of the store. The store sets this
+ * pointer when its first loop begins. NULL: there is no store. */
 struct owned_store {
     void (*visit)(void (*visit)(uint32_t owner, uint64_t bytes, bool in_file, void *context), void *context);
     uint64_t (*stowed)(uint32_t owner);
@@ -37,8 +37,8 @@ struct owned_store {
 };
 extern const struct owned_store *owned_store;
 
-/* Bytes of the owner's large blocks and mappings that are in memory now. Stowed memory counts only where it was used
- * since. UINT64_MAX: the kernel does not say. */
+/* Bytes of the owner's large blocks and mappings that are in memory now. Pages of stowed memory count only if they were
+ * used since. UINT64_MAX: the kernel does not say. */
 uint64_t owned_resident(uint32_t owner);
 
 /* Kinds of memory, as bits. */

@@ -79,7 +79,7 @@ static void note_mark(enum snap_mark_kind kind, uint32_t owner, uint32_t detail)
     history_mark(&(struct snap_mark){.kind = kind, .owner = owner, .detail = detail, .live = SNAP_MARK_UNKNOWN});
 }
 
-/* --- new ones --- */
+/* --- new owners --- */
 
 /* Memory for a text; NULL: there is none. Texts are short and lie next to each other. The caller holds the registry. */
 static char *owners_text_memory(size_t length) {
@@ -228,7 +228,8 @@ int owners_retire(uint32_t id) {
     return 0;
 }
 
-/* Finds the owner that the id stands for, if it `may` have what is set. */
+/* Finds the owner that the id stands for after adoptions. -EINVAL: `may` says that an owner of this kind cannot have
+ * the setting. */
 static int find_settable(uint32_t id, bool (*may)(const struct owner *owner), struct owner **out) {
     *out = owner_known(owner_final(id));
     if (!*out) return -ENOENT;
@@ -262,9 +263,10 @@ int owners_discard(uint32_t id, bool discard) {
     return error;
 }
 
-/* --- what they have --- */
+/* --- what owners have --- */
 
-/* The state of an owner for a decision. Its last use is known only as of the last time that somebody asked for it. */
+/* The state of an owner for a decision. A use sets only a flag, without the time. So the last use counts as now if the
+ * flag was set since the last call, or if a scope is open. */
 static struct owner_state owners_state_of(uint32_t id, struct owner *owner, const struct owned *has) {
     if (__atomic_exchange_n(&owner->used, 0, __ATOMIC_RELAXED) || os_load32(&owner->scopes))
         owner->last_use_ns = os_now();

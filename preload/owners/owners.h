@@ -29,8 +29,8 @@ int owners_discard(uint32_t id, bool discard);
 int64_t owners_begin_run(const char *name);
 int owners_end_run(uint32_t run, uint32_t outcome);
 
-/* All models and customs that are not adopted and that have, or may get, memory. Returns their number, and writes at
- * most `capacity`. 0 also if there is no memory for the sums. */
+/* All models, customs and values of the store that are not adopted and that have, or may get, memory. Returns their
+ * number, and writes at most `capacity`. 0 also if there is no memory for the sums. */
 uint32_t owners_list(struct owner_state *out, uint32_t capacity);
 /* 0 or -errno. out->size stays as it is. */
 int owners_figures(uint32_t id, struct memstow_figures *out);

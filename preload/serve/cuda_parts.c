@@ -47,7 +47,7 @@ static bool find_block(struct search *search) {
 /* --- parts --- */
 
 struct ending {
-    uint64_t block, start, end; /* start, end: of the range; the parts of `block` that touch it end */
+    uint64_t block, start, end; /* the range; all parts of `block` that touch it end */
     uint32_t keep; /* the block's record, which gets the bytes of the parts; 0: the parts are freed with the block */
     uint64_t bytes;
 };
@@ -62,14 +62,14 @@ static void cuda_parts_add_part(const struct snap_cuda_block *like, uint64_t sta
     cuda_blocks_add(CUDA_PART, &part);
 }
 
-/* Removes the range from a part. What lies outside of the range remains a part. */
+/* Removes the range from a part. A rest of the part in front of the range or behind it stays a part. */
 static void cuda_parts_cut(const struct snap_cuda_block *part, const struct ending *ending, uint32_t block_count) {
     uint64_t part_end = part->address + part->size;
     uint64_t start = part->address > ending->start ? part->address : ending->start;
     uint64_t end = part_end < ending->end ? part_end : ending->end;
     uint32_t model = cuda_counts_model(part->count);
     uint32_t back = cuda_counts_shift(part->count, cuda_counts_model(block_count), end - start, 0);
-    cuda_counts_let_go(back); /* the block has its record already */
+    cuda_counts_let_go(back); /* the record needs no further user: the block is one already */
     if (part->address < start) {
         uint32_t same = cuda_counts_shift(part->count, model, 0, 0);
         cuda_parts_add_part(part, part->address, start, same);
@@ -132,7 +132,7 @@ static int assign_cleared(struct snap_cuda_block *block, uint64_t start, uint64_
     return assign_part(block, start, end, model);
 }
 
-/* Assigns a range within one block. If there is no memory to count it, nothing changes. */
+/* Assigns a range within one block. If there is no memory for the counts, nothing changes. */
 static int assign_in(struct snap_cuda_block *block, uint64_t start, uint64_t end, uint32_t model) {
     uint32_t reserved = cuda_counts_shift(block->count, model, 0, 0);
     if (!reserved) return -ENOMEM;
@@ -141,7 +141,7 @@ static int assign_in(struct snap_cuda_block *block, uint64_t start, uint64_t end
     return result;
 }
 
-/* The owners of a block's parts. */
+/* The bytes of all parts of a block, and the model that has them. */
 struct share {
     uint64_t block, bytes;
     uint32_t model;
@@ -177,8 +177,8 @@ uint32_t cuda_parts_owners(uint64_t block, uint32_t *owners, uint32_t capacity) 
     return of.count;
 }
 
-/* Tells the server which owner has the block. If one model has all of it, the block moves with that model; otherwise it
- * never moves. */
+/* If memstow serves the block, notes which owner has it. If one model has all of the block, the block moves with that
+ * model; otherwise it never moves. */
 static void tell_server(struct vram_block *served, const struct snap_cuda_block *block) {
     struct share share = {.block = block->address};
     if (block->flags & SNAP_CUDA_PARTS) cuda_blocks_all(look_at_part, &share);
@@ -187,7 +187,7 @@ static void tell_server(struct vram_block *served, const struct snap_cuda_block 
     vram_owned_assign(served, model, share.bytes && !all);
 }
 
-/* The block is held: a thread that frees it waits, and then finds all its parts. */
+/* The block's record is held meanwhile. A thread that frees the block waits, and then finds all its parts. */
 static int assign_of(uint64_t address, struct vram_block *served, uint64_t start, uint64_t end, uint32_t model) {
     struct cuda_hold hold;
     struct snap_cuda_block *block = cuda_blocks_hold(CUDA_ADDRESS, address, &hold);

@@ -1,7 +1,7 @@
 /* cuda_parts.h — parts of device blocks that belong to other owners. PyTorch's segments hold tensors of several models.
- * In: ranges that were assigned through the ABI. Out: entries of their own in the table. Each part is counted at the
- * site of its block, under its own owner; the rest of the block stays with the block's owner. One thread at a time
- * assigns. */
+ * In: ranges that were assigned through the ABI. Out: records of the parts in the table of blocks. Each part is counted
+ * at the site of its block, under its own owner; the rest of the block stays with the block's owner. One thread at a
+ * time assigns. */
 #ifndef MEMSTOW_CUDA_PARTS_H
 #define MEMSTOW_CUDA_PARTS_H
 
@@ -12,8 +12,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* From now on the range, a block or a part of one, belongs to the model (0: to nobody). 0; -ENXIO: it is in no block of
- * device memory; -EBUSY: it is off its device; -ENOMEM. */
+/* Assigns a range, which is a block or lies in one, to the model (0: to nobody). Returns 0; -ENXIO: no block of device
+ * memory contains the range; -EBUSY: the block is off its device; -ENOMEM. */
 int cuda_parts_assign(uint64_t start, uint64_t length, uint32_t model);
 
 /* The owners of a block and its parts, each once, at most `capacity`. Returns their number. */

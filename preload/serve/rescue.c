@@ -29,7 +29,7 @@ static const uint64_t PAUSE_NS = 1000000000, PAUSE_MOST_NS = 60000000000, OVER_N
 
 static bool off, takes_kept;
 static struct lock rescuing;
-static uint32_t short_of;                /* the device that is short, set by the holder of the lock */
+static uint32_t short_of;                /* the device that lacks memory, set by the holder of the lock */
 static uint64_t not_before_ns, pause_ns; /* shared by all threads: the result of the last rescue decides */
 static __thread bool within __attribute__((tls_model("initial-exec")));
 static __thread uint64_t last_bytes __attribute__((tls_model("initial-exec")));
@@ -44,7 +44,7 @@ const char *rescue_wish(const char *text) {
 }
 
 /* Whether the refusal is an error. A refusal of plain memory may be none: the program may only try how much there is,
- * or may free a cache and ask again. It is an error when the program asks for as much again. */
+ * or may free a cache and ask again. It is an error when the program asks for the same size again. */
 static bool is_error(struct rescue *self) {
     if (self->judged) return self->is_error;
     self->judged = true;
@@ -67,7 +67,8 @@ static bool wait_for_rescue(void) {
     return !lock_is_held(&rescuing);
 }
 
-/* Whether another rescue or a move gave memory back: since the request was made, or while this waits for one. */
+/* Whether another rescue or a move gave memory back since the request was made. Otherwise, this waits for a rescue or a
+ * move in progress. */
 static bool others_gave(struct rescue *self) {
     if (self->waits == WAITS_MOST) return false;
     bool gave = vram_move_left() != self->left || wait_for_rescue() || vram_move_wait(WAIT_MS);
@@ -76,7 +77,7 @@ static bool others_gave(struct rescue *self) {
     return gave;
 }
 
-/* --- one of our own --- */
+/* --- a rescue of our own --- */
 
 static void was_in_vain(uint64_t took_ns) {
     uint64_t last = os_load(&pause_ns), pause = last ? 2 * last : PAUSE_NS;
@@ -92,7 +93,7 @@ static bool can_ever_be(uint64_t bytes) {
     return bytes <= (total ? total : UINT64_MAX - VRAM_GRANULE);
 }
 
-/* Whether an owner has, or had, memory on the device that is short. */
+/* Whether an owner has, or had, memory on the device that lacks memory. */
 static bool is_in_short_one(uint32_t owner) {
     struct vram_sums sums = vram_sums(owner, short_of);
     return sums.live || sums.stowed;

@@ -23,17 +23,17 @@ const char *rescue_wish(const char *text);
  * the start, because triggers/ decides. */
 extern int64_t (*rescue_run)(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
-/* A request, from before its first attempt. */
+/* A request for device memory that may need a rescue. It begins before the driver is asked for the first time. */
 struct rescue {
     uint64_t bytes;
     bool in_pool;
-    /* The stream in whose order the memory is requested, on the stream's device. NULL: no stream; the thread's
-     * device. */
+    /* The stream in whose order the memory is requested: the memory comes from the stream's device. NULL: there is no
+     * stream, and the memory comes from the thread's device. */
     cuda_handle stream;
     bool judged, is_error;
     uint32_t waits;
-    uint64_t left; /* blocks that had left their device when the request was made */
-    bool tried;    /* a rescue was tried for it */
+    uint64_t left; /* vram_move_left() when the request was made */
+    bool tried;    /* a rescue was tried for the request */
 };
 struct rescue rescue_begin(uint64_t bytes, bool in_pool);
 /* The request was refused. True: ask again. errno may change. */

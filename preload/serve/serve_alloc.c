@@ -13,8 +13,7 @@
 #include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_reach.h"
 
-/* Where memory that is requested in the order of a stream comes from: the stream's device and context, not the
- * thread's. */
+/* The target of a request in the order of a stream: the stream's device and context, which may not be the thread's. */
 static struct cuda_target target_of(cuda_handle stream, const struct cuda_target *now) {
     enum { FIRST_STREAM = 3 };
     cuda_handle context;
@@ -28,7 +27,7 @@ static bool serve_alloc_wants(uint64_t bytes, cuda_handle stream, bool in_stream
     serve_contexts_note_present(&target);
     uint32_t model = tags_used ? tags_present()->model : 0;
     if (!model || bytes < serve_settings.threshold || cuda_captures_any() || !serve_driver_is_fit()) return false;
-    if (!in_stream && serve_settings.exports) return false;     /* the driver cannot export other memory anyway */
+    if (!in_stream && serve_settings.exports) return false;     /* memory of a stream cannot be exported anyway */
     if (cuda_route_is_library(serve_call.caller)) return false; /* a library's memory outlives the model's scope */
     if (in_stream) target = target_of(stream, &target);
     *out = (struct vram_request){.bytes = bytes,
@@ -40,7 +39,7 @@ static bool serve_alloc_wants(uint64_t bytes, cuda_handle stream, bool in_stream
     return target.context && (in_stream || vram_reach_is_whole(target.device));
 }
 
-/* An explicit pool has properties that our memory does not have. */
+/* A pool that the program chose has properties that our memory does not have. */
 static bool is_default_pool(uint32_t device) {
     cuda_handle now, first;
     return !serve_driver.device_pool(&now, (int)device) && !serve_driver.default_pool(&first, (int)device) &&
@@ -112,7 +111,7 @@ int serve_create(cuda_memory *memory, size_t bytes, const struct cuda_properties
     return result;
 }
 
-/* --- requests without a rescue, which get the memory that is kept --- */
+/* --- requests that cause no rescue, but can use the memory of spares --- */
 
 static bool got_spares(int result) { return unlikely(result == CUDA_OUT_OF_MEMORY) && vram_memory_end_spares(0); }
 

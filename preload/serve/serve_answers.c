@@ -15,10 +15,10 @@ enum { RESERVED_HIGH = CUDA_POOL_RESERVED + 1, USED_HIGH = CUDA_POOL_USED + 1 };
 
 /* --- figures --- */
 
-/* Spares count as free, because a request that finds no memory gets theirs. Stowed memory still counts as used, but its
- * place on the device is free. So `total` grows by the stowed bytes. Then a program that adds free and used memory, as
- * PyTorch does, gets at most `total`. With MEMSTOW_CUDA_TOTAL=1 it stays, for programs that take a part of it as their
- * budget. */
+/* Spares count as free, because a request that finds no memory gets the memory of spares. A stowed block still counts
+ * as used, but its place on the device is free. So `total` grows by the stowed bytes. Then a program that adds free and
+ * used memory, as PyTorch does, gets at most `total`. With MEMSTOW_CUDA_TOTAL=1 `total` stays as it is, for programs
+ * that take a part of it as their budget. */
 int serve_info(size_t *available, size_t *total) {
     int (*real)(size_t *, size_t *) = (int (*)(size_t *, size_t *))serve_call.real;
     if (vram_driver_is_on()) vram_memory_reap();
@@ -89,8 +89,8 @@ int serve_range(cuda_address *start, size_t *bytes, cuda_address at) {
     return 0;
 }
 
-/* cuda.h does not say how many bytes a truth value has. The driver has written its answer before, and only the first
- * byte is changed. */
+/* Writes the answer. cuda.h does not say how many bytes a truth value has (`bytes` is 0). The driver has already
+ * written a truth value, and only its first byte is changed. */
 static void write_answer(void *out, const struct serve_answer *answer) {
     if (answer->bytes)
         memcpy(out, &answer->value, answer->bytes);
@@ -98,7 +98,8 @@ static void write_answer(void *out, const struct serve_answer *answer) {
         *(uint8_t *)out = answer->value != 0;
 }
 
-/* For an address that it does not know, the driver writes 0 if it is asked for several attributes. */
+/* Asked for several attributes at once, the driver writes 0 for an address that it does not know. Asked for one, it
+ * fails. So for a block that is off its device, the driver is asked for a list of one attribute. */
 int serve_attribute(void *out, int which, cuda_address at) {
     int (*real)(void *, int, cuda_address) = (int (*)(void *, int, cuda_address))serve_call.real;
     struct serve_answer answer;
@@ -126,7 +127,7 @@ int serve_attributes(unsigned count, int *which, void **out, cuda_address at) {
     return result;
 }
 
-/* The result does not matter: the program's next step is to register the memory. */
+/* A block stays even if this call fails: the program is about to register the memory with a network card. */
 int serve_set_attribute(const void *value, int which, cuda_address at) {
     int (*real)(const void *, int, cuda_address) = (int (*)(const void *, int, cuda_address))serve_call.real;
     if (serve_pointer_registers(which, true)) vram_refusal_note(at, VRAM_REFUSAL_RDMA);

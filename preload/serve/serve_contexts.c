@@ -9,15 +9,14 @@
 
 static uint32_t contexts_ended;
 
-/* Notes that the program works in this context. */
 int serve_contexts_note(const struct cuda_target *target) {
     if (!target->context) return 0;
     vram_contexts_note(target->context);
     return vram_reach_works_on(target->device) ? vram_memory_reach() : 0;
 }
 
-/* Notes the present context at each allocation, for a model or not: work may run in it, and its creation may not have
- * been seen. A new context may have the address of one that has ended. */
+/* Called at each allocation, for a model or not. Notes the thread's context, because work may run in the context, and
+ * memstow may not have seen the program make it. A new context may have the address of one that has ended. */
 void serve_contexts_note_present(const struct cuda_target *target) {
     static __thread cuda_handle last;
     static __thread uint32_t last_ended;

@@ -25,7 +25,7 @@ struct serve_driver serve_driver;
 
 void *serve_driver_function(const char *name) { return cuda_scope_any(name, NULL); }
 
-/* Bytes that were moved off a device, and the part that the program requested. */
+/* Bytes that were moved off a device. *asked: the bytes that the program requested for these blocks. */
 static uint64_t stowed_on(uint32_t device, uint64_t *asked) {
     struct vram_sums sums = vram_sums(0, device);
     *asked = sums.stowed_asked;
@@ -34,7 +34,8 @@ static uint64_t stowed_on(uint32_t device, uint64_t *asked) {
 
 static uint64_t spare_on(uint32_t device) { return vram_table_spares() ? vram_sums(0, device).spare : 0; }
 
-/* There must be no other manager of addresses. */
+/* Finds the driver's functions. Returns the reason why nothing can be served. comfy-aimdo is one: it manages addresses
+ * itself. */
 static enum vram_refusal look_at_driver(void) {
     serve_driver.device_count = (int (*)(int *))serve_driver_function("cuDeviceGetCount");
     serve_driver.device_pool = (int (*)(cuda_handle *, int))serve_driver_function("cuDeviceGetMemPool");
@@ -59,21 +60,21 @@ static int take_loads(struct dl_phdr_info *object, size_t size, void *loads) {
     return 1;
 }
 
-/* A number that changes whenever code is loaded or unloaded: the sum of two counts, which only grow. */
+/* A number that changes whenever code is loaded or unloaded: the sum of two counts that only grow. */
 static uint64_t code_that_is_there(void) {
     uint64_t loads = 0;
     LIBC(dl_iterate_phdr)(take_loads, &loads);
     return 1 + loads + __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE);
 }
 
-/* False also while another thread looks at the driver. Then the driver itself serves the request. */
+/* False also while another thread looks at the driver. Then the request goes to the driver. */
 bool serve_driver_is_fit(void) {
     uint64_t now = code_that_is_there();
     if (likely(__atomic_load_n(&looked, __ATOMIC_ACQUIRE) == now)) return !__atomic_load_n(&cannot, __ATOMIC_RELAXED);
     if (!lock_try(&looking)) return false;
     enum vram_refusal why = look_at_driver();
     __atomic_store_n(&cannot, why, __ATOMIC_RELAXED);
-    vram_spare_stop(why != VRAM_REFUSAL_DONE); /* comfy-aimdo asks the driver where no hook sees it */
+    vram_spare_stop(why != VRAM_REFUSAL_DONE); /* no hook sees it when comfy-aimdo asks the driver */
     __atomic_store_n(&looked, now, __ATOMIC_RELEASE);
     lock_let_go(&looking);
     if (why) vram_memory_give_back();

@@ -16,12 +16,12 @@ extern struct serve_driver {
 } serve_driver;
 
 bool serve_driver_is_fit(void);
-/* The reason why it is not fit. VRAM_REFUSAL_DONE: it is fit. */
+/* The reason why the driver is not fit. VRAM_REFUSAL_DONE: it is fit. */
 enum vram_refusal serve_driver_refusal(void);
 /* A function of the driver, by its name; NULL: it has none. */
 void *serve_driver_function(const char *name);
-/* The number of the device whose default pool this is, among `count` devices. `ask` is cuDeviceGetDefaultMemPool.
- * False: it is no device's default pool. */
+/* Finds the device whose default pool `pool` is, among `count` devices. `ask` is cuDeviceGetDefaultMemPool. False: it
+ * is no device's default pool. */
 bool serve_driver_pool_device(int (*ask)(cuda_handle *, int), int count, cuda_handle pool, uint32_t *device);
 
 #pragma GCC visibility pop

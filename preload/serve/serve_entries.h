@@ -1,4 +1,4 @@
-/* serve_entries.h — the functions that stand in for entries of the driver, one each, for serve.c alone.
+/* serve_entries.h — the functions that stand in for entries of the driver. Only serve.c uses them.
  * In: the program's arguments, and the function that the hook was about to call. Out: the driver's results. */
 #ifndef MEMSTOW_SERVE_ENTRIES_H
 #define MEMSTOW_SERVE_ENTRIES_H
@@ -7,10 +7,10 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The function that the hook was to call. */
+/* The thread's present call: `real` is the driver's function that the hook was about to call. */
 struct serve_call {
     void *real;
-    uintptr_t caller; /* of the thread's outermost call */
+    uintptr_t caller; /* an address in the code that made the thread's outermost call */
     bool per_thread;
 };
 extern __thread struct serve_call serve_call __attribute__((tls_model("initial-exec")));

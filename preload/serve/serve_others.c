@@ -12,8 +12,8 @@
 
 /* --- other devices --- */
 
-/* For cuCtxEnablePeerAccess: the device gets access to served memory, too, also to blocks from before serving was
- * turned off. If that fails, the program gets the error, and nothing has changed. */
+/* For cuCtxEnablePeerAccess: the device also gets access to served memory, even to blocks that were served before
+ * serving was turned off. If that fails, the program gets the error, and nothing has changed. */
 int serve_peer(cuda_handle peer, unsigned flags) {
     int result = ((int (*)(cuda_handle, unsigned))serve_call.real)(peer, flags);
     if (result) return result;
@@ -40,7 +40,7 @@ int serve_pool_access(cuda_handle pool, const struct vram_access *access, size_t
     return vram_memory_reach();
 }
 
-/* --- calls that tell others where the memory is; they would not notice if it moved --- */
+/* --- calls that tell another device or process where the memory is: from then on, it must not move --- */
 
 int serve_retain(cuda_memory *memory, void *at) {
     int (*real)(cuda_memory *, void *) = (int (*)(cuda_memory *, void *))serve_call.real;
@@ -80,7 +80,7 @@ int serve_share(void *shared, cuda_address at, size_t bytes, int type, unsigned 
 
 static bool told_of_export;
 
-/* The program gets the driver's error, and nobody would think of memstow. */
+/* Says once why the export failed. The program gets only the driver's error, and nobody would think of memstow. */
 static void tell_of_export(void) {
     struct notice line;
     if (seal_is_set() || __atomic_exchange_n(&told_of_export, true, __ATOMIC_RELAXED)) return;

@@ -1,4 +1,5 @@
-/* serve_pointer.c — see serve_pointer.h. The numbers are those of cuda.h. The driver answers everything else. */
+/* serve_pointer.c — see serve_pointer.h. The numbers of attributes are those of cuda.h. The driver answers for all
+ * other attributes. */
 #include "preload/serve/serve_pointer.h"
 
 #include "preload/cuda/cuda_device.h"
@@ -27,15 +28,15 @@ static bool serve_pointer_says(struct serve_answer *answer, uint32_t bytes, uint
     return true;
 }
 
-/* The pool that the program is told: the default pool of the device. */
+/* The pool that the program gets as the answer: the default pool of the device. */
 static uint64_t pool_of(uint32_t device) {
     int (*ask)(cuda_handle *, int) = (int (*)(cuda_handle *, int))cuda_scope_any("cuDeviceGetDefaultMemPool", NULL);
     cuda_handle pool;
     return ask && !ask(&pool, (int)device) ? (uintptr_t)pool : 0;
 }
 
-/* Attributes that the driver knows for a mapping. While the block is off its device, the answer is made up here, for
- * the requested block. */
+/* Attributes that the driver answers while the block is mapped on the device. While the block is off its device, the
+ * answer is made here, for the block as it was requested. */
 static bool of_what_is_out(const struct vram_found *block, int which, uint64_t address, struct serve_answer *answer) {
     switch (which) {
     case MEMORY_TYPE:

@@ -11,7 +11,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The block that contains an address, as it was requested; false: it is not ours. */
+/* Finds the block that contains an address, with its start and size as requested. False: memstow does not serve it. */
 bool serve_pointer_range(uint64_t address, uint64_t *start, uint64_t *bytes);
 
 struct serve_answer {
@@ -21,7 +21,7 @@ struct serve_answer {
     uint32_t bytes;
     bool is_out; /* the driver does not know the address */
 };
-/* False: the driver's answer is right. */
+/* Finds the answer for an attribute of an address. False: the driver's answer is right. */
 bool serve_pointer_ask(int which, uint64_t address, struct serve_answer *answer);
 
 /* Whether a program that asks for this attribute, or sets it, is about to tell a network card where the memory is. */
