@@ -25,8 +25,8 @@ enum cuda_space {
     CUDA_PART /* a part of a block: the part's own address; `pool` is the block's address */
 };
 
-/* Adds a block. The table must have no block with the same number. False: there is no memory for the record, and it is
- * counted as lost. */
+/* Adds a block. The table must have no block with the same number in this space. False: there is no memory for the
+ * record, and it is counted as lost. */
 bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block);
 /* Removes the record and copies it to *out. If two threads race for one number, one of them gets it. */
 bool cuda_blocks_take(enum cuda_space space, uint64_t number, struct snap_cuda_block *out);

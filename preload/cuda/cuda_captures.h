@@ -34,8 +34,8 @@ uint32_t cuda_captures_find(cuda_handle stream);
 uint64_t cuda_captures_of_stream(cuda_handle stream);
 uint64_t cuda_captures_of_context(cuda_handle context);
 void cuda_captures_ended(uint64_t slots);
-/* true: the stream of these captures is about to be destroyed, so a look-up by the stream no longer finds them. false:
- * the destruction failed, and a look-up finds them again. */
+/* leave true: the stream of these captures is about to be destroyed, so a look-up by the stream no longer finds them.
+ * leave false: the destruction failed, and a look-up finds them again. */
 void cuda_captures_leave(uint64_t slots, bool leave);
 
 #pragma GCC visibility pop

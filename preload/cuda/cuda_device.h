@@ -47,7 +47,7 @@ uint32_t cuda_device_capture(cuda_handle stream);
 void cuda_device_primary(uint32_t device, cuda_handle context);
 cuda_handle cuda_device_primary_of(uint32_t device);
 /* Returns the device's primary context, as the driver tells it. The driver is asked for the context only if it exists,
- * because the question would make one. NULL: there is no such context. */
+ * because asking would make one. NULL: there is no such context. */
 cuda_handle cuda_device_ask_primary(uint32_t device);
 /* context_ended: counts a context that has ended. The next context may have the same address, on another device.
  * contexts_ended: returns the count. */
@@ -68,7 +68,7 @@ void cuda_device_ask_pointer(cuda_address at, struct cuda_pointer *is);
 uint64_t cuda_device_total(void);
 
 /* Bytes of device memory that were moved off a device. *asked: the bytes that the program requested for these blocks,
- * before memstow rounded them up. The mover sets this pointer. */
+ * before memstow rounded them up. serve/ sets this pointer. */
 extern uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked);
 /* Spare bytes of a device: the program has freed them, and memstow keeps them for the next request. serve/ sets this
  * pointer. */

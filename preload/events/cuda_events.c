@@ -191,7 +191,7 @@ void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory,
 }
 
 /* Held while users are added or removed. Handles, physical memory and opened memory have users, which come and go on
- * any thread. What loses its last user is gone. */
+ * any thread. A handle or memory without users is gone. */
 static struct lock using;
 
 static bool begin_using(void) {
@@ -331,8 +331,8 @@ void cuda_events_gone(struct cuda_call *call) {
 static void put_back(struct cuda_call *call) {
     struct snap_cuda_block now;
     if (call->in_use && change_users(call->space, call->number, 1, &now)) return;
-    if (call->in_use || call->space == CUDA_HANDLE) call->taken.users = 1; /* take_one has counted the last user down */
-    /* without a place in the table, the block's free will not be seen */
+    if (call->in_use || call->space == CUDA_HANDLE) call->taken.users = 1; /* take_one removed the last user */
+    /* its free will not be seen: it does not fit into the table */
     if (!cuda_blocks_add(call->space, &call->taken)) cuda_events_count_out(&call->taken);
 }
 

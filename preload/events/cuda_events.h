@@ -24,7 +24,7 @@ struct cuda_call {
     bool outer;      /* it is the outermost call, and its memory is counted */
     bool per_thread; /* the default stream is the thread's own */
     bool removes;    /* the call frees the block with the number `number`, which is not 0 */
-    bool found;
+    bool found;      /* it was in the table: `taken` is its record */
     bool in_use;     /* the memory has other users left */
     bool impossible; /* an invalid call: not passed to the driver */
     enum cuda_capture captured;

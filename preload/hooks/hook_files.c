@@ -278,8 +278,7 @@ DIR *hook_opendir(const char *path) {
 
 /* --- threads --- */
 
-/* The first function of a new thread. The last call is a jump, so the thread's stack begins as it would without us.
- * (process_tracked in hook_files_expect may begin a ledger: whoever starts a thread allocates in any case.) */
+/* The first function of a new thread. The last call is a jump, so the thread's stack begins as it would without us. */
 static void *run_posix(void *context) {
     struct origins_thread *self = context;
     void *(*start)(void *) = (void *(*)(void *))self->start, *argument = self->argument;
@@ -295,6 +294,7 @@ static int run_c11(void *context) {
     return start(argument);
 }
 
+/* This may begin a ledger: a process that starts a thread allocates in any case. */
 static struct origins_thread *hook_files_expect(void *start, void *argument, struct caller caller) {
     struct origins_thread *thread = process_tracked() ? origins_expect(caller) : NULL;
     if (thread) thread->start = start, thread->argument = argument;

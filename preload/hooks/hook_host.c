@@ -255,7 +255,8 @@ static inline void *stamp_pinned(struct thread *self, struct header *header, siz
     return header + 1;
 }
 
-/* Counts a block while owners are in use and its stack is not recorded: only its owner counts. */
+/* Counts a block while owners are in use. Its stack is not recorded, unless the block is a sample: it counts for its
+ * owner only. */
 __attribute__((noinline)) static void *stamp_tagged(struct header *header, size_t size, uintptr_t slot,
                                                     uintptr_t address, uintptr_t rbp) {
     struct thread *self = thread_self;
@@ -676,8 +677,8 @@ HOOK void *realloc(void *p, size_t size) {
     return any_realloc(p, size, CALLER);
 }
 
-/* The program's realloc and free: ours, its own, or Valgrind's. Not all of them have reallocarray and the like. So
- * those are built from these two, as in libc. */
+/* The program's realloc and free: ours, its own, or Valgrind's. Not all of these come with reallocarray and the like.
+ * So here reallocarray and the like call these two, as in libc. */
 extern __typeof__(realloc) program_realloc __asm__("realloc");
 extern __typeof__(free) program_free __asm__("free");
 

@@ -173,8 +173,8 @@ HOOK int mprotect(void *start, size_t length, int protection) {
     return result;
 }
 
-/* The program locks memory so that it stays in memory. So a move in progress ends and stowed content comes back
- * first. */
+/* The program locks memory so that it stays in memory. So the call first waits for a move in progress, and stowed
+ * content comes back. */
 static bool make_whole_to_lock(uint32_t pass, const void *start, size_t length) {
     uintptr_t first = (uintptr_t)start & ~(uintptr_t)(OS_PAGE - 1);
     if (!stow_pass_watched(pass) || !stow_note_whole(first, length + ((uintptr_t)start - first), false)) return true;

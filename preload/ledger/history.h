@@ -2,7 +2,7 @@
  * In: running totals whenever they are noted, live bytes of devices, and what happens to owners. Out: SNAP_POINT,
  * SNAP_CUDA_POINT, SNAP_MARK. It has no thread and waits for nobody: a thread that finds another thread at work adds no
  * point, and the next change adds it. A change of less than SNAP_POINT_STEP costs a comparison. A larger change soon
- * after the last point also reads the clock register. */
+ * after the last point also reads the processor's ticks. */
 #ifndef MEMSTOW_HISTORY_H
 #define MEMSTOW_HISTORY_H
 
@@ -24,8 +24,8 @@ extern uint64_t history_total;                          /* the bytes at the last
 extern uint64_t history_devices[SNAP_POINT_DEVICES];    /* the bytes of each device at the last point */
 extern const int64_t *history_live[SNAP_POINT_DEVICES]; /* where the live bytes of each device are; NULL: unknown */
 
-/* Whether a change makes a point. `bytes` must be at least SNAP_POINT_STEP away from the bytes of the last point
- * (`noted`). Besides, some time must have passed since that point, or `height` must be above all points of the
+/* Whether a change makes a point. `bytes` must be more than SNAP_POINT_STEP away from the bytes of the last
+ * point (`noted`). Besides, some time must have passed since that point, or `height` must be above all points of the
  * interval. A change that came too soon is not lost: in front of the next point, another point is added for the bytes
  * just before it. */
 static inline bool history_wants(const struct history_gate *gate, const uint64_t *noted, uint64_t bytes,

@@ -168,7 +168,7 @@ static void *asked_gone(uintptr_t p, uintptr_t raw, uint32_t mark) {
 }
 
 /* Examines a pointer to a block that is gone. Another block may be in its place by now. If the block was a mapping,
- * nothing may be left there, not even our header. */
+ * perhaps nothing is left there, not even our header. */
 static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     uintptr_t raw = p - (found->mark & BLOCK_BARE ? 0 : header_distance(found->mark));
     bool again = !can_look() || usable_at(p, 0) || usable_at(raw, 0);
@@ -289,8 +289,8 @@ static struct misuse of_damaged_size(const struct header *header, uint64_t usabl
                            0};
 }
 
-/* Examines a damaged header in front of a chunk that exists. Nothing of the header may be left. If another chunk may
- * begin at p, only the seal can tell whether the block is ours. */
+/* Examines a damaged header in front of a chunk that exists. Perhaps nothing of the header is left. If another chunk
+ * may begin at p, only the seal can tell whether the block is ours. */
 static struct misuse of_damaged(uintptr_t p, const struct header *header) {
     uint64_t usable = usable_at(p - BEFORE, p - BEFORE);
     if (usable < BEFORE) return (struct misuse){0};

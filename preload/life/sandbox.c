@@ -22,7 +22,7 @@ static bool may_succeed(long number, long a, long b, const void *c) {
 
 enum { SHORT_PATIENCE = 2 /* seconds */, PAUSES = 1 << 28 /* longer than SHORT_PATIENCE */ };
 
-/* One thread at a time stops our threads and starts them again. Meanwhile any other thread waits with its own call,
+/* One thread at a time stops our threads and starts them again. Meanwhile another thread that enters a sandbox waits,
  * without a system call. False: a handler has interrupted the thread that has the turn, and this is the handler; or the
  * wait was too long. */
 static bool take_turn(void) {

@@ -67,8 +67,8 @@ static bool wait_for_rescue(void) {
     return !lock_is_held(&rescuing);
 }
 
-/* Whether another rescue or a move gave memory back since the request was made. Otherwise, this waits for a rescue or a
- * move in progress. */
+/* Whether another rescue or a move has given memory back. If none has since the request was made, waits for a rescue or
+ * a move in progress. */
 static bool others_gave(struct rescue *self) {
     if (self->waits == WAITS_MOST) return false;
     bool gave = vram_move_left() != self->left || wait_for_rescue() || vram_move_wait(WAIT_MS);

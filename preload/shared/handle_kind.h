@@ -19,7 +19,7 @@ enum handle_kind {
     HANDLE_KINDS
 };
 
-/* The kind of what a link of /proc/PID/fd leads to. */
+/* The kind of a descriptor, from the target of its link in /proc/PID/fd. */
 enum handle_kind handle_kind_of(const char *target);
 /* "socket", or with `many` "sockets". */
 const char *handle_kind_word(enum handle_kind kind, bool many);

@@ -1,6 +1,6 @@
 /* heapsort.h — sorts an array in place.
- * In: an array, and an order: a number for each record, or a function that compares two. Out: the records in that
- * order; equal ones in any. It needs no memory of its own, and calls no function of libc. */
+ * In: an array, and an order: a number for each record, or a function that compares two records. Out: the records in
+ * that order; equal records in any. It needs no memory of its own, and calls no function of libc. */
 #ifndef MEMSTOW_HEAPSORT_H
 #define MEMSTOW_HEAPSORT_H
 
@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sorts `count` records of `type`. precedes(a, b, context) says whether one comes before another. */
+/* Sorts `count` records of `type`. precedes(a, b, context) says whether a comes before b. */
 #define HEAPSORT_BY(type, name, context_type, precedes)                                                                \
     static void name(type *all, size_t count, context_type *context) {                                                 \
         for (size_t start = count / 2, end = count; end > 1;) {                                                        \
@@ -28,7 +28,7 @@
             all[at] = moved;                                                                                           \
         }                                                                                                              \
     }
-/* The same, by the number that `key` makes of a `const type *`. */
+/* Sorts records by a number: key(record) is the number of a record, a `const type *`. */
 #define HEAPSORT(type, name, key)                                                                                      \
     static inline bool name##_precedes(const type *a, const type *b, const void *none) {                               \
         (void)none;                                                                                                    \

@@ -43,7 +43,7 @@ bool os_is_under_valgrind(void) {
     return ask_valgrind(RUNNING_ON_VALGRIND, 0, 0) != 0;
 }
 
-/* DHAT complains about questions to other tools. The library that it preloads has its name. */
+/* Valgrind's tool DHAT complains about questions to other tools. It is recognised by the library that it preloads. */
 static bool is_under_dhat(void) {
     static enum { UNKNOWN, YES, NO } known;
     if (known == UNKNOWN && environ)
@@ -69,8 +69,8 @@ static void *os_map_at(uintptr_t wanted, size_t length, int protection) {
 
 void *os_map(size_t length) { return os_map_at(0, length, PROT_READ | PROT_WRITE); }
 
-/* There are three areas, by alignment. So mappings of the same alignment are adjacent, and are few for the kernel and
- * for us. They lie below the libraries, where sanitizers still allow memory. */
+/* There are three areas, by alignment. So mappings of the same alignment are adjacent. That keeps their number small,
+ * for the kernel and for us. The areas lie below the libraries, where sanitizers still allow memory. */
 #define AREA ((uintptr_t)64 << 30)
 static uintptr_t area_ends[3];
 

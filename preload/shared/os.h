@@ -36,8 +36,9 @@ bool os_is_under_valgrind(void);
 void os_hide_from_valgrind(const void *start, size_t length);
 
 void *os_map(size_t length); /* private zeroed memory, or NULL */
-/* The same for memory that is never unmapped. It lies far from the program's mappings: a write past their end then hits
- * nothing, as without us. It begins at a multiple of `align`, a power of two. NULL also if there is no such place. */
+/* Private zeroed memory that is never unmapped, or NULL. It lies far from the program's mappings: a write past the end
+ * of such a mapping then hits nothing, as without us. It begins at a multiple of `align`, a power of two. NULL also if
+ * there is no such place. */
 void *os_map_apart(size_t length, size_t align);
 void *os_reserve_apart(size_t length); /* address space without access, or NULL */
 void os_close_holes(void);             /* once: maps the gaps that the loader left around our own data for alignment */
@@ -58,16 +59,16 @@ bool os_poke(void *to, const void *from, size_t length);
 int os_stat_fd(int fd, struct stat *out); /* 0 or -errno */
 /* RLIMIT_FSIZE in bytes: a write beyond it raises SIGXFSZ, which kills. UINT64_MAX: no limit. 0: it is not known. */
 uint64_t os_file_limit(void);
-/* Calls visit for each name in a folder, except hidden ones, until it returns false. A folder that cannot be read has
- * no names. */
+/* Calls visit for each name in a folder, except hidden names, until visit returns false. A folder that cannot be read
+ * has no names. */
 void os_each_name(const char *folder, bool (*visit)(void *context, const char *name), void *context);
 
-/* libc's clock_gettime, once it is known; before that a system call serves. */
+/* libc's clock_gettime, once it is known. Until then the functions below make a system call. */
 extern int (*os_clock)(clockid_t clock, struct timespec *now);
 uint64_t os_now(void);      /* CLOCK_MONOTONIC, ns */
 uint64_t os_wall_now(void); /* CLOCK_REALTIME, ns */
-/* Ticks of the processor, some billions a second. They may jump where a thread changes its processor: good only to ask
- * whether a while has passed. */
+/* Ticks of the processor, some billions a second. They may jump when a thread changes its processor, so use them only
+ * to ask whether some time has passed. */
 static inline uint64_t os_ticks(void) { return __builtin_ia32_rdtsc(); }
 uint32_t os_pid(void);
 uint32_t os_tid(void);
@@ -108,14 +109,14 @@ static inline void os_raise(uint64_t *word, uint64_t value) {
 
 /* Copies a text, cut to `capacity` bytes with its NUL. */
 void os_copy(char *to, size_t capacity, const char *from);
-/* Writes at most 21 bytes. Returns the end, where the NUL is. */
+/* Writes a decimal number: at most 21 bytes, with its NUL. Returns the address of the NUL. */
 char *os_decimal(char *to, uint64_t n);
-/* The same in hexadecimal: at most 17 bytes, without 0x. */
+/* Writes a hexadecimal number, without 0x: at most 17 bytes, with its NUL. Returns the address of the NUL. */
 char *os_hexadecimal(char *to, uint64_t n);
-/* Reads a number and moves *at past its digits; without digits it is 0. It looks at no limits, because it is for text
- * of the kernel. */
+/* Reads a number and moves *at past its digits; without digits it is 0. Overflow is not checked, because the text comes
+ * from the kernel. */
 uint64_t os_take_decimal(const char **at);
-/* The same for a hexadecimal number with small letters. */
+/* As os_take_decimal, for a hexadecimal number with small letters. */
 uint64_t os_take_hexadecimal(const char **at);
 
 /* The present value of an environment variable; "": it is not set. */
@@ -125,7 +126,7 @@ static inline uint64_t os_load(const uint64_t *word) { return __atomic_load_n(wo
 
 static inline uint32_t os_load32(const uint32_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
 
-/* Of a sum that may be below 0 for a moment, or of a result that may be -errno. */
+/* Returns n, or 0 if n is below 0. For a sum that may be below 0 for a moment, and for a result that may be -errno. */
 static inline uint64_t os_not_negative(int64_t n) { return n > 0 ? (uint64_t)n : 0; }
 
 static inline void os_store(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }

@@ -2,8 +2,8 @@
 #include "preload/shared/policy.h"
 #include "preload/shared/heapsort.h"
 
-/* A policy as the list names it, and the action and reason that follow from it. The needed bytes are not considered
- * yet. */
+/* The policy that counts for an owner, and the action and reason that follow from it. The needed bytes are not
+ * considered yet. */
 struct verdict {
     uint32_t policy, action, why;
 };

@@ -33,12 +33,12 @@ struct policy_question {
     uint64_t idle_ns; /* for MEMSTOW_IDLE: owners that were not used for this long are acted on */
 };
 
-/* A device had no memory for a request: memstow's own reason of a trigger, and its own why of a decision. A program may
- * not give this reason. */
+/* A device had no memory for a request. This is memstow's own reason for a trigger, and its own reason (why) for a
+ * decision. A program may not give these reasons. */
 enum { POLICY_RESCUE = MEMSTOW_IDLE + 1 };
 enum { POLICY_WHY_RESCUE = MEMSTOW_WHY_RECENT + 1 };
 
-/* The list has at most this many retired owners. Otherwise every run might add one. */
+/* The list has at most this many retired owners. Otherwise every run might make it longer. */
 enum { POLICY_RETIRED_MOST = 32 };
 
 /* Sorts the owners in place, and writes the decisions in the order of execution. `out` must hold `count`. Returns how
@@ -51,7 +51,7 @@ uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct 
 enum policy_category { POLICY_KEPT, POLICY_STOWED, POLICY_FREED, POLICY_BLOCKED, POLICY_CATEGORIES };
 enum policy_category policy_category(uint32_t action, uint32_t why, uint64_t before, uint64_t after, uint64_t stowed);
 
-/* Whether an owner became idle after `since` and its policy has an action for that. */
+/* Whether an owner became idle after `since`, and its policy then has an action other than keep. */
 bool policy_became_idle(const struct owner_state *owner, const struct policy_question *question, uint64_t since);
 
 static inline uint64_t policy_sum(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }

@@ -97,7 +97,7 @@ const struct pressure_wishes *pressure_wishes(void) { return &wished; }
 
 /* --- texts --- */
 
-/* Version 1 uses the largest number of whole pages for "no limit". */
+/* Version 1 of cgroups uses the largest number of whole pages for "no limit". */
 bool pressure_number(const char *text, uint64_t *number) {
     *number = PRESSURE_NO_LIMIT;
     if (take_text(&text, "max")) return !*text || *text == '\n';
@@ -137,7 +137,7 @@ static bool controls_memory(const char *list) {
     }
 }
 
-/* A line is "ID:CONTROLLERS:PATH". The line of version 2 has ID 0 and no controllers. */
+/* A line is "ID:CONTROLLERS:PATH". In version 2 of cgroups the line has ID 0 and no controllers. */
 bool pressure_cgroup(const char *text, char *path, size_t capacity, bool *version1) {
     bool found = false;
     *version1 = false;
@@ -170,7 +170,7 @@ uint64_t pressure_missing(const struct pressure_wishes *wishes, uint64_t limit, 
 
 enum { PATH_SIZE = 4096, TEXT_SIZE = 8192 };
 
-/* These are too large for the stack of the thread that polls. */
+/* Buffers that are too large for the stack of the thread that polls. */
 struct files {
     char text[TEXT_SIZE], path[PATH_SIZE], file[PATH_SIZE + 64];
 };
@@ -222,8 +222,8 @@ struct reading {
     uint32_t stalled;
 };
 
-/* Reads the cgroup and its parents, each of which may have a limit. The stall figure is that of the innermost cgroup
- * that has one. */
+/* Reads the cgroup and its parents, each of which may have a limit. The stall figure comes from the innermost cgroup
+ * that has one, or else from the machine. */
 static void read_cgroups(struct files *self, struct reading *reading) {
     bool version1 = false, told = false;
     if (!read_text(self, "/proc/self/cgroup") || !pressure_cgroup(self->text, self->path, sizeof self->path, &version1))

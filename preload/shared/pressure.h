@@ -1,4 +1,5 @@
-/* pressure.h — is memory short? It compares the user's setting with what the kernel says of the cgroup and the machine.
+/* pressure.h — is memory short? It compares the user's settings with the kernel's figures for the cgroup and the
+ * machine.
  * In: MEMSTOW_PRESSURE and MEMSTOW_IDLE; files of /proc and /sys, read each time. Out: bytes to be given back. No
  * descriptor stays open. Functions on texts and numbers are pure; the command also uses them to check settings. */
 #ifndef MEMSTOW_PRESSURE_H
@@ -37,15 +38,15 @@ const struct pressure_wishes *pressure_wishes(void);
 
 /* The bytes to be given back now, and the reason in words; 0: none. */
 uint64_t pressure_needed(const char **text);
-/* The bytes that are left: the smallest of the machine's and those of each cgroup with a limit. PRESSURE_NO_LIMIT:
- * nothing could be read. */
+/* The bytes that are left in the machine or in a cgroup with a limit, whichever has least. PRESSURE_NO_LIMIT: nothing
+ * could be read. */
 uint64_t pressure_left(void);
 
 /* --- the texts of the kernel --- */
 
 #define PRESSURE_NO_LIMIT UINT64_MAX
-/* A file with one number, or "max", which is PRESSURE_NO_LIMIT. Version 1 has a large number instead. False: the file
- * has another form. */
+/* Reads a file with one number, or "max", which is PRESSURE_NO_LIMIT. Version 1 of cgroups has a large number in place
+ * of "max". False: the file has another form. */
 bool pressure_number(const char *text, uint64_t *number);
 /* The value of a line "KEY NUMBER" or "KEY: NUMBER kB", in bytes. False: there is no such line. */
 bool pressure_field(const char *text, const char *key, uint64_t *bytes);

@@ -35,7 +35,7 @@ struct present {
     uint64_t all, private;
 };
 
-/* Opens "<directory>/<name>" of this process, or of the process with that pid. */
+/* Opens /proc/PID/`file`; pid 0 is this process. */
 static int open_in_proc(int pid, const char *file, int flags) {
     char path[64] = "/proc/", *end = path + strlen(path);
     if (pid)

@@ -28,9 +28,9 @@ struct residency_region {
 int residency_open(struct residency *self, int pid);
 void residency_close(struct residency *self);
 
-/* Bytes present in [start, end), in whole pages that overlap it. *anonymous, if not NULL, gets the part that no file
- * backs. Absent and unreadable pages do not count. Pages of zeros that were only read do not count either, as in RSS.
- * Before Linux 6.7 they do count, and a range of over 64 GiB counts as 0. */
+/* Bytes that are present in [start, end), in whole pages that overlap this range. *anonymous, if not NULL, gets the
+ * part that no file backs. Absent and unreadable pages do not count. Pages of zeros that were only read do not count
+ * either, as in RSS. Before Linux 6.7 they do count, and a range of over 64 GiB counts as 0. */
 uint64_t residency_count(const struct residency *self, uint64_t start, uint64_t end, uint64_t *anonymous);
 
 /* Calls visit for each line of maps, in address order, until it returns non-zero. Returns that value, or 0, or -errno.

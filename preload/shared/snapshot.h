@@ -1,4 +1,4 @@
-/* snapshot.h — the file format: what libmemstow.so writes and the memstow command reads.
+/* snapshot.h — the format of the file that libmemstow.so writes and the memstow command reads.
  *
  * Two kinds of file share it. A *ledger* is the live file of a process. It is mapped shared while the process runs, so
  * nothing is lost when the process is killed. A *snapshot* is a compact copy of a ledger, made by `memstow snapshot`.
@@ -51,17 +51,17 @@ enum snap_lost {
     SNAP_LOST_BLOCKS,   /* blocks that were served but not counted */
     SNAP_LOST_FILE,     /* failures to create or grow the file */
     SNAP_LOST_PEAK,     /* sites missing from the picture of the peak */
-    /* look-ups of stacks for which there was no memory: they ended at an outer part of the stack, or at none. A thread
-     * does not look up again what it remembers; one look-up may count twice */
+    /* stacks that were looked up and got no memory: their events count at an outer part of the stack, or without a
+     * stack. A thread does not look up a stack that it remembers; one look-up may count twice */
     SNAP_LOST_STACKS,
     SNAP_LOST_FRAMES, /* stacks that end early, because the caller of some code cannot be found */
     SNAP_LOST_PYTHON, /* evaluation loops on stacks whose Python functions could not be found */
     SNAP_LOST_FOLDED, /* dead stacks whose totals went to an outer stack, to free memory */
     SNAP_LOST_TAGS,   /* scopes that could not be noted: their allocations have no tag */
     SNAP_LOST_TRACE,  /* lines that the trace of decisions could not take */
-    /* CUDA blocks without a record, so their frees are not seen either; CUDA entries about memory that the program
-     * asked for and memstow does not know; in a ledger from CUPTI: records that CUPTI dropped, that a full table did
-     * not take, or of unknown kinds */
+    /* the sum of three: CUDA blocks without a record (their frees are not seen either); CUDA entries for memory that
+     * the program looked up and memstow does not know; in a ledger from CUPTI, records that CUPTI dropped, that a full
+     * table did not take, or of unknown kinds */
     SNAP_LOST_CUDA,
     SNAP_LOST_KINDS = 16
 };
@@ -69,7 +69,7 @@ enum snap_lost {
 /* Sites with a fixed meaning. NOT_SAMPLED: blocks that are no samples, if sample_bytes is not 0. */
 enum { SNAP_SITE_UNKNOWN = 0, SNAP_SITE_INHERITED = 1, SNAP_SITE_FIRST = 2, SNAP_SITE_NOT_SAMPLED = SNAP_SITE_FIRST };
 
-/* Thread slots with a fixed meaning: threads without a slot, and all mapping events. */
+/* Thread slots with a fixed meaning. SHARED: all threads without a slot. MAPPINGS: all mapping events. */
 enum { SNAP_THREAD_SHARED = 0, SNAP_THREAD_MAPPINGS = 1, SNAP_THREAD_FIRST = 2 };
 
 struct snap_range {
@@ -104,18 +104,18 @@ struct snap_header {
     uint64_t residency_ns;            /* when residency was measured */
     uint64_t rss_bytes;               /* resident set size at that time, from /proc/PID/statm */
 
-    /* [live] Estimates for a status line and for the peak. Exact live bytes come from the counters. Each thread adds
-     * its share after it has moved by `quantum`, so the estimates are within 1 MiB of the truth. */
+    /* [live] Estimates for a status line and for the peak. Exact live bytes come from the counters. A thread adds its
+     * changes when they have reached `quantum` bytes, so the estimates are within 1 MiB of the truth. */
     int64_t host_live, mapped_live;
-    uint64_t host_peak, mapped_peak;    /* the highest value of each */
-    uint64_t total_peak, total_peak_ns; /* the highest value of their sum */
+    uint64_t host_peak, mapped_peak;    /* the highest values of host_live and of mapped_live */
+    uint64_t total_peak, total_peak_ns; /* the highest value of their sum, and its time */
     uint64_t quantum;
 
     /* The picture of the ledger at its peak (SNAP_PEAK_0, SNAP_PEAK_1). It is valid if picture_buffer is 0 or 1. */
     uint32_t picture_buffer; /* [live] which picture is complete; 2: none yet */
     /* [live] Odd while records of sites are freed for other stacks. A reader then reads everything again. */
     uint32_t fold_sequence;
-    uint64_t picture_peak;   /* the peak that it shows */
+    uint64_t picture_peak;   /* the peak that the picture shows, in bytes */
     uint64_t picture_bytes;  /* the sum of the picture; the difference from picture_peak is its error */
     uint64_t picture_ns;     /* the time of that peak */
     uint64_t picture_length; /* the length of the picture in bytes */
@@ -184,7 +184,7 @@ enum snap_type {
     /* memory over time; since 1.6, like the next two. Records are in no order; empty ones have time or kind 0 */
     SNAP_POINT = 44,      /* snap_point */
     SNAP_CUDA_POINT = 45, /* snap_cuda_point */
-    SNAP_MARK = 46,       /* snap_mark: what happened meanwhile; a ring */
+    SNAP_MARK = 46,       /* snap_mark: events in that time; a ring */
     SNAP_CUPTI = 48,      /* one snap_cupti: exists if the comparison with CUPTI was requested and CUDA was used */
     SNAP_CUPTI_BLOCK,     /* snap_cupti_block: empty slots have state 0 */
     /* snap_nvml: NVML's figures of each device when the snapshot was made; snapshot only, like the next */
@@ -196,7 +196,7 @@ struct snap_section {
     uint32_t type;        /* enum snap_type */
     uint16_t version;     /* 1; a reader that knows only version 1 skips other versions */
     uint16_t record_size; /* bytes of a record; a newer minor version may append fields */
-    uint64_t length;      /* of the section with this struct; the next section starts there */
+    uint64_t length;      /* bytes of the section, with this struct; the next section follows */
     uint64_t count;       /* [live] records in use, counted from the first; LARGE and MAPPING: capacity */
     uint64_t first;       /* id (STRINGS: offset) of the first record; sections of one type follow without gaps */
 };
@@ -244,7 +244,8 @@ struct snap_owner {
     uint64_t begin_ns, end_ns;
     uint32_t outcome; /* how a run ended */
     uint32_t pad;
-    /* [live] as of its last move; later frees are not subtracted, so a reader limits it to the live bytes */
+    /* [live] the stowed bytes after the owner's last move. Later frees are not subtracted, so a reader limits them to
+     * the live bytes */
     uint64_t stowed_bytes;
     uint64_t device_stowed_bytes; /* [live] the device memory in stowed_bytes; since 1.5 */
 };
@@ -261,8 +262,8 @@ enum {
 /* The word of a frame holds its id and flags. */
 #define SNAP_RUN_FIRST ((uint32_t)1 << 31)
 #define SNAP_RUN_LAST ((uint32_t)1 << 30)
-#define SNAP_RUN_END ((uint32_t)1 << 29) /* a run without a frame exists, or existed, inside of it */
-/* The bits of the id. If all are set, there is no frame: the stack ends with the place outside. */
+#define SNAP_RUN_END ((uint32_t)1 << 29) /* a run without a frame exists, or existed, inside of this place */
+/* The bits of the id. If all are set, there is no frame: the stack ends with the place outside of this word. */
 enum { SNAP_RUN_FRAME = (1 << 24) - 1 };
 
 /* In a snapshot a stack is a chain of segments: the segment of its node, inside of the segment of the node's parent,
@@ -319,9 +320,9 @@ struct snap_counter {
 
 /* The counters of one thread at SNAP_CHUNK_SITES sites: a word each. A word is enough as long as there are few events,
  * of blocks of one size: bits 0-31 are that size, 32-47 the number of allocations, 48-62 the number of frees. With
- * SNAP_WIDE_BIT, the other bits are the address of a record in WIDE, in the process, which has the counter. The first
- * record of each WIDE section is no counter: its alloc_bytes holds its own address. A word becomes wide once, and each
- * change of it is atomic. */
+ * SNAP_WIDE_BIT, the word is wide: a record in WIDE has the counter, and the other bits are that record's address in
+ * the process. The first record of each WIDE section is no counter: its alloc_bytes holds its own address. A word
+ * becomes wide once, and each change of it is atomic. */
 enum { SNAP_CHUNK_SITES = 128 };
 struct snap_chunk {
     uint32_t thread; /* slot in THREAD, plus 1; 0: not in use yet */
@@ -342,14 +343,14 @@ static inline struct snap_counter snap_narrow_counter(uint64_t word) {
 enum snap_thread_state { SNAP_THREAD_FREE = 0, SNAP_THREAD_LIVE = 1, SNAP_THREAD_ENDED = 2 };
 struct snap_thread {
     uint32_t tid;
-    uint32_t state; /* [live] enum snap_thread_state; a later thread may use the slot of an ended one */
+    uint32_t state; /* [live] enum snap_thread_state; a later thread may use the slot of an ended thread */
     uint64_t birth_ns, end_ns;
     uint64_t stack_start, stack_end; /* 0: unknown */
     char name[16];
     uint32_t uses; /* how many threads have had this slot */
     uint32_t flags;
     struct snap_counter before; /* the sum of the slot's counters when the present thread began */
-    struct snap_counter total;  /* snapshot: all that the slot counted; ledger: the part that is not in its counters */
+    struct snap_counter total;  /* snapshot: all that the slot counted; ledger: all but the sum of its counters */
 };
 
 enum { SNAP_LARGE_BYTES = 65536 };
@@ -374,15 +375,15 @@ struct snap_mapping {
     uint64_t address, length;
     uint64_t birth_ns;
     uint64_t resident;
-    uint64_t advice; /* bit n: some part of it got madvise advice n (n < 64) */
+    uint64_t advice; /* bit n: some part of the mapping got madvise advice n (n < 64) */
     uint32_t site;   /* as in snap_large */
     uint32_t tid;
     uint32_t shared;
     uint32_t pad;
 };
 
-/* Where a descriptor was last opened, or a thread last started. It may be gone by now, and its number may belong to one
- * that memstow did not see. */
+/* Where a descriptor was last opened, or a thread last started. The descriptor or thread may be gone by now, and its
+ * number may belong to another one, which memstow did not see. */
 enum snap_origin_kind {
     SNAP_ORIGIN_FILE = 1,
     SNAP_ORIGIN_SOCKET = 2,
@@ -401,11 +402,12 @@ struct snap_origin {
     uint64_t device, inode; /* of the opened file; device is major << 32 | minor; both 0: unknown */
 };
 
-/* A pointer that the program passed to free or realloc, although the block was freed before, or its header was
- * overwritten. Since 1.6. Or a block of a device that a kernel may have used when the device met an illegal address. */
+/* A fault of the program with a block; since 1.6. Either the program passed a pointer to free or realloc, although the
+ * block was freed before or its header was overwritten. Or a device met an illegal address, and a kernel may have used
+ * this block of the device. */
 enum snap_misuse_kind {
     SNAP_MISUSE_FREED = 1,   /* freed before */
-    SNAP_MISUSE_DAMAGED = 2, /* the 16 bytes of memstow in front of it were overwritten */
+    SNAP_MISUSE_DAMAGED = 2, /* the 16 bytes of memstow in front of the block were overwritten */
     /* At error 700 of CUDA, a kernel may have used the block. time_ns: when the block was moved off or freed.
      * FREED_FIRST: the call that freed it; NOW: the call that returned the error. */
     SNAP_MISUSE_STOWED_FAULT = 3, /* the block was off its device */
@@ -420,8 +422,8 @@ enum snap_misuse_flag {
     SNAP_MISUSE_HARMLESS = 1, /* without memstow these bytes do not belong to the allocator: the program went on */
     SNAP_MISUSE_UNSURE = 2    /* since the free, the allocation site may have been given to another stack */
 };
-/* The sites of a misuse: where the block was allocated, where it was first freed (one frame), and where it was passed
- * now. */
+/* The sites of a misuse: where the block was allocated, where it was first freed (one frame), and where the pointer was
+ * passed to free or realloc this time. */
 enum { SNAP_MISUSE_ALLOCATED, SNAP_MISUSE_FREED_FIRST, SNAP_MISUSE_NOW, SNAP_MISUSE_SITES };
 enum { SNAP_MISUSES = 64 }; /* at most this many are noted */
 struct snap_misuse {
@@ -450,8 +452,8 @@ static inline uint8_t *snap_put_number(uint8_t *to, uint64_t number) {
     return to;
 }
 
-/* Reads such a number from [*at, end) and moves on. 0: it is cut short, or has more than 64 bits. (The tenth group of
- * seven bits holds one bit only.) */
+/* Reads an unsigned LEB128 number from [*at, end) and moves *at behind it. 0: the number is cut short, or has more than
+ * 64 bits. (The tenth group of seven bits holds one bit only.) */
 static inline int snap_get_number(const uint8_t **at, const uint8_t *end, uint64_t *number) {
     *number = 0;
     for (unsigned shift = 0; shift < 7 * SNAP_NUMBER_MAX && *at < end; shift += 7) {
@@ -463,10 +465,10 @@ static inline int snap_get_number(const uint8_t **at, const uint8_t *end, uint64
     return 0;
 }
 
-/* The trace of decisions: a ring of lines, in the `capacity` bytes that follow. A position counts all bytes ever
- * written; a byte lies at its position modulo `capacity`. All lines from `start` to `end` are complete. `start` moves
- * before the oldest lines are overwritten, `end` after a new line is complete. A reader of a running process reads
- * both, then the bytes, then `start` again, and drops everything before the new `start`. */
+/* The trace of decisions: a ring of lines, in the `capacity` bytes that follow this struct. A position counts all bytes
+ * ever written; a byte lies at its position modulo `capacity`. All lines from `start` to `end` are complete. `start`
+ * moves before the oldest lines are overwritten, `end` after a new line is complete. A reader of a running process
+ * reads both, then the bytes, then `start` again, and drops everything before the new `start`. */
 struct snap_ring {
     uint64_t capacity;   /* a multiple of 8 */
     uint64_t start, end; /* [live] */
@@ -496,7 +498,7 @@ static inline uint32_t snap_line_check(uint64_t number, const char *text, size_t
 enum {
     SNAP_POINTS = 4032,
     SNAP_POINT_STEP = 1 << 17, /* a change smaller than this makes no point */
-    SNAP_POINT_DEVICES = 8,    /* the devices of a snap_cuda_point; others have no curve */
+    SNAP_POINT_DEVICES = 8,    /* the devices of a snap_cuda_point; other devices have no curve */
 };
 struct snap_point {
     uint64_t time_ns;
@@ -512,9 +514,9 @@ enum snap_mark_kind {
     SNAP_MARK_RUN_BEGAN = 1,
     SNAP_MARK_RUN_ENDED, /* detail: the outcome, as in snap_owner */
     SNAP_MARK_CAME,      /* a model or custom owner was registered */
-    SNAP_MARK_RETIRED,   /* the program said that it is gone */
+    SNAP_MARK_RETIRED,   /* the program said that the owner is gone */
     SNAP_MARK_TRIGGER,   /* detail: the reason, as in memstow.h; 5: rescue */
-    SNAP_MARK_KEPT,      /* what the trigger did with an owner; this and the next three have `live` */
+    SNAP_MARK_KEPT,      /* the outcome of a trigger for an owner; this kind and the next three have `live` */
     SNAP_MARK_STOWED,    /* also by a request */
     SNAP_MARK_FREED,
     SNAP_MARK_BLOCKED,
@@ -528,8 +530,8 @@ struct snap_mark {
     uint32_t kind;  /* enum snap_mark_kind; written last, cleared first */
     uint32_t owner; /* 0: none */
     uint32_t detail, pad;
-    uint64_t bytes;                    /* how many moved, went, or were asked for; 0: none */
-    uint64_t live;                     /* what the owner has afterwards; SNAP_MARK_UNKNOWN: not known */
+    uint64_t bytes;                    /* bytes that moved, went, or were requested; 0: none */
+    uint64_t live;                     /* the owner's live bytes afterwards; SNAP_MARK_UNKNOWN: not known */
     uint64_t host, mapped, on_devices; /* live bytes of the process, as in the curves */
     uint64_t rss;                      /* 0: not measured */
 };
@@ -537,15 +539,15 @@ struct snap_mark {
 /* --- CUDA memory --- */
 
 enum snap_cuda_kind {
-    SNAP_CUDA_DEVICE_MEMORY = 1, /* cudaMalloc and the like; these first five are memory of a device */
+    SNAP_CUDA_DEVICE_MEMORY = 1, /* cudaMalloc and the like; this kind and the next four are memory of a device */
     SNAP_CUDA_POOL_MEMORY = 2,   /* allocated in stream order, from a pool */
     SNAP_CUDA_MANAGED = 3,
     SNAP_CUDA_ARRAY = 4,
-    SNAP_CUDA_PHYSICAL = 5,   /* cuMemCreate: until it is released and no longer mapped */
-    SNAP_CUDA_GRAPH = 6,      /* of a node of a graph: it has memory only while the graph runs */
+    SNAP_CUDA_PHYSICAL = 5,   /* cuMemCreate: until the memory is released and no longer mapped */
+    SNAP_CUDA_GRAPH = 6,      /* memory of a node of a graph: it exists only while the graph runs */
     SNAP_CUDA_PINNED = 7,     /* host memory from the driver */
     SNAP_CUDA_REGISTERED = 8, /* host memory from the program; it also counts as host or mapped memory */
-    SNAP_CUDA_IMPORTED = 9,   /* of another process, or without a size: bytes are 0 */
+    SNAP_CUDA_IMPORTED = 9,   /* memory of another process, or without a size: bytes are 0 */
     SNAP_CUDA_RESERVED = 10,  /* reserved addresses */
     SNAP_CUDA_MAPPING = 11,   /* a mapping of physical memory to addresses */
     SNAP_CUDA_POOL = 12,      /* a pool itself: bytes are 0 */
@@ -564,13 +566,13 @@ enum { SNAP_CUDA_DEVICES = 64 };
 struct snap_cuda {
     int64_t live;           /* [live] bytes on devices */
     uint64_t peak, peak_ns; /* [live] */
-    /* [live] freed pointers of blocks that are not listed here: from elsewhere, or freed before */
+    /* [live] frees of pointers to blocks without a record: memstow did not see them come, or they were freed before */
     uint64_t foreign_frees;
-    uint64_t missed_frees; /* [live] blocks that were still listed when another came at their address */
-    uint64_t refused;      /* [live] requests for which the driver had no memory; the last one: */
+    uint64_t missed_frees; /* [live] blocks that still had a record when a new block came at their address */
+    uint64_t refused;      /* [live] requests for which the driver had no memory; refused_…: the last of them */
     uint64_t refused_bytes, refused_ns, refused_live;
     uint32_t refused_device, refused_kind;
-    uint64_t unknown_entries; /* [live] the part of SNAP_LOST_CUDA about entries; the name of the first: */
+    uint64_t unknown_entries; /* [live] unknown entries, a part of SNAP_LOST_CUDA; unknown: the first one's name */
     char unknown[64];
     uint32_t captures;      /* [live] streams in capture */
     uint32_t refused_files; /* snapshots that were made at refusals: FILE.oom1.mst and so on */
@@ -586,7 +588,7 @@ struct snap_cuda_device {
     uint64_t pool_reserved, pool_used;   /* of the device's default pool */
     uint64_t graph_reserved, graph_used; /* of the device's graphs */
     char name[64];
-    uint8_t uuid[16]; /* since 1.6; NVML knows it by the same id. An instance of a device (MIG) has its own */
+    uint8_t uuid[16]; /* since 1.6; NVML has the same id for the device. A MIG instance has an id of its own */
     uint32_t kind;    /* enum snap_cuda_device_kind */
     uint32_t pad2;
     uint64_t spare; /* since 1.6: freed by the program, and kept by memstow for its next requests */
@@ -600,8 +602,8 @@ enum snap_cuda_device_kind {
     SNAP_CUDA_IS_MPS = 16,
 };
 
-/* What was allocated at a site under a tag, of one kind, on one device. In a ledger, stack and module are those of the
- * site. In a snapshot `site` is 0. */
+/* The memory that was allocated at a site under a tag, of one kind, on one device. In a ledger, stack and module are
+ * those of the site. In a snapshot `site` is 0. */
 struct snap_cuda_site {
     /* [live] blocks that are counted here; SNAP_CUDA_SITE_CLOSED: the record is about to be given to another site */
     uint32_t users;
@@ -629,19 +631,20 @@ struct snap_cuda_block {
     uint8_t flags;  /* [live] enum snap_cuda_flag */
     uint16_t device;
     uint64_t address; /* an address, or the handle of an array, a pool or physical memory */
-    uint64_t size;    /* the requested size, or the rounded size if the program is told that */
+    uint64_t size;    /* the requested size; if the program is told the rounded size, that size */
     uint64_t birth_ns;
     /* pool: for graph memory the graph; for mappings and handles the address of the physical memory, which is a number
      * of ours; for a part the address of the block */
     uint64_t context, stream, pool;
     uint32_t count;  /* [live] id of its snap_cuda_site */
     uint32_t thread; /* slot */
-    /* [live] for physical memory: its handles and mappings; for graph memory: the capture */
+    /* [live] for physical memory: its handles and mappings; for a handle or opened memory: its uses; for graph memory:
+     * the capture */
     uint32_t users;
-    uint32_t ends; /* [live] how many graphs and contexts had begun to end when its own began */
+    uint32_t ends; /* [live] how many teardowns had begun when the block came */
 };
 
-/* --- what NVML says of a device's memory and its users; the command asks NVML --- */
+/* --- NVML's figures for a device's memory and its users; the command asks NVML --- */
 
 enum snap_nvml_state {
     SNAP_NVML_KNOWN = 1,
@@ -669,15 +672,15 @@ struct snap_nvml_process { /* other processes, the largest first, as many as fit
     char name[16];
 };
 
-/* --- what CUPTI says of CUDA memory, beside the ledger or in place of hooks; libmemstow_cupti.so writes it --- */
+/* --- CUPTI's figures for CUDA memory, beside the ledger or in place of hooks; libmemstow_cupti.so writes them --- */
 
 enum snap_cupti_state {
-    SNAP_CUPTI_LISTENING = 1, /* its records are being read; the process has not run its exit handlers */
+    SNAP_CUPTI_LISTENING = 1, /* CUPTI's records are being read; the process has not run its exit handlers */
     SNAP_CUPTI_COMPARED = 2,
     SNAP_CUPTI_NOT_FOUND = 3, /* there is no libcupti.so for the process's CUDA */
     SNAP_CUPTI_TOO_OLD = 4,   /* older than CUDA 11.2 (since 1.6; before: than CUDA 12) */
     SNAP_CUPTI_REFUSED = 5,   /* `call` returned `result` */
-    SNAP_CUPTI_SOURCE = 6,    /* like LISTENING, but the ledger has only CUPTI's records; since 1.6, like the next */
+    SNAP_CUPTI_SOURCE = 6,    /* like LISTENING, but the ledger has only CUPTI's records; since 1.6, like ENDED */
     SNAP_CUPTI_ENDED = 7      /* like SOURCE, and everything up to the exit is in the ledger */
 };
 
@@ -689,29 +692,30 @@ struct snap_cupti {
     uint32_t state;                    /* [live] enum snap_cupti_state */
     uint32_t result;                   /* of the failed call, a CUptiResult */
     uint32_t version;                  /* cuptiGetVersion */
-    uint32_t no_calls;                 /* why cuptiEnableCallback gave no `calls`; 0: it did; since 1.6 */
+    uint32_t no_calls;                 /* 0: CUPTI reports `calls`; else the error of cuptiEnableCallback; since 1.6 */
     uint64_t records;                  /* [live] records that were read */
     uint64_t dropped;                  /* [live] records that CUPTI dropped: its buffers were full */
     uint64_t unread;                   /* [live] records that were not read: the table was full */
-    uint64_t compared_ns;              /* 0: not compared yet. The following figures are of that time */
-    struct snap_cupti_sum same;        /* in both */
-    struct snap_cupti_sum only_cupti;  /* not in the ledger */
-    struct snap_cupti_sum only_ledger; /* not in CUPTI's records */
-    struct snap_cupti_sum sizes;       /* in both, with different sizes: bytes are CUPTI's */
-    struct snap_cupti_sum others;      /* in CUPTI's records, of kinds that are not compared */
+    uint64_t compared_ns;              /* 0: not compared yet. The figures from `same` to `others` are of that time */
+    struct snap_cupti_sum same;        /* blocks in the ledger and in CUPTI's records */
+    struct snap_cupti_sum only_cupti;  /* blocks that are not in the ledger */
+    struct snap_cupti_sum only_ledger; /* blocks that are not in CUPTI's records */
+    struct snap_cupti_sum sizes;       /* blocks in both, with different sizes: bytes are CUPTI's */
+    struct snap_cupti_sum others;      /* blocks in CUPTI's records, of kinds that are not compared */
     char call[40];
-    char library[160];              /* the end of its path */
-    char other[64];                 /* another client of CUPTI, by its own name; since 1.6, like all that follows */
-    uint64_t unknown;               /* [live] records of unknown kinds or layouts; the kind of the first: */
+    char library[160];              /* the end of the path of libcupti.so */
+    char other[64];                 /* another client of CUPTI, by its own name; this field and all below: since 1.6 */
+    uint64_t unknown;               /* [live] records of unknown kinds or layouts; unknown_kind: the first one's kind */
     uint32_t unknown_kind, several; /* several: CUPTI has other clients, too */
     uint64_t read_ns;               /* [live] all records that CUPTI had completed by this time were read */
     uint64_t calls; /* [live] calls that CUPTI reported: physical memory and addresses, for which it has no records */
-    struct snap_cupti_sum addresses_same;  /* mappings and reserved addresses */
-    struct snap_cupti_sum addresses_other; /* their differences */
-    /* pools_same: the program's own pools, in both; pools_other: differences, also in what default pools hand out */
+    struct snap_cupti_sum addresses_same;  /* mappings and reserved addresses in both */
+    struct snap_cupti_sum addresses_other; /* mappings and reserved addresses that differ */
+    /* pools_same: the program's own pools that are in both. pools_other: pools that differ, also in the memory that
+     * default pools hand out */
     uint64_t pools_same, pools_other;
     uint64_t pool_reserved, pool_used; /* bytes of all pools, by the last record of each */
-    uint32_t no_pools, pad;            /* why cuptiActivityEnable gave no records of pools; 0: it did */
+    uint32_t no_pools, pad;            /* 0: CUPTI has records of pools; else the error of cuptiActivityEnable */
     /* [live] records that say how much of a pool is in use; 0 in the first versions of CUDA 11 */
     uint64_t pool_records;
 };
@@ -724,7 +728,7 @@ struct snap_cupti_block {
     uint16_t device;
     uint64_t address;
     uint64_t bytes, ledger_bytes; /* CUPTI's and the ledger's */
-    char source[96];              /* the end of the path of the library that asked for it; "": unknown */
+    char source[96];              /* the end of the path of the library that asked for the block; "": unknown */
 };
 
 enum snap_region_flag { SNAP_REGION_WRITE = 1, SNAP_REGION_EXEC = 2, SNAP_REGION_SHARED = 4 };

@@ -18,7 +18,8 @@ static void put_four(char *to, const uint8_t bytes[4]) {
     }
 }
 
-/* The first of the longest runs of at least two zeros; returns its length. */
+/* Finds the longest run of at least two zeros. If several runs are equally long, the first one counts. Returns its
+ * length; 0: there is none. */
 static int longest_zeros(const uint32_t words[8], int *at) {
     int best = 1;
     *at = -1;
@@ -58,7 +59,7 @@ void socket_line_address(char *to, const uint8_t *bytes, size_t length) {
 
 static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
-/* The field with that number, from 0 on; "": there are fewer. */
+/* The start of the field `number`, counted from 0; "": the line has fewer fields. */
 static const char *field_at(const char *line, int number) {
     while (is_blank(*line)) line++;
     for (; number > 0 && *line; number--) {

@@ -15,18 +15,18 @@
 enum { WIRE_VERSION = 1, WIRE_TEXT = 255 };
 
 enum wire_type {
-    /* requests; all but the fifth and sixth have the numbers of enum memstow_request_kind */
+    /* requests; all but CANCEL and END have the numbers of enum memstow_request_kind */
     WIRE_TRIGGER = 1, /* text: the reason */
-    WIRE_STOW = 2,    /* moves `owner` out; the next two also take `owner` */
+    WIRE_STOW = 2,    /* moves `owner` out; RESTORE and RELEASE also take `owner` */
     WIRE_RESTORE = 3,
     WIRE_RELEASE = 4,
     WIRE_CANCEL = 5,  /* takes back the request of this connection */
     WIRE_END = 6,     /* ends the present move of `owner` (0: of any owner); number: WIRE_STOW or WIRE_RESTORE */
     WIRE_COLLECT = 7, /* asks the program to collect all garbage between two runs, if it takes such requests */
-    WIRE_HOLDERS = 8, /* as COLLECT, but the program is to say what holds the blocks of the call stacks in the text */
+    WIRE_HOLDERS = 8, /* as COLLECT; the program also says what holds the blocks of the call stacks in the text */
     /* answers */
     WIRE_WAITING = 16, /* the request has a ticket, and nobody has taken it */
-    WIRE_WORKING = 17, /* the request was taken; number: bytes moved so far; text: total bytes, if known */
+    WIRE_WORKING = 17, /* somebody has taken the request; number: bytes moved so far; text: total bytes, if known */
     WIRE_DONE = 18,    /* the last message; number: bytes, or -errno; the text may say more */
 };
 
