@@ -53,7 +53,8 @@ struct cuda_array_3d {
     size_t width, height, depth;
     unsigned format, channels, flags;
 };
-enum { CUDA_ARRAY_SPARSE = 0x40, CUDA_ARRAY_DEFERRED = 0x80 }; /* such arrays have no memory of their own */
+/* Sparse and deferred arrays have no memory of their own. */
+enum { CUDA_ARRAY_SPARSE = 0x40, CUDA_ARRAY_DEFERRED = 0x80 };
 
 struct cuda_alloc_node { /* cudaMemAllocNodeParams and CUDA_MEM_ALLOC_NODE_PARAMS */
     union {

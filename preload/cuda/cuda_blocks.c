@@ -129,7 +129,7 @@ bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block)
     return false;
 }
 
-/* Finds the key, even if another thread has claimed it. */
+/* Finds the slot of the key. *claimed: another thread has claimed the record. */
 static bool find_once(uint64_t key, struct slot *at, bool *claimed) {
     uint64_t home = cuda_blocks_hash(key);
     for (uint32_t k = count_levels(); k-- > 0;)

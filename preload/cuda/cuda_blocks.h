@@ -13,7 +13,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What kind of number identifies a block. Equal numbers in different spaces are different things. */
+/* The kinds of numbers that identify blocks. Equal numbers in different spaces identify different blocks. */
 enum cuda_space {
     CUDA_ADDRESS,
     CUDA_PHYSICAL, /* identified by a number of ours: the driver may reuse a handle while its memory is still mapped */

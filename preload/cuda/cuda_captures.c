@@ -122,7 +122,7 @@ static bool is_of_context(const struct capture *capture, const struct capture *l
     return capture->target.context == like->target.context;
 }
 
-/* The caller holds the lock. Finds the captures that go on and match. */
+/* Finds the captures that are in progress and match `like`. The caller holds the lock. */
 static uint64_t find_capture(is_meant *is, struct capture like) {
     uint64_t found = 0;
     for (int i = 0; i < CAPTURES_MOST; i++) {

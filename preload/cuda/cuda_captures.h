@@ -1,7 +1,7 @@
 /* cuda_captures.h — the streams in capture, in the whole process. While there are any, the driver must not be asked for
  * most things.
  * In: captures that begin and end, streams and contexts that end. Out: whether there is a capture. No capture begins
- * while memstow waits for a whole context, because that wait would break it. Any thread. */
+ * while memstow waits for a whole context, because the driver's wait would break the capture. Any thread. */
 #ifndef MEMSTOW_CUDA_CAPTURES_H
 #define MEMSTOW_CUDA_CAPTURES_H
 
@@ -19,7 +19,7 @@ bool cuda_captures_any(void);
 bool cuda_captures_hold_off(void);
 void cuda_captures_go_on(void);
 /* Call it before the driver begins a capture. Returns the capture's slot in the list, as one bit; 0: the list is full.
- * It waits, a second at most, while a thread is between the two calls above. If that thread takes longer, because a
+ * It waits, a second at most, while a thread is between hold_off and go_on. If that thread takes longer, because a
  * kernel does not end, the driver's wait began long before the capture and does not break it. */
 uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_target *target);
 /* began: the capture has begun with this number (cuda_device_capture); 0: the driver does not tell, and the capture

@@ -114,8 +114,8 @@ static uint32_t find_or_make(uint32_t site, uint32_t tag, enum snap_cuda_kind ki
     return id == WORDS_NONE ? make_record(site, tag, kind, device) : id;
 }
 
-/* Whether the record is dead for good: its run has ended and nothing lives. Records without a site do not count: they
- * hold the sums of others. */
+/* Whether the record is dead for good: its run has ended and none of its blocks lives. Records without a site do not
+ * count: they hold the sums of others. */
 static bool is_over(const struct snap_cuda_site *record) {
     uint32_t run = tags_at(record->tag).run;
     return record->kind && record->site && run && run != tags_run() && !os_load32(&record->users);

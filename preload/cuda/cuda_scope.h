@@ -19,8 +19,8 @@ void *cuda_scope_linked(const char *name, uintptr_t caller);
  * definition. */
 void *cuda_scope_any(const char *name, uint32_t *count);
 
-/* The object that contains an address; NULL: no object does. The second function returns the name of its file, without
- * the folder. */
+/* The object that contains an address; NULL: no object does. cuda_scope_file returns the name of its file, without the
+ * folder. */
 const struct link_map *cuda_scope_object(uintptr_t address);
 const char *cuda_scope_file(const struct link_map *object);
 /* Whether an address is in memstow itself. */

@@ -48,7 +48,7 @@ static void cuda_events_count_out(const struct snap_cuda_block *block) {
     if (is_counted(block)) cuda_counts_remove(block->count, block->size - parts, 1);
 }
 
-/* Whether the block is host memory whose pages a device knows. */
+/* Whether the block is pinned or registered host memory. A device knows its pages, so it must not move. */
 static bool is_held(enum cuda_space space, const struct snap_cuda_block *block) {
     return space == CUDA_ADDRESS && (block->kind == SNAP_CUDA_REGISTERED || block->kind == SNAP_CUDA_PINNED);
 }

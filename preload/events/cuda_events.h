@@ -62,7 +62,7 @@ void cuda_events_stays(struct cuda_call *call);
  * impossible. */
 void cuda_events_register(struct cuda_call *call, uint64_t at, uint64_t bytes);
 
-/* After a call that succeeded: a new block, of this kind. */
+/* After a call that succeeded: notes a new block of this kind. */
 void cuda_events_made(const struct cuda_call *call, enum snap_cuda_kind kind, uint64_t number, uint64_t bytes);
 void cuda_events_made_in_pool(const struct cuda_call *call, uint64_t at, uint64_t bytes, cuda_handle stream,
                               cuda_handle pool);
@@ -75,9 +75,9 @@ void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory,
 void cuda_events_opened(const struct cuda_call *call, uint64_t at);
 void cuda_events_made_of_another(const struct cuda_call *call, cuda_memory memory);
 
-/* The memory that is mapped at `at` has one more handle. */
+/* Counts one more handle of the memory that is mapped at `at`. */
 void cuda_events_retained(const struct cuda_call *call, cuda_memory memory, cuda_address at);
-/* Counts one handle less, after cuda_events_take_one. */
+/* Counts one handle less. Called after cuda_events_take_one. */
 void cuda_events_released(struct cuda_call *call);
 void cuda_events_mapped(const struct cuda_call *call, cuda_address at, uint64_t bytes, cuda_memory memory);
 void cuda_events_unmapped(cuda_address at, uint64_t bytes);

@@ -61,7 +61,7 @@ static bool read_freed(uint64_t number, struct freed *out) {
 
 struct stowed {
     struct owner_stowed {
-        uint64_t bytes, ns, trigger; /* the last block's time and trigger */
+        uint64_t bytes, ns, trigger; /* ns, trigger: of the block that was moved last */
         uint32_t owner, blocks;
     } owners[OWNERS_TOLD];
     struct vram_stowed blocks[BLOCKS_TOLD]; /* the largest, in descending order */

@@ -585,7 +585,7 @@ static void *resize_whole(void *p, const struct host_known *block, size_t size, 
 }
 
 /* Whether the program's allocator frees a block that is resized to 0 bytes, as glibc does. Allocators differ, and
- * because of our header none ever sees a size of 0. So it is asked once, with another block. */
+ * because of our header none ever sees a size of 0. So the allocator is asked once, with another block. */
 static bool frees_at_zero(void) {
     enum answer { NOT_ASKED, STAYS, FREES };
     static enum answer answer;

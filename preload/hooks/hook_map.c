@@ -37,7 +37,8 @@ static enum snap_mapping_kind hook_map_kind_of(int protection, int flags) {
     return protection == PROT_NONE ? SNAP_MAP_RESERVED : SNAP_MAP_ANONYMOUS;
 }
 
-/* Whether the kernel can accept the range. Other ranges must not reach the table: they would split its pieces. */
+/* Whether the kernel can accept the range. Other ranges must not reach the table: they would split the mappings in
+ * it. */
 static bool is_range(const void *start, size_t length) {
     return (uintptr_t)start % OS_PAGE == 0 && length && length <= ADDRESSES && (uintptr_t)start <= ADDRESSES - length;
 }
@@ -94,8 +95,8 @@ HOOK int munmap(void *start, size_t length) {
     return result;
 }
 
-/* For mremap. Memory that a file backs could grow beyond the end of that file. So the range becomes plain memory
- * first. */
+/* For mremap. Stowed memory has a file behind it, and could grow beyond the end of that file. So the range becomes
+ * plain memory first. */
 static bool make_whole(void *start, size_t length, void *over, size_t over_length) {
     int error = is_range(start, length) ? stow_note_whole((uintptr_t)start, length, false) : 0;
     if (over) stow_note_change((uintptr_t)over, over_length);
@@ -196,7 +197,7 @@ HOOK int mlock2(const void *start, size_t length, unsigned flags) {
     return result;
 }
 
-/* Restores the range first: a key would be lost when stowed memory gets a new mapping. */
+/* Restores the range first: its protection key would be lost when stowed memory gets a new mapping. */
 HOOK int pkey_mprotect(void *start, size_t length, int protection, int key) {
     uint32_t pass = stow_pass_begin();
     int result = -1;

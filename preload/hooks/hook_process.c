@@ -1,6 +1,6 @@
 /* hook_process.c — exec, exit (also of the main thread), unloading of code, and entry into a sandbox.
- * In: the program's calls. Out: the same calls to the next definition; the ledger learns of them before. Fork needs no
- * hook: the child notices by itself (process.h). */
+ * In: the program's calls. Out: the same calls to the next definition; the ledger learns of each call before it is
+ * made. Fork needs no hook: the child notices by itself (process.h). */
 #include <alloca.h>
 #include <dlfcn.h>
 #include <errno.h>

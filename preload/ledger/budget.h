@@ -48,7 +48,7 @@ static inline void budget_ask(uint32_t what) {
  * the ledger's count of lost stacks (SNAP_LOST_STACKS) reaches losses_until. */
 extern uint64_t budget_wants, budget_wants_until, budget_losses_until;
 
-/* There was no memory for a stack, or soon there will be none. */
+/* Call it when there was no memory for a stack, or will soon be none. */
 static inline void budget_want(void) {
     if (__atomic_add_fetch(&budget_wants, 1, __ATOMIC_RELAXED) >= os_load(&budget_wants_until))
         budget_ask(BUDGET_LEAST_USED);
@@ -75,7 +75,6 @@ enum { BUDGET_RUN_SITES = 1 << 15 };
 extern uint64_t budget_run_sites, budget_run_sites_until;
 static inline void budget_note_run_site(void) { __atomic_fetch_add(&budget_run_sites, 1, __ATOMIC_RELAXED); }
 
-/* A run has ended. */
 static inline void budget_note_run_end(void) {
     if (os_load(&budget_run_sites) >= os_load(&budget_run_sites_until)) budget_ask(BUDGET_RUNS);
 }

@@ -1,4 +1,4 @@
-/* history.c — see history.h. Marks are a ring: the oldest ones go first. */
+/* history.c — see history.h. Marks are a ring: when it is full, a new mark replaces the oldest one. */
 #include "preload/ledger/history.h"
 
 #include <fcntl.h>

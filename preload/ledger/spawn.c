@@ -98,7 +98,7 @@ static int stand_between(void *context) {
     return pid < 0 ? CANNOT_RUN : spawn_wait_for(pid);
 }
 
-/* Starts the process with all signals blocked, so that no handler of the program runs in either process. */
+/* Starts stand_between with all signals blocked, so that no handler of the program runs in the two new processes. */
 static long start_blocked(struct spawn *self) {
     uint64_t all = ~UINT64_C(0), before = 0;
     os_call(SYS_rt_sigprocmask, SIG_SETMASK, &all, &before, sizeof all);

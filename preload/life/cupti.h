@@ -1,5 +1,5 @@
-/* cupti.h — the interface between the ledger of libmemstow.so and libmemstow_cupti.so, which listens to CUPTI and
- * compares. If libmemstow_cupti.so has a ledger of its own, it uses the same interface.
+/* cupti.h — the interface between the ledger of libmemstow.so and libmemstow_cupti.so, which compares CUPTI's records
+ * with the ledger. If libmemstow_cupti.so has a ledger of its own, it uses the same interface.
  * In: the other library's request for sections in the ledger. Out: these sections, and the ledger's blocks of CUDA
  * memory. Both libraries come from one build: the numbers here change together. */
 #ifndef MEMSTOW_CUPTI_H

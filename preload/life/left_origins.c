@@ -82,7 +82,8 @@ static void put_frames(struct words *self, uint32_t place, bool python) {
     }
 }
 
-/* Innermost first. If there are Python functions, only these are named: they say what the program did. */
+/* Writes the frames of a stack, the innermost first. If there are Python functions, only these are named: they say what
+ * the program did. */
 static void left_origins_describe(uint32_t site, char *to, size_t capacity) {
     struct words words = {to, capacity, 0};
     uint32_t place = site ? snap_site_stack(site_record(site)) : TREE_ROOT;

@@ -13,7 +13,7 @@
 
 static bool stopped; /* our threads were stopped, for the calls in progress */
 
-/* Whether the call can succeed. Without a filter it cannot. */
+/* Whether the call can succeed. A call that sets a filter cannot, if it has none. */
 static bool may_succeed(long number, long a, long b, const void *c) {
     if (number == SYS_prctl) return a == PR_SET_SECCOMP && (b != SECCOMP_MODE_FILTER || c);
     if (number != SYS_seccomp || a == SECCOMP_GET_ACTION_AVAIL || a == SECCOMP_GET_NOTIF_SIZES) return false;

@@ -94,7 +94,7 @@ static uint64_t start_of(const struct stow_piece *piece) { return piece->start; 
 
 HEAPSORT(struct stow_piece, sort_by_start, start_of)
 
-/* The pieces that the owner has when the engine asks for the first one, in order of address. */
+/* The pieces that the owner has when the engine first asks whether a piece is still there, in order of address. */
 struct present {
     uint32_t owner, which;
     bool known;
@@ -116,7 +116,7 @@ struct move {
 static bool is_still_there(const struct stow_piece *piece, void *context) {
     struct present *self = &((struct move *)context)->present;
     if (!self->known) look_at_owner(self);
-    uint32_t low = 0, high = self->list.count; /* becomes the first piece that begins behind the address */
+    uint32_t low = 0, high = self->list.count; /* low becomes the first piece that begins behind the address */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (self->list.pieces[middle].start <= piece->start)

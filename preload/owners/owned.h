@@ -17,7 +17,7 @@ struct owned {
     uint64_t cuda_bytes;    /* on devices, not part of live_bytes */
     uint64_t movable_bytes; /* whole pages of large blocks and mappings, and served device memory */
     uint64_t stowed_bytes;  /* part of movable_bytes */
-    uint64_t device_movable_bytes, device_stowed_bytes; /* the device parts of the two above */
+    uint64_t device_movable_bytes, device_stowed_bytes; /* the parts of the two above that are on devices */
 };
 
 /* Figures of owners 0 to `count` - 1; 0 is memory without an owner. An adopter's figures include its adopted owners.

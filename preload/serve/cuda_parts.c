@@ -141,7 +141,7 @@ static int assign_in(struct snap_cuda_block *block, uint64_t start, uint64_t end
     return result;
 }
 
-/* The bytes of all parts of a block, and the model that has them. */
+/* The bytes of all parts of a block, and the model that has them. several: more than one model has them. */
 struct share {
     uint64_t block, bytes;
     uint32_t model;

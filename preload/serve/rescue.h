@@ -36,9 +36,9 @@ struct rescue {
     bool tried;    /* a rescue was tried for the request */
 };
 struct rescue rescue_begin(uint64_t bytes, bool in_pool);
-/* The request was refused. True: ask again. errno may change. */
+/* Call it when the request was refused. True: ask the driver again. errno may change. */
 bool rescue_try(struct rescue *self);
-/* The request was granted after a rescue. */
+/* Call it when a request was granted after a rescue. */
 void rescue_worked(void);
 
 /* Call it after an owner was declared in use. Waits for a running rescue, which may have seen the owner idle; after

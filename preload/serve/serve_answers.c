@@ -31,8 +31,8 @@ int serve_info(size_t *available, size_t *total) {
     return 0;
 }
 
-/* Memory served in place of the default pool counts as that pool's memory: reserved in granules, used as requested. The
- * peak of both is at most the sum of the two peaks. */
+/* Memory served in place of the default pool counts as that pool's memory: reserved in granules, used as requested. For
+ * a peak, the program gets the sum of both peaks. The common peak is at most that sum. */
 static uint64_t served_in_streams(uint32_t device, int which) {
     struct vram_sums sums = vram_sums(0, device);
     switch (which) {

@@ -41,7 +41,7 @@ void *os_map(size_t length); /* private zeroed memory, or NULL */
  * there is no such place. */
 void *os_map_apart(size_t length, size_t align);
 void *os_reserve_apart(size_t length); /* address space without access, or NULL */
-void os_close_holes(void);             /* once: maps the gaps that the loader left around our own data for alignment */
+void os_close_holes(void); /* call it once: maps the gaps that the loader left around our own data for alignment */
 /* Maps a file shared, for reading and writing, at exactly `at`. 0 or -errno. */
 long os_map_file(void *at, size_t length, int fd, uint64_t offset);
 void os_unmap(void *start, size_t length);

@@ -33,8 +33,8 @@ void residency_close(struct residency *self);
  * either, as in RSS. Before Linux 6.7 they do count, and a range of over 64 GiB counts as 0. */
 uint64_t residency_count(const struct residency *self, uint64_t start, uint64_t end, uint64_t *anonymous);
 
-/* Calls visit for each line of maps, in address order, until it returns non-zero. Returns that value, or 0, or -errno.
- * Lines of over 4 KiB are cut. */
+/* Calls visit for each line of maps, in address order, until visit returns non-zero. Returns that value, or 0, or
+ * -errno. Lines of over 4 KiB are cut. */
 int residency_regions(const struct residency *self, int (*visit)(void *context, const struct residency_region *region),
                       void *context);
 

@@ -91,7 +91,7 @@ struct snap_header {
     uint8_t boot_id[16];
     uint8_t run_id[16]; /* the same in all processes of one `memstow run` */
     uint32_t uid;
-    uint32_t exec_generation; /* how many images this pid ran before this one, with memstow */
+    uint32_t exec_generation; /* how many images with memstow this pid ran before this one */
     uint32_t fork_depth;      /* the number of forks without exec between the first image and this process */
     uint32_t stacks;          /* enum snap_stacks */
     uint32_t allocator;       /* enum snap_allocator */
@@ -184,7 +184,7 @@ enum snap_type {
     /* memory over time; since 1.6, like the next two. Records are in no order; empty ones have time or kind 0 */
     SNAP_POINT = 44,      /* snap_point */
     SNAP_CUDA_POINT = 45, /* snap_cuda_point */
-    SNAP_MARK = 46,       /* snap_mark: events in that time; a ring */
+    SNAP_MARK = 46,       /* snap_mark: events, such as the end of a run; a ring */
     SNAP_CUPTI = 48,      /* one snap_cupti: exists if the comparison with CUPTI was requested and CUDA was used */
     SNAP_CUPTI_BLOCK,     /* snap_cupti_block: empty slots have state 0 */
     /* snap_nvml: NVML's figures of each device when the snapshot was made; snapshot only, like the next */
@@ -217,7 +217,7 @@ struct snap_module {
     uint64_t start, end; /* the address range */
     uint64_t bias;       /* address minus the file's virtual address */
     uint32_t path;       /* string; "": the code belongs to no file */
-    uint32_t generation; /* the number of dlclose calls before it was first seen */
+    uint32_t generation; /* the number of dlclose calls before the module was first seen */
     uint32_t flags;
     uint32_t build_id_length;
     uint8_t build_id[24];
@@ -517,7 +517,7 @@ enum snap_mark_kind {
     SNAP_MARK_RETIRED,   /* the program said that the owner is gone */
     SNAP_MARK_TRIGGER,   /* detail: the reason, as in memstow.h; 5: rescue */
     SNAP_MARK_KEPT,      /* the outcome of a trigger for an owner; this kind and the next three have `live` */
-    SNAP_MARK_STOWED,    /* also by a request */
+    SNAP_MARK_STOWED,    /* also the outcome of a request */
     SNAP_MARK_FREED,
     SNAP_MARK_BLOCKED,
     SNAP_MARK_RESTORED,
@@ -641,7 +641,7 @@ struct snap_cuda_block {
     /* [live] for physical memory: its handles and mappings; for a handle or opened memory: its uses; for graph memory:
      * the capture */
     uint32_t users;
-    uint32_t ends; /* [live] how many teardowns had begun when the block came */
+    uint32_t ends; /* [live] how many teardowns had begun when the block came, or when its capture became a graph */
 };
 
 /* --- NVML's figures for a device's memory and its users; the command asks NVML --- */

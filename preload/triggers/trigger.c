@@ -31,7 +31,7 @@ struct result {
 
 static struct {
     uint32_t stage;  /* enum stage: the thread that changed it last owns the rest */
-    uint32_t thread; /* the thread that began the trigger and must end it; 0: not known */
+    uint32_t thread; /* the thread that began the trigger. If it is gone, another thread may take over. 0: not known */
     uint64_t number, began_ns;
     uint32_t reason;
     struct memstow_decision *decisions;
