@@ -15,7 +15,7 @@ enum {
     CUPTI_ANOTHER_SUBSCRIBER = 39, /* CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED */
     CUPTI_NO_REASON = 999          /* CUPTI_ERROR_UNKNOWN; also the answer if there is no driver */
 };
-enum { CUPTI_CUDA_11_2 = 15, CUPTI_CUDA_12 = 19, CUPTI_CUDA_13 = 130000 }; /* cuptiGetVersion */
+enum { CUPTI_CUDA_11_2 = 15, CUPTI_CUDA_12 = 19, CUPTI_CUDA_13 = 130000 }; /* what cuptiGetVersion returns */
 enum { CUPTI_KIND_MEMORY2 = 49, CUPTI_KIND_MEMORY_POOL = 50 };
 enum { CUPTI_FLUSH_FORCED = 1 };
 enum { CUPTI_ALLOCATION = 1, CUPTI_RELEASE = 2 };
@@ -111,7 +111,7 @@ struct cupti_subscriber_wish { /* CUpti_SubscriberParams */
 typedef void cupti_buffer_requested_v2(uint8_t **buffer, size_t *size, size_t *records, void *more);
 typedef void cupti_buffer_completed_v2(uint8_t *buffer, size_t size, size_t valid, void *more);
 
-/* Functions for one of several subscribers; some versions of CUDA 13 have them. */
+/* Functions for a subscriber that is one of several; some versions of CUDA 13 have them. */
 #define CUPTI_FUNCTIONS_V2                                                                                             \
     F(cuptiSubscribe_v2, (cupti_subscriber *, cupti_callback *, void *, struct cupti_subscriber_wish *))               \
     F(cuptiActivityRegisterCallbacks_v2, (cupti_subscriber, cupti_buffer_requested_v2 *, cupti_buffer_completed_v2 *)) \

@@ -27,8 +27,9 @@ static void compare_note_named(struct comparison *self, const struct snap_cupti_
     snprintf(to->source, sizeof to->source, "%s", source);
 }
 
-/* Whether a difference counts. In the first comparison, a difference only makes the block suspect. In the second, a
- * difference counts if the block was suspect and no newer record of its address came. */
+/* Whether a difference counts. In the first comparison, each difference counts, and makes its block suspect. In later
+ * comparisons, a difference counts only if the block is suspect from an earlier one; a newer record of its address
+ * clears the mark. */
 static bool compare_differs(const struct comparison *self, struct seen *seen) {
     bool counts = !self->again || seen->suspect;
     seen->suspect = true;

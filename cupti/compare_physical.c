@@ -1,5 +1,6 @@
-/* compare_physical.c — see compare_physical.h. Both lists are sorted and compared side by side. CUPTI reuses handles:
- * memory is the same if handle and size are equal. */
+/* compare_physical.c — see compare_physical.h. The list of CUPTI's calls and the list of the ledger are sorted, and
+ * compared side by side. The driver reuses handles, so physical memory counts as the same only if handle and size are
+ * equal. */
 #include "cupti/compare_physical.h"
 
 #include <string.h>
@@ -8,14 +9,14 @@
 #include "preload/shared/os.h"
 
 struct item {
-    uint64_t order; /* both lists are sorted by this; equal items have the same value */
+    uint64_t order; /* what lists are sorted by; equal items of two lists have the same value */
     struct snap_cuda_block block;
 };
 static uint64_t order_of(const struct item *item) { return item->order; }
 HEAPSORT(struct item, sort, order_of)
 
 struct list {
-    struct item *items; /* NULL: the items are being counted */
+    struct item *items; /* NULL: the items are only counted */
     size_t count, capacity;
     enum cuda_space space;
 };
@@ -47,7 +48,7 @@ static void compare_physical_put(enum cuda_space space, const struct snap_cuda_b
 
 static void compare_physical_ours(cupti_visit *visit, void *context) { cuda_blocks_all(visit, context); }
 
-/* Lists the items. Items beyond the number that was counted before are new, and left out. */
+/* Counts the items, and then lists them. Items beyond that number and 64 more are new, and left out. */
 static struct list list_of(compare_blocks *blocks, enum cuda_space space) {
     struct list list = {.space = space};
     blocks(compare_physical_put, &list);
@@ -67,8 +68,8 @@ static void give_back(struct list *list) {
 
 /* --- differences --- */
 
-/* The differences of the first comparison are remembered. In the second comparison, a difference counts only if it is
- * among them. */
+/* The differences of each comparison, as marks: [0] of the last comparison, [1] of the present one. If the present one
+ * is done `again`, a difference counts only if the last one had it, too, or had too many to remember. */
 enum { REMEMBERED = 4096 };
 static uint64_t before[2][REMEMBERED];
 static size_t before_count[2];

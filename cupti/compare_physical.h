@@ -1,5 +1,6 @@
-/* compare_physical.h — compares physical memory, its mappings and reserved addresses: CUPTI's calls and the ledger.
- * In: the blocks of both. Out: as in compare.h. */
+/* compare_physical.h — compares physical memory, its mappings and reserved addresses, as CUPTI's calls and the ledger
+ * know them.
+ * In: the blocks of CUPTI's calls (vmm.h), and the blocks of the ledger. Out: as in compare.h. */
 #ifndef MEMSTOW_CUPTI_COMPARE_PHYSICAL_H
 #define MEMSTOW_CUPTI_COMPARE_PHYSICAL_H
 
@@ -7,7 +8,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Adds to the sums, and appends differences to the list, which has `named` of them. Returns how many it has now. */
+/* Adds to the sums, and appends differences to the list, which has `named` entries. Returns how many entries it has
+ * now. */
 size_t compare_physical(const struct cupti_sections *sections, compare_blocks *blocks, size_t named, bool again);
 
 #pragma GCC visibility pop

@@ -1,6 +1,6 @@
-/* compare_pools.c — see compare_pools.h. A pool that the program made is in both lists. The ledger does not always know
- * the pool of a block, because a device may have been given another pool. So memory from pools is compared by device.
- * Its sizes are multiples of 512 bytes. */
+/* compare_pools.c — see compare_pools.h. CUPTI's records and the ledger both list the pools that the program made. The
+ * ledger does not always know the pool of a block, because the program may have given a device another pool. So memory
+ * from pools is compared by device. CUPTI counts such memory in multiples of 512 bytes. */
 #include "cupti/compare_pools.h"
 
 #include <string.h>
@@ -59,7 +59,8 @@ static void look_at_pool(const struct pool *pool, void *context) {
                                                           .bytes = pool->reserved});
 }
 
-/* A difference counts only if it is the same in both comparisons; otherwise allocations are in progress. */
+/* When devices are compared again, a difference counts only if both numbers are as they were in the comparison before.
+ * Otherwise allocations are in progress. */
 static void compare_device(struct comparison *self, uint16_t device) {
     bool same = used[device] >= ledger.live[device] && used[device] <= ledger.rounded[device];
     bool still = before[device][0] == used[device] && before[device][1] == ledger.live[device];

@@ -1,5 +1,5 @@
 /* compare_pools.h — compares CUPTI's pools, and the memory from them, with the ledger's.
- * In: the pools and blocks of both. Out: as in compare.h. */
+ * In: the pools of pools.h, and the pools and blocks of the ledger. Out: as in compare.h. */
 #ifndef MEMSTOW_CUPTI_COMPARE_POOLS_H
 #define MEMSTOW_CUPTI_COMPARE_POOLS_H
 
@@ -7,7 +7,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Lists differences after the first `named` ones. Returns how many are listed now. */
+/* Appends differences to the list, which has `named` entries. Returns how many entries it has now. */
 size_t compare_pools(const struct cupti_sections *sections, compare_blocks *blocks, size_t named, bool again);
 
 #pragma GCC visibility pop

@@ -1,6 +1,6 @@
-/* library.c — see library.h. Three places are tried in order. First, the CUPTI that is mapped, because the program or
- * its libraries use it. Second, the one that lies beside the mapped CUDA runtime, as toolkits and NVIDIA's Python
- * packages install it. Third, the one that the loader finds. */
+/* library.c — see library.h. Three libraries are tried in order. First, the CUPTI that is mapped already, because the
+ * program or its libraries use it. Second, the CUPTI beside the mapped CUDA runtime, where toolkits and NVIDIA's Python
+ * packages install it. Third, the CUPTI that the loader finds. */
 #include "cupti/library.h"
 
 #include <dlfcn.h>
@@ -35,14 +35,15 @@ static void *open_release(const char *path, int flags) {
     return found;
 }
 
-/* folder: with its slash, or "". */
+/* `folder` ends with a slash, or is "". */
 static void *open_in(const char *folder, int generation, int flags) {
     char path[4150];
     snprintf(path, sizeof path, "%slibcupti.so.%d", folder, generation);
     return generation == WITH_RELEASES ? open_release(path, flags) : dlopen(path, flags);
 }
 
-/* Toolkits have both libraries in one folder, or CUPTI in extras. The packages for CUDA 12 have a folder for each. */
+/* Toolkits have the CUDA runtime and CUPTI in one folder, or CUPTI in extras. The packages for CUDA 12 have a folder
+ * for each library. */
 static void *open_beside(const struct runtime *runtime) {
     static const char *const paths[] = {"", "../extras/CUPTI/lib64/", "../../extras/CUPTI/lib64/",
                                         "../../cuda_cupti/lib/"};

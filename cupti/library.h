@@ -1,5 +1,6 @@
 /* library.h — the CUPTI that belongs to the CUDA of this process.
- * In: the mapped libraries. Out: its functions. It links nothing, and takes no CUPTI of another generation. */
+ * In: the mapped libraries. Out: CUPTI's functions. It links nothing. If a CUDA runtime is mapped, it takes no CUPTI of
+ * another major version. */
 #ifndef MEMSTOW_CUPTI_LIBRARY_H
 #define MEMSTOW_CUPTI_LIBRARY_H
 
@@ -12,13 +13,13 @@
 #define F(name, parameters) int(*name) parameters;
 struct cupti {
     CUPTI_FUNCTIONS
-    CUPTI_FUNCTIONS_V2                                       /* NULL: this version lacks them */
-        int (*cuptiActivityEnableAllocationSource)(uint8_t); /* or this */
+    CUPTI_FUNCTIONS_V2                                       /* NULL: this version of CUPTI lacks the function */
+        int (*cuptiActivityEnableAllocationSource)(uint8_t); /* NULL: as above */
     char path[4096];
 };
 #undef F
 
-/* False: there is none, or it is incomplete. The library stays loaded. */
+/* False: there is no CUPTI, or it lacks a function of CUPTI_FUNCTIONS. The library stays loaded. */
 bool library_open(struct cupti *cupti);
 
 #pragma GCC visibility pop

@@ -1,8 +1,9 @@
 /* listen.c — libmemstow_cupti.so: the functions that the driver calls at its start, and the functions that CUPTI calls.
  * In: CUDA_INJECTION64_PATH, which names this library. Out: records of memory, in the table of seen.h. If libmemstow.so
- * is preloaded, it has the ledger, and ledger and records are compared at the exit of the process. If not, the records
- * become a ledger (source.h). It subscribes to CUPTI alone, unless CUPTI has a subscriber already. It never prints,
- * never exits, and uses only its own memory: when its buffers are full, CUPTI drops records, and counts them. */
+ * is preloaded, that library has the ledger, and the records are compared with the ledger at the exit of the process.
+ * If not, the records become a ledger (source.h). The library shares CUPTI with other subscribers if CUPTI can be
+ * shared (session.h). It never prints, never exits, and uses only its own memory: when its buffers are full, CUPTI
+ * drops records, and counts them. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -57,9 +58,9 @@ static void take_back(const uint8_t *buffer) {
     if (i < BUFFERS) __atomic_store_n(&lent[i], false, __ATOMIC_RELEASE);
 }
 
-/* The library that called. Older versions of CUPTI tell only the address of the call; a ledger of our own needs only
- * that. The caller must not hold our lock: dladdr waits for a thread that opens or closes a library, and that thread
- * may call CUDA and wait for our lock. */
+/* The path of the library that made the call; NULL: unknown. Older versions of CUPTI tell only the address of the call.
+ * A ledger of our own needs only that address. The caller must not hold our lock: dladdr waits for a thread that opens
+ * or closes a library, and that thread may call CUDA and wait for our lock. */
 static const char *source_of(const struct cupti_memory *record) {
     Dl_info info;
     if (is_source) return NULL;
@@ -86,7 +87,7 @@ static void read_pool(const struct cupti_pool *record) {
 
 static void note_use(void) { listen_count(&sections.head->pool_records, 1); }
 
-/* A record that was not requested, or has an unknown layout. */
+/* Counts a record that was not requested, or has an unknown layout. */
 static void note_unknown(uint32_t kind) {
     if (!sections.head->unknown) sections.head->unknown_kind = kind;
     count_lost(&sections.head->unknown, 1);
@@ -117,7 +118,7 @@ static void context_ends(const struct cupti_resource *resource) {
     pthread_mutex_unlock(&lock);
 }
 
-/* In a forked child CUDA does not work any more. */
+/* CUPTI calls this for the events and calls that were requested. In a forked child CUDA does not work any more. */
 static void listen_called(void *data, int domain, uint32_t id, const void *what) {
     struct caller caller = CALLER;
     int error = errno;
@@ -148,7 +149,8 @@ static bool ask_for_records(uint32_t flag) {
 
 static bool is_listening(void) { return __atomic_load_n(&sections.head->state, __ATOMIC_ACQUIRE) == SNAP_CUPTI_SOURCE; }
 
-/* Held by a thread that asks CUPTI. `over`: CUPTI may be gone, and must not be asked any more. */
+/* `asking` is held by the thread that asks CUPTI for records. `over`: CUPTI may be gone, and must not be asked any
+ * more. */
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 static bool over;
 
@@ -161,7 +163,7 @@ static bool ask_in_between(void) {
 }
 
 /* Asks CUPTI for records from time to time. CUPTI hands over only full buffers by itself. The requests keep the ledger
- * up to date while the program runs, so that little is lost when it is killed. */
+ * up to date while the program runs, so that little is lost when the program is killed. */
 static void *keep_asking(void *nothing) {
     static const struct timespec pause = {.tv_nsec = ASK_NS};
     while (nanosleep(&pause, NULL), ask_in_between())
@@ -193,7 +195,8 @@ static bool compare_once(bool again, uint64_t *differences) {
     return true;
 }
 
-/* Compares. A thread may be between the driver's call and the ledger, so differences get some time to disappear. */
+/* Compares the records with the ledger. Another thread may have returned from the driver, and not be counted in the
+ * ledger yet. So differences get some time to disappear. */
 static void compare_now(void) {
     static const struct timespec pause = {.tv_nsec = WAIT_NS};
     uint64_t differences = 0;
@@ -218,7 +221,7 @@ static void end_source(bool quick) {
     source_end(quick);
 }
 
-/* A forked child has neither CUDA nor this ledger. */
+/* In a forked child the three functions do nothing, because it has neither CUDA nor this ledger. */
 static void end_listening(void) {
     if (getpid() != process) return;
     compare_now();
@@ -267,7 +270,8 @@ static bool listen_enable(void) {
     return true;
 }
 
-/* Without these calls, physical memory is not listed. */
+/* Requests callbacks for all CUPTI_CALLS. If CUPTI refuses one of them, all are turned off, and physical memory is not
+ * listed. */
 static void enable_calls(void) {
 #define X(name, number, ...) CUPTI_##name,
     static const uint32_t ids[] = {CUPTI_CALLS(X)};
@@ -311,8 +315,8 @@ static void listen_listen(void) {
         atexit(end_listening);
 }
 
-/* The ledger belongs to the library that was loaded first. If that is libmemstow.so, this process either has its
- * ledger, or is to have none. */
+/* The ledger belongs to the library that was loaded first. If that is libmemstow.so, this process has the ledger of
+ * libmemstow.so, or is to have no ledger. */
 static bool find_ledger(void) {
     int (*begin_in_ledger)(uint32_t, struct cupti_sections *) =
         (int (*)(uint32_t, struct cupti_sections *))dlsym(RTLD_DEFAULT, "memstow_cupti_begin");
@@ -322,7 +326,8 @@ static bool find_ledger(void) {
     return is_source;
 }
 
-/* Our end must come before CUPTI's own exit handlers. The handler that is registered last is called first. */
+/* Our exit handlers must run before CUPTI's own. The handler that is registered last is called first, so ours are
+ * registered after CUPTI was loaded. */
 static void listen_begin(void) {
     process = getpid();
     if (!find_ledger()) return;
@@ -332,7 +337,7 @@ static void listen_begin(void) {
     at_quick_exit(end_at_quick_exit);
 }
 
-/* The driver calls this in cuInit. 1: the library may stay. */
+/* The driver calls this in cuInit. The result 1 tells the driver that the library may stay. */
 __attribute__((visibility("default"))) int InitializeInjection(void);
 int InitializeInjection(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

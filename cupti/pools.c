@@ -16,8 +16,8 @@ void pools_clear(void) {
     count = 0;
 }
 
-/* The entry of a pool. The entry of a pool that is gone is used again when none of the pool's memory is in use. NULL:
- * the table is full. */
+/* The entry of the pool at this address, which may be new. The entry of a pool that is gone is used again when none of
+ * that pool's memory is in use. NULL: the table is full. */
 static struct pool *pool_at(uint64_t address) {
     struct pool *found = NULL;
     for (size_t i = 0; i < count; i++) {
@@ -29,7 +29,7 @@ static struct pool *pool_at(uint64_t address) {
     return found;
 }
 
-/* False: newer figures are known. */
+/* Takes the figures of a record. False: the pool has newer figures already. */
 static bool pools_note(struct pool *pool, uint64_t when, uint32_t device, uint64_t reserved, uint64_t used) {
     if (when < pool->timestamp) return false;
     pool->timestamp = when;
@@ -43,7 +43,7 @@ static void tell_figures(const struct pool *pool) {
     if (told.figures && !pool->born && !pool->died) told.figures(pool);
 }
 
-/* The pool was made now. Its address may be that of a pool that was destroyed before. */
+/* Notes that the program made the pool. Its address may be that of a pool that was destroyed before. */
 static void is_born(struct pool *pool, uint64_t when) {
     if (pool->born && !pool->died && told.went) told.went(pool);
     pool->born = when ? when : 1;

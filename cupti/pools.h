@@ -1,6 +1,7 @@
-/* pools.h — pools of memory, from CUPTI's records: pools that are made, trimmed and destroyed, and what each one holds
- * and has handed out at every allocation.
- * In: records, in any order. Out: the pools that exist. Bounded. One thread at a time, as for seen.h. */
+/* pools.h — pools of memory, from CUPTI's records. The records tell that a pool is made, trimmed or destroyed, and at
+ * every allocation how many bytes its pool holds and has handed out.
+ * In: records, in any order. Out: the pools that exist. The table of pools is bounded. One thread at a time may call,
+ * as for seen.h. */
 #ifndef MEMSTOW_CUPTI_POOLS_H
 #define MEMSTOW_CUPTI_POOLS_H
 
@@ -13,14 +14,14 @@
 
 struct pool {
     uint64_t address;
-    uint64_t reserved, used; /* bytes that it holds, and the part that was handed out */
+    uint64_t reserved, used; /* bytes that the pool holds, and how many of them are handed out */
     uint64_t timestamp;      /* the time of these figures */
-    uint64_t born, died;     /* when it was made (0: not by the program) and destroyed (0: it exists) */
+    uint64_t born, died;     /* when the program made it (0: it did not), and when it was destroyed (0: it exists) */
     uint16_t device;
 };
 
-/* Callbacks, which are called while a record is read; NULL: none. One is for a pool that the program made, the other
- * for new figures of a pool that it did not make. */
+/* Callbacks, which are called while a record is read; NULL: none. `came` and `went` are for pools that the program
+ * makes, `figures` for new figures of a pool that the program did not make. */
 struct pools_told {
     void (*came)(const struct pool *pool);
     void (*went)(const struct pool *pool);
@@ -28,14 +29,15 @@ struct pools_told {
 };
 void pools_tell(const struct pools_told *to);
 
-/* False: the table is full. */
+/* Reads a record of a pool. False: the table is full. */
 bool pools_record(const struct cupti_pool *record);
-/* For memory from a pool; other memory is ignored. */
+/* Reads the figures of a pool in a record of memory. Memory that is from no pool is ignored. False: the table is
+ * full. */
 bool pools_memory(const struct cupti_memory *record);
 
-/* Includes pools that are gone. */
+/* Calls visit for each pool, also for pools that are gone. */
 void pools_all(void (*visit)(const struct pool *pool, void *context), void *context);
-/* For tests: there are no pools yet. */
+/* For tests: forgets all pools. */
 void pools_clear(void);
 
 #pragma GCC visibility pop

@@ -32,7 +32,7 @@ static void records_read_one(const void *at, size_t length, const struct records
 }
 
 /* Whether the record lies after the one before it, and in the buffer. Otherwise the loop might never end, or read
- * outside. */
+ * outside the buffer. */
 static bool comes_next(const uint8_t *record, const uint8_t *before, const uint8_t *buffer, size_t valid) {
     uintptr_t at = (uintptr_t)record, least = before ? (uintptr_t)before + 1 : (uintptr_t)buffer;
     return at >= least && at - (uintptr_t)buffer < valid;

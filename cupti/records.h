@@ -1,6 +1,7 @@
 /* records.h — records of any version of CUPTI, in one form.
- * In: a buffer, as CUPTI handed it over. Out: each record in it, with zeros for fields that its version lacks. Newer
- * versions are longer, and no record tells its length: it is the distance to the next record. */
+ * In: a buffer, as CUPTI handed it over. Out: each record in it, with zeros for fields that its version lacks. Records
+ * of newer versions are longer. No record tells its length, so the length is taken from the distance to the next
+ * record. */
 #ifndef MEMSTOW_CUPTI_RECORDS_H
 #define MEMSTOW_CUPTI_RECORDS_H
 
@@ -16,7 +17,7 @@ typedef int records_next(uint8_t *buffer, size_t valid, void **record);
 struct records_readers {
     void (*memory)(const struct cupti_memory *record);
     void (*pool)(const struct cupti_pool *record);
-    /* Called before a record that tells how much of a pool is in use. Older records do not tell. */
+    /* Called before each record that tells how much of a pool is in use. Records of older versions do not tell this. */
     void (*used)(void);
     void (*unknown)(uint32_t kind); /* also for a record that is shorter than any known version */
 };

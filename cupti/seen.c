@@ -1,8 +1,8 @@
-/* seen.c — see seen.h. CUPTI hands over the buffers of several threads one after the other. So the free of a block may
- * come before its allocation, and the next allocation at the same address before both. A record has the time at which
- * the call began. If two threads make calls about one address, the later call may have begun first. So the numbers of
- * allocations and frees of an address decide whether a block lives there. Times only decide which block that is. Freed
- * blocks stay in the table for a while. */
+/* seen.c — see seen.h. CUPTI hands over the buffers of several threads one after the other. So the record of a free may
+ * come before the record of its allocation, and the record of the next allocation at the same address may come before
+ * these two. A record has the time at which the call began. If two threads make calls about one address, the call that
+ * took effect later may have begun first. So the counts of allocations and frees at an address decide whether a block
+ * lives there. Times only decide which block lives. Freed blocks stay in the table for a while. */
 #include "cupti/seen.h"
 
 #include <stdlib.h>
@@ -15,9 +15,9 @@ enum { SLOTS = 1 << 16, SLOTS_MOST = SLOTS / 4 * 3, CONTEXTS = 64 };
 
 static struct seen tables[2][SLOTS], *table = tables[0];
 static size_t used;
-static uint64_t newest, renewed; /* times of records */
+static uint64_t newest, renewed; /* the latest time of a record; and that time when the table was last renewed */
 static char sources[SEEN_SOURCES][SEEN_SOURCE_LENGTH];
-static size_t source_count = 1; /* 0 is no source */
+static size_t source_count = 1; /* index 0: no source */
 static uint32_t ended[CONTEXTS];
 static size_t ended_count;
 static struct seen_told told;
@@ -60,7 +60,8 @@ static uint64_t latest_of(const struct seen *seen) {
     return seen->released > seen->timestamp ? seen->released : seen->timestamp;
 }
 
-/* Leaves out blocks that were freed long enough ago. It runs only when there may be such blocks. */
+/* Copies the table into the other one, without blocks that were freed more than LATE_NS ago. It does nothing if there
+ * can be no such blocks yet. */
 static void seen_renew(void) {
     if (renewed && newest < renewed + LATE_NS) return;
     renewed = newest;
@@ -136,8 +137,8 @@ static void seen_pass(const struct seen *block, const struct cupti_memory *recor
     if (told.passed) told.passed(block, record);
 }
 
-/* Records an allocation at an address where a block lives. Either that block was freed, or the new block was freed
- * before its record came. In both cases one more record of a free must come. */
+/* Records an allocation at an address where a block lives. Either the block that lives was freed, or the new block was
+ * freed before its record came. In both cases one more record of a free must come. */
 static void allocate_again(struct seen *slot, struct seen *block, const struct cupti_memory *record) {
     bool earlier = block->timestamp < slot->timestamp;
     block->owed = (int8_t)(slot->owed < INT8_MAX ? slot->owed + 1 : slot->owed);
@@ -153,7 +154,7 @@ static void allocate_again(struct seen *slot, struct seen *block, const struct c
 static void seen_allocated(struct seen *slot, const struct cupti_memory *record, const char *source) {
     struct seen block = block_of(slot, record, source);
     bool ahead = slot->owed < 0;
-    if (ahead && record->timestamp > slot->released + LATE_NS) { /* the record of its block never came */
+    if (ahead && record->timestamp > slot->released + LATE_NS) { /* that allocation was lost */
         slot->owed = block.owed = 0;
         ahead = false;
     }
@@ -169,9 +170,10 @@ static void seen_allocated(struct seen *slot, const struct cupti_memory *record,
     }
 }
 
-/* Whether the free belongs to a block before the live one: one that is gone, or one whose record is still to come. */
+/* Whether the free belongs to an earlier block than the live one. The earlier block is gone, or its record is still to
+ * come. */
 static bool is_of_another(const struct seen *slot, uint64_t when) {
-    if (slot->owed > 0) return when <= slot->timestamp + LATE_NS; /* a later free was lost */
+    if (slot->owed > 0) return when <= slot->timestamp + LATE_NS; /* otherwise the free that is owed was lost */
     return when < slot->timestamp && slot->released <= slot->timestamp;
 }
 
@@ -200,8 +202,8 @@ bool seen_record(const struct cupti_memory *record, const char *source) {
     return true;
 }
 
-/* The numbers of contexts are not reused. Records of an ended context may still come, so the last few are remembered.
- * Pools belong to no context. */
+/* The numbers of contexts are not reused. Records of an ended context may still come, so the last CONTEXTS ended
+ * contexts are remembered. Pools belong to no context. */
 void seen_context_ended(uint32_t context) {
     ended[ended_count++ % CONTEXTS] = context;
     for (size_t i = 0; i < SLOTS; i++)

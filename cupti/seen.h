@@ -1,6 +1,6 @@
 /* seen.h — the memory that exists according to CUPTI's records.
- * In: records, in any order, and contexts that end. Out: the live blocks, and each block that comes or goes. Bounded:
- * what does not fit is counted. One thread at a time; listen.c has the lock. */
+ * In: records, in any order, and contexts that end. Out: the live blocks, and each block that comes or goes. The table
+ * is bounded: listen.c counts the records that do not fit. One thread at a time may call; listen.c has the lock. */
 #ifndef MEMSTOW_CUPTI_SEEN_H
 #define MEMSTOW_CUPTI_SEEN_H
 
@@ -14,17 +14,17 @@ enum { SEEN_NO_SOURCE = 0, SEEN_SOURCES = 128, SEEN_SOURCE_LENGTH = 96 };
 
 struct seen {
     uint64_t address, bytes;
-    uint64_t timestamp; /* when it was requested; 0: no record of that has come */
-    uint64_t released;  /* the last free at the address */
+    uint64_t timestamp; /* the time of the allocation; 0: no record of it has come */
+    uint64_t released;  /* the time of the last free at the address */
     uint32_t context;
     uint16_t device;
     uint8_t kind;   /* enum snap_cuda_kind; 0: a kind that the ledger does not list */
     uint8_t source; /* seen_source */
-    int8_t owed;    /* records of frees that must still come; below 0: they came before their block's record */
+    int8_t owed;    /* how many records of frees must still come; below 0: how many came before their block's record */
     bool lives, matched, suspect; /* compare.c sets the last two; a newer record clears them */
 };
 
-/* Callbacks; each is NULL, or called while a record is read. `passed`: a block that was freed before its record
+/* Callbacks, which are called while a record is read; NULL: none. `passed`: a block that was freed before its record
  * came. */
 struct seen_told {
     void (*came)(const struct seen *seen, const struct cupti_memory *record);
@@ -33,9 +33,10 @@ struct seen_told {
 };
 void seen_tell(const struct seen_told *to);
 
-/* Reads a record of memory. source: the library that asked; NULL: unknown. False: there is no memory for it. */
+/* Reads a record of memory. source: the path of the library that made the call; NULL: unknown. False: the table is
+ * full. */
 bool seen_record(const struct cupti_memory *record, const char *source);
-/* Everything in the context ends with it, and CUPTI has no records of that. */
+/* The context has ended, and its memory with it. CUPTI has no records of the end of such memory. */
 void seen_context_ended(uint32_t context);
 
 /* The live block at the address, if its kind is compared; or NULL. */
@@ -46,7 +47,7 @@ void seen_all(void (*visit)(struct seen *seen, void *context), void *context);
 /* The end of the path of a block's library; "": unknown. */
 const char *seen_source(const struct seen *seen);
 
-/* For tests: nothing was seen yet. */
+/* For tests: forgets all records. */
 void seen_clear(void);
 
 #pragma GCC visibility pop

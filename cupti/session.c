@@ -1,10 +1,10 @@
 /* session.c — see session.h. Newer versions of CUPTI have a second generation of functions, which take the subscriber.
- * One of several clients must use only these. */
+ * A client that is one of several must use only these. */
 #include "cupti/session.h"
 
 enum { ATTRIBUTE_SOURCE = 14, KINDS = 4 };
 
-static struct session *present; /* CUPTI's callbacks get no pointer to it */
+static struct session *present; /* the session that has begun; CUPTI's callbacks get no pointer to it */
 static cupti_buffer_requested *lend_to;
 static cupti_buffer_completed *take_from;
 static int enabled[KINDS], enabled_count;
@@ -29,7 +29,7 @@ static bool has_second_generation(const struct cupti *cupti) {
     return true;
 }
 
-/* If the second generation fails, and not because of another client, the first one may work. */
+/* If the second generation of functions fails for another reason than another client, the first generation may work. */
 static int session_subscribe(struct session *self, cupti_callback *call) {
     struct cupti_subscriber_wish wish = {.size = sizeof wish,
                                          .name = "memstow",
@@ -59,7 +59,7 @@ static void ask_for_source(struct session *self) {
         self->has_source = cupti->cuptiActivityEnableAllocationSource(yes) == CUPTI_OK;
 }
 
-/* CUPTI's buffers belong to its subscriber, so they come after the subscription. */
+/* Buffers belong to a subscriber of CUPTI, so they are handed over after the subscription. */
 static int hand_over_buffers(struct session *self) {
     const struct cupti *cupti = self->cupti;
     if (self->several) {

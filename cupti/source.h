@@ -10,12 +10,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Begins the ledger. From now on the blocks of seen.h count there. False: this process must have no ledger, or has one,
- * or there is no memory. */
+/* Begins the ledger. From now on the blocks of seen.h are counted in it. False: this process must have no ledger, or
+ * has one, or there is no memory. */
 bool source_begin(struct cupti_sections *sections);
-/* Records that were lost, or could not be read. */
+/* Counts records that were lost, or could not be read. */
 void source_lost(uint64_t records);
-/* Ends the ledger. quick: by quick_exit. */
+/* Ends the ledger. `quick`: the process ends by quick_exit. */
 void source_end(bool quick);
 
 #pragma GCC visibility pop

@@ -1,7 +1,7 @@
-/* vmm.c — see vmm.h. Physical memory exists while it has users. Users are handles, which are released as often as they
- * were returned, and mappings. The driver may reuse a number as soon as it has taken it back, before the call returns
- * to us. So the memory or mapping that a call is about is looked up when the call begins. When the call ends, the entry
- * is removed only if it is still the same. */
+/* vmm.c — see vmm.h. Physical memory exists while it has users. Users are mappings, and handles; a handle is released
+ * as often as it was returned. The driver may reuse a handle or an address as soon as it has taken it back, before the
+ * call returns to us. So the physical memory or reserved range that a call gives up is looked up when the call begins.
+ * When the call ends, the entry is removed only if it is still the same. */
 #include "cupti/vmm.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include "preload/count/site.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t last_number; /* for physical memory and reservations */
+static uint64_t last_number; /* the last number that physical memory or a reserved range got */
 static bool counts;
 
 void vmm_count(bool does) { counts = does; }
@@ -35,7 +35,7 @@ static void take_block(enum cuda_space space, uint64_t number) {
     if (cuda_blocks_take(space, number, &gone)) vmm_end(&gone);
 }
 
-/* Returns the number of users that are left; UINT32_MAX: it does not exist. */
+/* Returns the number of users that are left; UINT32_MAX: there is no such block. */
 static uint32_t change_users(enum cuda_space space, uint64_t number, uint32_t by) {
     struct cuda_hold hold;
     struct snap_cuda_block *record = cuda_blocks_hold(space, number, &hold);
@@ -52,7 +52,7 @@ static void vmm_let_go(uint64_t number) {
 /* --- coming --- */
 
 static void vmm_add_block(enum cuda_space space, struct snap_cuda_block block, const struct caller *caller) {
-    take_block(space, block.address); /* an earlier one at this address, whose end was not seen */
+    take_block(space, block.address); /* an earlier block at this address, whose end was not seen */
     block.birth_ns = os_now();
     block.thread = SNAP_THREAD_SHARED;
     if (counts && has_bytes(&block))
@@ -116,7 +116,7 @@ static void vmm_unmapped(const struct cupti_cuMemUnmap *it) {
         vmm_end(&mapping);
 }
 
-/* The mapping that contains an address. */
+/* A search for the mapping that contains `address`. */
 struct search {
     uint64_t address;
     struct snap_cuda_block found;
@@ -149,7 +149,8 @@ static void vmm_freed(uint64_t address, uint64_t number) {
 
 /* --- calls --- */
 
-/* The number of the memory or mapping that the call is about; 0: it is unknown. */
+/* The number of the physical memory or reserved range that the call gives up; 0: it is unknown, or the call gives up
+ * neither. */
 static uint64_t vmm_subject(uint32_t id, const struct cupti_call *call) {
     struct snap_cuda_block found = {0};
     if (id == CUPTI_cuMemRelease)

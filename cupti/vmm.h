@@ -1,6 +1,7 @@
-/* vmm.h — physical memory and its addresses, from calls that CUPTI reports: it has no records of these.
+/* vmm.h — physical memory and its addresses, from calls that CUPTI reports, because CUPTI has no records of such
+ * memory.
  * In: the beginning and the end of each call, on its thread. Out: the memory that exists, in the table of
- * cuda_blocks.h. If this library has the ledger, that table is in it. Any thread. */
+ * cuda_blocks.h. If this library has the ledger, that table is in the ledger. Any thread may call. */
 #ifndef MEMSTOW_CUPTI_VMM_H
 #define MEMSTOW_CUPTI_VMM_H
 
@@ -12,7 +13,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* `id` is one of CUPTI_CALLS. The caller is CUPTI. */
+/* `id` is one of CUPTI_CALLS. `caller`: the place in CUPTI that called our callback; the call stack begins there. */
 void vmm_call(uint32_t id, const struct cupti_call *call, struct caller caller);
 
 /* Sets whether new memory is counted in this library's ledger, with its call stack. */

@@ -5,13 +5,18 @@
  * runnable example in C and one in Python.
  *
  * Every function may be called from any thread at any time, before and after fork, with any argument, and keeps errno.
- * A function that fails returns -errno and changes nothing; memstow_error() then says why. These errors are common to
- * all: -ENODEV, the process keeps no ledger; -EINVAL, an argument makes no sense; -ENOENT, there is no such owner;
- * -EFAULT, a pointer leads to memory that cannot be read or written; -ENOMEM; -EBUSY, another thread has held a lock of
- * memstow's for too long. Texts are UTF-8, NUL-terminated and copied; NULL is "". Sizes are bytes.
+ * A function that fails returns -errno and changes nothing; memstow_error() then says why. Texts are UTF-8,
+ * NUL-terminated and copied; NULL is "". Sizes are bytes. These errors are common to all functions:
  *
- * Structures begin with `size`. The caller sets it to sizeof, and gets that many bytes. A later minor version only
- * appends fields. */
+ * - -ENODEV: the process keeps no ledger.
+ * - -EINVAL: an argument makes no sense.
+ * - -ENOENT: there is no such owner.
+ * - -EFAULT: a pointer leads to memory that cannot be read or written.
+ * - -ENOMEM: there is no memory.
+ * - -EBUSY: another thread has held a lock of memstow's for too long.
+ *
+ * Structures begin with `size`. The caller sets it to the sizeof of the structure; memstow reads or writes at most that
+ * many bytes. A later minor version only appends fields. */
 #ifndef MEMSTOW_H
 #define MEMSTOW_H
 
@@ -27,10 +32,12 @@ extern "C" {
 /* The version that the library in the process implements. */
 uint32_t memstow_abi_version(void);
 
-/* 1: the process keeps a ledger. 0: it does not (left out by --follow, or no memory for one). */
+/* 1: the process keeps a ledger. 0: it keeps none, because --follow left the process out, or because there was no
+ * memory for a ledger. */
 int32_t memstow_is_tracking(void);
 
-/* Why the last call of this thread failed; "" if none has. Never NULL. Valid until the thread's next call. */
+/* The reason of this thread's last failure; "" if no call of this thread has failed. Never NULL. Valid until the
+ * thread's next call. */
 const char *memstow_error(void);
 
 /* --- owners --- */
@@ -40,25 +47,26 @@ enum memstow_kind {
     MEMSTOW_NODE = 2,
     MEMSTOW_RUN = 3,
     MEMSTOW_CUSTOM = 4,
-    MEMSTOW_STATE = 5, /* since 1.7: a value of the store (below), which opens and retires it */
+    MEMSTOW_STATE = 5, /* since 1.7: a value of the store (below); the store opens and retires such owners */
 };
 
-/* Opens or finds the owner of this kind with these two keys, and returns its id, above 0. Runs have memstow_run_begin
- * instead of this.
+/* Opens or finds the owner of this kind with these two keys, and returns its id, above 0. For a run, call
+ * memstow_run_begin instead.
  *
- * The program chooses the keys: addresses of its objects, say. Among owners that are not retired, the same keys mean
- * the same owner, which keeps its first name and origin. Keys 0, 0 always open a new owner. Ledgers are compared by
- * kind, name and origin. An id is never given twice. -ENOSPC: there are 2^20 owners already. */
+ * The program chooses the keys, for example addresses of its objects. Among owners that are not retired, the same keys
+ * mean the same owner, which keeps its first name and origin. Keys 0, 0 always open a new owner. When two ledgers are
+ * compared, owners are matched by kind, name and origin. An id is never given twice. -ENOSPC: there are 2^20 owners
+ * already. */
 int64_t memstow_owner_open(uint32_t kind, const char *name, const char *origin, uint64_t key1, uint64_t key2);
 
 /* Gives all memory of `provisional`, present and future, to `owner`, and retires `provisional`. Both are models or
  * customs. Use it when a model is loaded before its object exists: load the model under a provisional owner. */
 int32_t memstow_owner_adopt(uint32_t owner, uint32_t provisional);
 
-/* Says that the owner is gone, so another owner may have its keys. Memory that the owner still has stays its own: a
- * leak report begins with such memory. When the last of it is freed, the memory of the owner's heap goes back to the
- * system at once. The id stays valid for all other calls: scopes, policy, assignment, stow and restore. Only triggers
- * leave a retired owner alone. */
+/* Says that the owner is gone, so that another owner may have its keys. Memory that the owner still has goes on to
+ * belong to it; a leak report begins with such memory. When the last of this memory is freed, the memory of the owner's
+ * heap goes back to the system at once. The id stays valid for all other calls: scopes, policy, assignment, stow and
+ * restore. Triggers, however, leave a retired owner alone. */
 int32_t memstow_owner_retire(uint32_t owner);
 
 enum memstow_policy { MEMSTOW_NO_POLICY = 0, MEMSTOW_KEEP = 1, MEMSTOW_STOW = 2, MEMSTOW_FREE = 3 };
@@ -67,48 +75,50 @@ enum memstow_policy { MEMSTOW_NO_POLICY = 0, MEMSTOW_KEEP = 1, MEMSTOW_STOW = 2,
  * pressure, owners of lower priority go first; the initial priority is 0. */
 int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority);
 
-/* idle = 1: the program promises that nobody reads or writes the owner's memory, on the host or on a device, until
- * it calls this function with 0.
+/* idle = 1: the program promises that nobody reads or writes the owner's memory, on the host or on a device, until it
+ * calls this function with 0.
  *
- * Where the kernel cannot move pages atomically, only idle owners are stowed. Device memory moves only for idle
- * owners, because a device cannot bring memory back when it uses it. With MEMSTOW_CUDA_MOVES, memstow may take an
- * idle owner's memory off the device at any time, when another owner needs memory there. The call with 0 waits for
- * such a move (-EBUSY: it does not end within a minute). After that call, restore memory that is off the device
- * (device_stowed_bytes) before you use it. */
+ * Where the kernel cannot move pages atomically, only idle owners are stowed. Device memory moves only for idle owners,
+ * because device memory does not come back by itself when a device uses it. With MEMSTOW_CUDA_MOVES, memstow may take
+ * an idle owner's memory off the device at any time, when another owner needs memory there. The call with 0 waits until
+ * such a move ends. -EBUSY: the move does not end within a minute. After the call with 0, restore memory that is off
+ * the device (device_stowed_bytes) before you use it. */
 int32_t memstow_owner_idle(uint32_t owner, uint32_t idle);
 
-/* discard = 1: the program gives up the content of the owner's device memory when it leaves the device. It is for
- * caches that the program can compute again, such as the keys and values of a language model, never for weights. No
- * copy is made, so such memory leaves at once and takes no memory of the host.
+/* discard = 1: when the owner's device memory leaves the device, its content is dropped. No copy is made, so the memory
+ * leaves at once and takes no memory of the host. Use it for caches that the program can compute again, such as the
+ * keys and values of a language model, never for weights.
  *
- * AFTER memstow_restore THE CONTENT IS UNDEFINED: the addresses are valid, and what lies there is anything. The program
- * must write before it reads. This holds for memory that leaves from now on, by memstow_stow, a trigger or a rescue.
- * Memory that is out with a copy comes back with its content. The owner's host memory keeps its content in any case. 0,
- * the initial value: content is kept. Since 1.8. */
+ * AFTER memstow_restore THE CONTENT IS UNDEFINED: the addresses are valid, but the bytes there may have any values. The
+ * program must write before it reads. This holds for memory that leaves after this call, by memstow_stow, a trigger or
+ * a rescue. Memory that left before, with a copy, comes back with its content. The owner's host memory keeps its
+ * content in any case. discard = 0, the initial value: content is kept. Since 1.8. */
 int32_t memstow_owner_discard(uint32_t owner, uint32_t discard);
 
 struct memstow_figures {
     uint32_t size;
     uint32_t kind, policy; /* enum memstow_kind, memstow_policy */
     int32_t priority;
-    uint32_t retired, adopted_by;                      /* 0 or 1; 0 or the owner that has all its memory now */
+    uint32_t retired, adopted_by; /* retired: 0 or 1; adopted_by: the owner that has all its memory now, or 0 */
     uint64_t live_bytes, live_blocks, allocated_bytes; /* host and mapped together */
-    uint64_t host_bytes, mapped_bytes, cuda_bytes;     /* the parts of live_bytes, and device memory */
-    /* The host part of movable_bytes that is in memory now. Stowed pages count only if they were used since. Pages that
-     * were only read share one page of zeros, and do not count. Before Linux 6.7 such pages cannot be told from others:
-     * they count, and memstow_stow moves them. UINT64_MAX: not known. */
+    uint64_t host_bytes, mapped_bytes, cuda_bytes;     /* the two parts of live_bytes; cuda_bytes: device memory */
+    /* The host part of movable_bytes that is in memory now. A stowed page counts only if it was used after it was
+     * stowed. Pages that were only read share one page of zeros, and do not count. Before Linux 6.7 such pages cannot
+     * be told from others: they count, and memstow_stow moves them. UINT64_MAX: not known. */
     uint64_t resident_bytes;
-    uint64_t stowed_bytes;  /* content is elsewhere, addresses stay */
+    uint64_t stowed_bytes;  /* bytes whose content was moved out; their addresses stay */
     uint64_t movable_bytes; /* whole pages of large blocks and mappings, and served device memory */
-    /* since 1.3: the part of stowed_bytes that was device memory. Using it does not bring it back: a use before
+    /* since 1.3: the part of stowed_bytes that was device memory. A use does not bring this memory back: a use before
      * memstow_restore breaks the device's context. */
     uint64_t device_stowed_bytes;
 };
 
-/* Adds up the counters of all threads. It takes milliseconds if there are a million sites. */
+/* Writes the owner's figures to `out`. The counters of all threads are added up, which takes milliseconds if there are
+ * a million sites. */
 int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *out);
 
-/* The live memory of one model or custom, in one node and one run. 0: no owner of that kind. Since 1.4. */
+/* The live memory that one model or custom, one node and one run have in common. An id of 0: no owner of that kind.
+ * Since 1.4. */
 struct memstow_share {
     uint32_t model, node, run, reserved;
     uint64_t live_bytes, live_blocks; /* host and mapped memory together */
@@ -123,9 +133,9 @@ int64_t memstow_shares(struct memstow_share *out, uint32_t capacity, uint32_t si
 
 /* --- scopes: whose memory a thread allocates --- */
 
-/* Enters a scope: memory that this thread allocates belongs to the owner until the scope is left. A thread has one
- * model or custom and one node at a time, those of the innermost scopes. A scope goes on when its owner is retired.
- * -ENOSPC: MEMSTOW_SCOPES are open. */
+/* Enters a scope: memory that this thread allocates belongs to the owner until the scope is left. At any time, the
+ * innermost scope of a model or custom counts, and the innermost scope of a node. A scope stays open when its owner is
+ * retired. -ENOSPC: MEMSTOW_SCOPES are open. */
 int32_t memstow_scope_enter(uint32_t owner);
 
 /* Leaves the thread's innermost scope of the owner's kind (model and custom are one kind). -EPERM: that scope is
@@ -142,7 +152,7 @@ struct memstow_scopes {
 };
 
 /* Replaces the scopes of this thread by `now` (NULL: no scopes), and writes the former ones to `before` (NULL: not
- * wanted). Both may be the same structure. */
+ * wanted). `now` and `before` may be the same structure. */
 int32_t memstow_scope_swap(const struct memstow_scopes *now, struct memstow_scopes *before);
 /* Writes the scopes of this thread, and changes nothing. */
 int32_t memstow_scope_save(struct memstow_scopes *out);
@@ -151,14 +161,15 @@ int32_t memstow_scope_save(struct memstow_scopes *out);
 
 /* Gives `length` bytes at `start` to the model or custom from now on. The bytes are a block, a part of a block, or a
  * part of a mapping of the program. `start` is the start of a block, or lies in a block of at least 64 KiB or in a
- * mapping. The block keeps its stack, node and run, and each byte is counted once. Whole pages can move if they lie
- * in a block of at least 64 KiB or in a mapping.
+ * mapping. The block keeps its stack, node and run, and each byte is counted once. Whole pages can move if they lie in
+ * a block of at least 64 KiB or in a mapping.
  *
- * The bytes may also lie in a block from CUDA, on a device or pinned. A block on a device moves only with an owner
- * that has the whole block.
+ * The bytes may also lie in a block from CUDA, on a device or pinned. A block on a device moves only with an owner that
+ * has the whole block.
  *
- * The caller makes sure that nobody frees the block meanwhile. -ENXIO: there is no such memory; -EBUSY: it is off
- * the device, so call memstow_restore for its owner first; -ENOMEM: the ledger cannot grow to count it elsewhere.
+ * The caller makes sure that nobody frees the block meanwhile. -ENXIO: there is no such memory; -EBUSY: it is off the
+ * device, so call memstow_restore for its owner first; -ENOMEM: the ledger cannot grow, so the bytes cannot be counted
+ * for the owner.
  * After an error nothing has changed. The call waits while the ledger grows on a slow disk. */
 int32_t memstow_assign(uint32_t owner, const void *start, uint64_t length);
 
@@ -175,13 +186,13 @@ struct memstow_block {
     uint32_t stack;
 };
 
-/* For memstow_blocks: an address may lie inside of a block, too. */
+/* For memstow_blocks: an address may also lie inside a block. */
 enum { MEMSTOW_INSIDE = 1 };
-/* What is known of the blocks at `count` addresses. Writes `count` structures, each of `size` bytes (sizeof(struct
- * memstow_block)), and returns how many of them are blocks. An address is the start of a heap block. With
- * MEMSTOW_INSIDE it may also lie inside a block of at least 64 KiB, a mapping of the program, or a block from CUDA. An
- * address may be invalid. The answer holds only for the moment: another thread may free the block meanwhile. -ENODEV
- * also in a sandbox. */
+/* Tells what memstow knows of the blocks at `count` addresses. Writes `count` structures, each of `size` bytes
+ * (sizeof(struct memstow_block)), and returns at how many addresses there is a block. An address is the start of a heap
+ * block. With MEMSTOW_INSIDE it may also lie inside a block of at least 64 KiB, a mapping of the program, or a block
+ * from CUDA. An address may be invalid. The answer holds only for the moment: another thread may free the block
+ * meanwhile. -ENODEV also in a sandbox. */
 int64_t memstow_blocks(const uint64_t *addresses, uint32_t count, uint32_t how, struct memstow_block *out,
                        uint32_t size);
 
@@ -204,24 +215,24 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome);
  *
  * - -EBUSY: the owner's memory is moving already.
  * - -ENOTSUP: the kernel cannot move the memory atomically, and the owner is not idle; or there is no stow directory;
- *   or it is in memory or on a network; or another reason in docs/moving.md.
+ *   or that directory is in memory or on a network; or there is another reason, which docs/moving.md explains.
  * - -ENOSPC, -EIO: errors of the disk.
- * - -ECANCELED: the move was ended before any memory had moved, from outside (memstow stow --cancel), or by the sender
- *   of the request (memstow_request_next) for which it was made.
+ * - -ECANCELED: the move was cancelled before any memory had moved. `memstow stow --cancel` cancels a move, and so does
+ *   the sender of the request (memstow_request_next) for which the move was made.
  * - For device memory, -EBUSY: the owner is not idle, a stream is in capture, a kernel does not end, or the memory was
- *   written to meanwhile; -EPERM: another library knows its address, or another owner has parts of it; -ENOMEM: the
- *   host has no memory for it.
+ *   written to meanwhile; -EPERM: another library knows the address of the memory, or another owner has parts of it;
+ *   -ENOMEM: the host has no memory for it.
  *
  * No content is lost in any case. */
 int64_t memstow_stow(uint32_t owner);
-/* Brings all of the owner's memory back into memory that no file backs, and returns the bytes. -EIO: a file cannot be
- * read, and its memory stays stowed; -ENOTSUP: a device reads the host's memory, and the device is not at rest or the
- * owner is not idle; -ECANCELED: as above; -ENOMEM, -EBUSY: device memory is still off its device, and must not be
- * used. */
+/* Brings all of the owner's memory back into memory that no file backs, and returns how many bytes came back. -EIO: a
+ * file cannot be read, and its memory stays stowed; -ENOTSUP: a device reads the host's memory, and the device is not
+ * at rest or the owner is not idle; -ECANCELED: as above; -ENOMEM, -EBUSY: device memory is still off its device, and
+ * must not be used. */
 int64_t memstow_restore(uint32_t owner);
-/* Gives memory back to the system without a loss: free memory of the owner's heap, and clean pages of files. Returns
- * the bytes of those pages; the bytes of the heap are not known. The heaps of owners that this owner adopted, and the
- * heap of a retired owner, are left out: their pages go back as they become free. */
+/* Gives memory back to the system without loss of content: free memory of the owner's heap, and clean pages of files.
+ * Returns the bytes of those pages; the bytes of the heap are not known. The heaps of owners that this owner adopted,
+ * and the heap of a retired owner, are left out: their pages go back as they become free. */
 int64_t memstow_release(uint32_t owner);
 
 /* --- triggers and the trace of decisions --- */
@@ -245,22 +256,21 @@ struct memstow_decision {
 enum memstow_why {
     MEMSTOW_WHY_NOTHING_SAID = 1, /* no policy is set: keep */
     MEMSTOW_WHY_POLICY = 2,
-    MEMSTOW_WHY_IN_USE = 3,     /* one of its scopes is open */
+    MEMSTOW_WHY_IN_USE = 3,     /* one of the owner's scopes is open */
     MEMSTOW_WHY_PRESSURE = 4,   /* the policy is keep, but memory is short */
     MEMSTOW_WHY_EMPTY = 5,      /* the owner has no memory */
     MEMSTOW_WHY_RETIRED = 6,    /* retired: the trigger only notes what the owner left */
-    MEMSTOW_WHY_NOT_NEEDED = 7, /* there was no pressure any more when its turn came */
+    MEMSTOW_WHY_NOT_NEEDED = 7, /* there was no pressure any more when the owner's turn came */
     MEMSTOW_WHY_CANNOT = 8,     /* the policy is stow, but moving fails (see memstow_stow) or would not help */
     MEMSTOW_WHY_RECENT = 9,     /* used too recently for MEMSTOW_IDLE */
 };
 
-/* Begins a trigger and decides. The decisions are in the order of execution. If the program's own objects hold
- * memory, it looks at the list, drops the owners that are to be freed, and calls memstow_trigger_end.
+/* Begins a trigger and decides. The decisions are in the order of execution. A program whose own objects hold the
+ * memory reads the list, drops the objects of the owners that are to be freed, and calls memstow_trigger_end.
  *
- * Writes at most `capacity` decisions to `out`, each of `size` bytes (sizeof(struct memstow_decision)), and returns
- * the number of all decisions. `needed`: under MEMSTOW_PRESSURE, the bytes to be given back (0: as many as
- * possible); else 0. -EBUSY: another trigger has not ended. If a thread ends without ending its trigger, the trigger
- * is over. */
+ * Writes at most `capacity` decisions to `out`, each of `size` bytes (sizeof(struct memstow_decision)), and returns the
+ * number of all decisions. `needed`: under MEMSTOW_PRESSURE, the bytes to be given back (0: as many as possible); else
+ * 0. -EBUSY: another trigger has not ended. If a thread ends without ending its trigger, the trigger is over. */
 int64_t memstow_trigger_begin(uint32_t reason, const char *text, uint64_t needed, struct memstow_decision *out,
                               uint32_t capacity, uint32_t size);
 /* Executes the rest of the decisions: stows, gives back free memory, and notes in the trace which memory remains.
@@ -293,19 +303,19 @@ enum memstow_request_kind {
     MEMSTOW_ASK_STOW = 2,
     MEMSTOW_ASK_RESTORE = 3,
     MEMSTOW_ASK_RELEASE = 4,
-    /* since 1.6, and only from memstow_request_of: `memstow leaks PID` asks */
+    /* since 1.6: `memstow leaks PID` sends the next two, and only memstow_request_of returns them */
     MEMSTOW_ASK_COLLECT = 7, /* collect all garbage while no run is on; answer when that is done */
     MEMSTOW_ASK_HOLDERS = 8, /* say in the trace what holds the blocks of the call stacks in `text` (docs/control.md) */
 };
 
 /* Waits for the next request, at most `milliseconds`. 1: `out` is a request; 0: none came, or a signal came. From the
  * first call on, the program answers requests of all kinds except COLLECT and HOLDERS; before that, memstow does. If
- * MEMSTOW_PRESSURE or MEMSTOW_IDLE is set, requests for such triggers come to the program, too. -ENODEV also in a
- * sandbox, where no request can come any more. */
+ * the environment variable MEMSTOW_PRESSURE or MEMSTOW_IDLE is set, the triggers that memstow begins by itself come to
+ * the program as requests, too. -ENODEV also in a sandbox, where no request can come any more. */
 int32_t memstow_request_next(struct memstow_request *out, uint32_t milliseconds);
-/* The same for some kinds of requests: `kinds` has a bit 1 << MEMSTOW_ASK_… for each. From the first call on, the
- * program answers requests of these kinds, and memstow answers the others. Before the first call, COLLECT and HOLDERS
- * are refused. Since 1.6. */
+/* As memstow_request_next, but only for some kinds of requests: `kinds` has a bit 1 << MEMSTOW_ASK_… for each kind.
+ * From the first call on, the program answers requests of these kinds, and memstow answers the others. Before the first
+ * call, COLLECT and HOLDERS are refused. Since 1.6. */
 int32_t memstow_request_of(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds);
 /* Answers a request with a number (bytes, or -errno) and a line of text. -ENOENT: no request with this ticket waits for
  * an answer. */
@@ -314,9 +324,9 @@ int32_t memstow_request_done(uint64_t ticket, int64_t result, const char *text);
 /* --- the peak of a period (since 1.2) --- */
 
 /* The highest number of live bytes, host and mapped memory together, since the last call with `anew` not 0, or since
- * the start. `anew` not 0 begins a new period with the present live bytes: memstow_peak(1), then memstow_peak(0),
- * returns the present live bytes. The process has one period at a time. The result may be off by 16 KiB for each other
- * thread that allocates, and by 1 MiB at most. */
+ * the start. If `anew` is not 0, a new period begins with the present live bytes. So memstow_peak(0) right after
+ * memstow_peak(1) returns the present live bytes. The process has one period at a time. The result may be off by 16 KiB
+ * for each other thread that allocates, and by 1 MiB at most. */
 int64_t memstow_peak(uint32_t anew);
 
 /* --- the store: what lives on from one run to the next (docs/state.md): since 1.7 --- */
@@ -334,8 +344,8 @@ int64_t memstow_peak(uint32_t anew);
 struct memstow_state_options {
     uint32_t size;
     uint32_t in_file; /* 1: all values lie in files */
-    /* The limit for values in memory, in bytes, for both generations together. A value beyond it lies in a file. 0: no
-     * limit. */
+    /* The limit for values in memory, in bytes, for committed values and those of the present iteration together. A
+     * value that would exceed the limit lies in a file. 0: no limit. */
     uint64_t ram_limit;
     /* A name, or names with '/' between them: the values lie in files below DIRECTORY/PREFIX.state, and a loop that
      * opens the prefix again continues with them. NULL: no prefix. */
@@ -343,12 +353,19 @@ struct memstow_state_options {
     const char *directory; /* for files; NULL: the directory for stowed memory (docs/moving.md) */
 };
 
-/* Opens the loop, and returns its number, above 0. If the prefix has a committed iteration, the loop has its values.
+/* Opens the loop, and returns its number, above 0. If the prefix has a committed iteration, the loop begins with the
+ * values of that iteration.
  *
- * -EEXIST: a loop of that name is open. Errors of a prefix: -EBUSY, another loop has it, in this process or another;
- * -EINVAL, it would lead out of the directory; -ELOOP, it contains a link; -EPERM, files there belong to another
- * user, or others can write to them; -EUCLEAN, a file is damaged. Errors of files, in all functions of the store:
- * -ENOSPC, -EFBIG, -EIO, -EMFILE; -ENOTSUP: the directory cannot be used, for a reason in docs/moving.md. */
+ * -EEXIST: a loop of that name is open. Errors of a prefix:
+ *
+ * - -EBUSY: another loop, in this process or another, has the prefix.
+ * - -EINVAL: the prefix would lead out of the directory.
+ * - -ELOOP: the prefix contains a link.
+ * - -EPERM: files there belong to another user, or other users can write to them.
+ * - -EUCLEAN: a file is damaged.
+ *
+ * Errors of files, in all functions of the store: -ENOSPC, -EFBIG, -EIO, -EMFILE; -ENOTSUP: the directory cannot be
+ * used, for a reason that docs/moving.md explains. */
 int64_t memstow_state_open(const char *loop, const struct memstow_state_options *options);
 
 /* Begins an iteration, and returns its generation: the last generation plus 1. -EBUSY: the last iteration has not
@@ -362,15 +379,15 @@ struct memstow_state_part {
 enum { MEMSTOW_STATE_PARTS = 1 << 20, MEMSTOW_STATE_ID = 200, MEMSTOW_STATE_TYPE = 64 };
 
 /* Copies a value into the present iteration, and returns the id of its owner. `id` has 1 to MEMSTOW_STATE_ID bytes.
- * `type` has less than MEMSTOW_STATE_TYPE bytes, and means what the program wants. A second put of the same id in one
+ * `type` has less than MEMSTOW_STATE_TYPE bytes, and only the program interprets it. A second put of the same id in one
  * iteration replaces the first. A put that fails leaves nothing behind. -EPERM: no iteration has begun; -ECANCELED: the
  * iteration ended meanwhile. */
 int64_t memstow_state_put(int64_t state, const char *id, const char *type, const struct memstow_state_part *parts,
                           uint32_t count);
 
-/* Commits the iteration: the values that were put become the loop's values. Returns the generation. If it fails, no
- * value changes, and the iteration goes on. With a prefix the values are on the disk when it returns. -E2BIG: there are
- * too many for a prefix (more than a million). */
+/* Commits the iteration: the values that were put become the loop's values. Returns the generation. If the commit
+ * fails, no value changes, and the iteration goes on. With a prefix, the values are on the disk when the function
+ * returns. -E2BIG: the loop has more values than a prefix can hold (about a million). */
 int64_t memstow_state_commit(int64_t state);
 /* Ends the iteration, and drops the values that were put. 0 also if no iteration has begun. */
 int32_t memstow_state_abandon(int64_t state);
@@ -389,15 +406,15 @@ struct memstow_state_value {
     /* set by memstow_state_get and memstow_state_get_committed: */
     void *view; /* private and writable: no other reader sees changes. Give it back by munmap */
     uint64_t view_length;
-    const struct memstow_state_part *part; /* `parts` of them, in the view */
+    const struct memstow_state_part *part; /* the table of the value's `parts` parts, in the view */
 };
 
 /* Maps a value without a copy: the value of the present iteration, or else the last committed one. The view outlives
  * the value. -ENOENT: there is no value with that id, or no such loop. */
 int32_t memstow_state_get(int64_t state, const char *id, struct memstow_state_value *out);
 
-/* Like memstow_state_get, but gives the last committed value, and never a value of the present iteration. For readers
- * that are not part of the iteration. -ENOENT also for a value that has never been committed. Since 1.9. */
+/* Like memstow_state_get, but gives the last committed value, and never a value of the present iteration. It is for
+ * readers that are not part of the iteration. -ENOENT also for a value that has never been committed. Since 1.9. */
 int32_t memstow_state_get_committed(int64_t state, const char *id, struct memstow_state_value *out);
 
 /* Lists the values that memstow_state_get would find, without views. Writes at most `capacity` structures, each of
@@ -417,29 +434,29 @@ int32_t memstow_state_close(int64_t state, uint32_t keep);
 /* --- snapshots --- */
 
 /* Writes a snapshot of this process: runs `memstow snapshot`, and waits for it. -EEXIST: the file exists, and is no
- * snapshot of this user; -ENOENT: there is no such folder; -EIO: the file could not be written, or the ledger not be
- * read; -ECHILD: the command could not be run. */
+ * snapshot of this user; -ENOENT: there is no such folder; -EIO: the file could not be written, or the ledger could not
+ * be read; -ECHILD: the command could not be run. */
 int32_t memstow_snapshot(const char *path);
 
-/* --- clean endings (docs/endings.md): since 1.2. These need no ledger; -ENODEV: the process is in a sandbox --- */
+/* --- clean endings (docs/endings.md): since 1.2, also without a ledger; -ENODEV: the process is in a sandbox --- */
 
-/* Sets the files for the log of a shutdown and for the list of processes, which `memstow reap` reads. By default
- * they are shutdown.log and process_registry.json in the folder that is current when each is first needed. NULL: no
- * change. A list that exists already stays where it is.
+/* Sets the files for the log of a shutdown and for the list of processes, which `memstow reap` reads. By default they
+ * are shutdown.log and process_registry.json in the folder that is current when each is first needed. NULL: no change.
+ * A list that exists already stays where it is.
  *
  * A list belongs to one process. If a second process, such as a forked child, registers processes in the same folder
- * meanwhile, its list is process_registry.PID.json. The list of a process that is gone is moved to such a name. Both
- * files are for processes of one PID namespace: processes of another one seem to be gone. -ENAMETOOLONG: a path is
- * too long. */
+ * meanwhile, the list of the second process is process_registry.PID.json. When a new list takes the place of the list
+ * of a process that is gone, the old list gets such a name. Both files are for processes of one PID namespace:
+ * processes of another one seem to be gone. -ENAMETOOLONG: a path is too long. */
 int32_t memstow_shutdown_files(const char *log, const char *registry);
 
 /* The stages of a shutdown, one after the other. */
 enum memstow_stage {
     MEMSTOW_STOP_ACCEPTING = 1,
-    MEMSTOW_DRAIN = 2,  /* all at once; the stage has 10 s, or the longest time of a handler */
+    MEMSTOW_DRAIN = 2,  /* handlers run at once; the stage has 10 s, or the longest limit of a handler */
     MEMSTOW_CANCEL = 3, /* runs only if a handler of DRAIN failed or was late */
     MEMSTOW_CLEAN = 4,
-    MEMSTOW_END_PROCESSES = 5, /* since 1.6, as the next; memstow_shutdown_run does not run these two */
+    MEMSTOW_END_PROCESSES = 5, /* since 1.6, like the next; memstow_shutdown_run runs neither of them */
     MEMSTOW_END_THREADS = 6,
 };
 
@@ -464,19 +481,19 @@ int32_t memstow_shutdown_handler(const struct memstow_handler *handler);
  * pid and start time, and is in the list from now on.
  *
  * - If it leads a process group, the group ends with it. A process leads a group after setpgid(0, 0) before exec, or
- *   with POSIX_SPAWN_SETPGROUP. If it leads none, the processes that it has started itself are left.
+ *   with POSIX_SPAWN_SETPGROUP. If it leads no group, the processes that it has started are not ended.
  * - If it lives on, so do the processes that it has started, and all members of sessions and groups that it began, even
- *   those that are registered to end.
+ *   if they are registered to end.
  *
- * -ESRCH: there is no such process, or it is this one; -ENOSPC: 256 are registered; -EIO: the list cannot be written.
- */
+ * -ESRCH: there is no such process, or it is this one; -ENOSPC: 256 are registered; -EIO: the list cannot be
+ * written. */
 int32_t memstow_shutdown_process(int32_t pid, const char *name, uint32_t keep);
-/* Since 1.5: the same for a process that has MEMSTOW_STARTED=PID.START.NUMBER in its environment. PID and START are pid
- * and start time of this process (field 22 of /proc/self/stat). NUMBER is not 0, and no other process that this one
- * starts has it. Processes that the process starts inherit the variable. By it `memstow reap` finds them, when this
- * process and that one are gone. */
+/* Since 1.5: as memstow_shutdown_process, for a process that has MEMSTOW_STARTED=PID.START.NUMBER in its environment.
+ * PID and START are pid and start time of this process (field 22 of /proc/self/stat). NUMBER is not 0, and no other
+ * process that this one starts has the same NUMBER. Processes that the registered process starts inherit the variable.
+ * So `memstow reap` finds them even after this process and the registered one are gone. */
 int32_t memstow_shutdown_launched(int32_t pid, const char *name, uint32_t keep, uint64_t number);
-/* The process is not registered any more: it will not be ended, and its entry leaves the list. -ENOENT: it was not
+/* Ends the registration of a process: the process will not be ended, and its entry leaves the list. -ENOENT: it was not
  * registered. */
 int32_t memstow_shutdown_forget(int32_t pid);
 
@@ -484,14 +501,15 @@ int32_t memstow_shutdown_forget(int32_t pid);
  * process and its registered processes, whatever its threads are doing, with the exit status `status`. This is the only
  * function of memstow that ends a process. -EALREADY: a shutdown has begun. */
 int32_t memstow_shutdown_begin(const char *reason, uint32_t milliseconds, int32_t status);
-/* Lets a signal begin such a shutdown, before the program's own handler for the signal is called. So the limit holds
- * even if no code of the program runs any more. It has no effect in forked children. -EINVAL: the signal has no
- * handler. */
+/* Lets a signal begin a shutdown, as memstow_shutdown_begin does, before the program's own handler for the signal is
+ * called. So the limit holds even if no code of the program runs any more. It has no effect in forked children.
+ * -EINVAL: the signal has no handler. */
 int32_t memstow_shutdown_on_signal(int32_t number, uint32_t milliseconds, int32_t status);
 /* Since 1.6: begins a stage of a shutdown that has begun. The log gets one line for each stage, with the memory and the
  * descriptors of the process at that time. All processes that this one has started so far are found and remembered, so
- * they are known even after their parents have ended. The functions that run a stage call this first. Call it if the
- * program does something of its own in a stage before that. -EINVAL: there is no such stage. */
+ * they are known even after their parents have ended. The functions that run a stage call this function first. Call it
+ * yourself if the program does work of its own in a stage before it calls one of them. -EINVAL: there is no such
+ * stage. */
 int32_t memstow_shutdown_stage(uint32_t stage);
 /* Runs the handlers of a stage, and returns how many failed or took too long. -EALREADY: another thread is running a
  * stage. */
@@ -502,9 +520,9 @@ int32_t memstow_shutdown_step(const char *step, const char *name, int64_t result
  * group whose leader has ended. Returns how many had to be killed. */
 int64_t memstow_shutdown_processes(uint32_t milliseconds);
 /* Since 1.4: registers the calling thread, which the program's handlers end before the process ends. The thread is
- * known by tid and start time, and need not say when it ends. memstow_shutdown_threads waits for registered threads
- * only. Other threads end with the process, and memstow_shutdown_end names those that are left. -EINVAL: it is the
- * first thread; -ENOSPC: 256 threads are registered. */
+ * known by tid and start time, so it need not be unregistered when it ends. memstow_shutdown_threads waits for
+ * registered threads only. Other threads end with the process; memstow_shutdown_end names the threads that are left.
+ * -EINVAL: it is the first thread; -ENOSPC: 256 threads are registered. */
 int32_t memstow_shutdown_thread(const char *name);
 /* Since 1.4: waits for all registered threads except the caller, at most `milliseconds` (0: 3,000) for all together.
  * Returns how many are left; each is a line of the log. */
@@ -516,8 +534,8 @@ int64_t memstow_shutdown_threads(uint32_t milliseconds);
  * Since 1.6 it counts all processes that come from this one, registered or not, except those that live on:
  *
  * - its children, and the processes that they have started;
- * - processes that were among these when a stage began, even if their parent has ended;
- * - processes in a group or session that this process, or one of these, began;
+ * - processes that were its children or their descendants when a stage began, even if their parent has ended;
+ * - processes in a group or session that this process, or one of the processes above, began;
  * - processes with MEMSTOW_STARTED=PID.START.… or MEMSTOW_PROGRAM=PID.START in their environment, with this process's
  *   pid and start time. A program that puts MEMSTOW_PROGRAM into its own environment finds all processes that inherit
  *   it. */
@@ -526,8 +544,9 @@ int64_t memstow_shutdown_end(uint32_t goes_on);
  * first `count` of them (256 at most). */
 int64_t memstow_shutdown_left(int32_t *pids, uint32_t count);
 
-/* Does all of this, for a program with handlers in C: begin, the four stages, processes, threads (since 1.4), end, each
- * with its default time. Returns the sum of their results: a thread that does not end counts twice. */
+/* Does a whole shutdown, for a program with handlers in C: begin, the four stages, processes, threads (since 1.4), end,
+ * each with its default time. Returns the sum of the results of these steps. A thread that does not end counts twice:
+ * in the steps threads and end. */
 int64_t memstow_shutdown(const char *reason, uint32_t milliseconds, int32_t status);
 
 #ifdef __cplusplus
