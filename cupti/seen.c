@@ -154,7 +154,7 @@ static void allocate_again(struct seen *slot, struct seen *block, const struct c
 static void seen_allocated(struct seen *slot, const struct cupti_memory *record, const char *source) {
     struct seen block = block_of(slot, record, source);
     bool ahead = slot->owed < 0;
-    if (ahead && record->timestamp > slot->released + LATE_NS) { /* that allocation was lost */
+    if (ahead && record->timestamp > slot->released + LATE_NS) { /* the record of the freed block was lost */
         slot->owed = block.owed = 0;
         ahead = false;
     }

@@ -31,8 +31,8 @@ struct handler {
     void *context;
     uint64_t limit_ns, begun_ns;
     uint32_t stage;
-    bool parallel, noted; /* noted: the log has the line about its end */
-    uint32_t state;       /* the handler's thread sets DONE; LATE stays LATE */
+    bool parallel, noted; /* noted: the log has the line about the handler's end */
+    uint32_t state;       /* the handler's thread sets DONE, unless it is LATE already */
     int32_t result;
     char name[NAME], after[AFTER];
 };
@@ -47,8 +47,8 @@ static uint64_t stage_begun_ns, stage_limit_ns; /* the time that all drains shar
 /* The limit of an ending. Endings have numbers, because a signal may begin a new ending just after the last one was
  * called off. */
 static struct {
-    uint32_t armed;  /* the number of the ending with a limit; its thread waits on it; 0: none */
-    uint32_t number; /* the last number */
+    uint32_t armed;  /* the number of the ending that has the limit; 0: none. The limit's thread waits on this word */
+    uint32_t number; /* the number of the last ending */
     uint64_t end_ns;
     int status;
     bool own_files;
@@ -106,7 +106,7 @@ static bool is_over(const struct handler *self) {
     return shutdown_state_of(self) == DONE || shutdown_state_of(self) == LATE;
 }
 
-/* Whether a list of names, separated by commas, contains this one. */
+/* Whether a list of names, separated by commas, contains this name. */
 static bool shutdown_names(const char *list, const char *name) {
     size_t length = strlen(name);
     for (const char *at = list; *at; at += *at == ',') {
@@ -153,14 +153,15 @@ static void begin_handler(struct handler *self) {
 
 static const char *const stages[] = {"", "stop accepting", "drain", "cancel", "clean", "processes", "threads"};
 
-/* A drain has the time of its stage, even while it waits for its turn. */
+/* A handler is late when its own time is over. A handler of DRAIN is also late when the time of the stage is over, even
+ * if it has not begun. */
 static bool is_late(const struct handler *self) {
     uint64_t now = os_now();
     if (self->stage == MEMSTOW_DRAIN && now - stage_begun_ns >= stage_limit_ns) return true;
     return self->begun_ns && now - self->begun_ns >= self->limit_ns;
 }
 
-/* Notes handlers that have ended, and gives up on late ones. 1: one of them failed or was late. */
+/* Notes in the log that the handler has ended, or gives up on it if it is late. 1: it failed or was late. */
 static int64_t look_at_handler(struct handler *self) {
     uint64_t took = self->begun_ns ? os_now() - self->begun_ns : 0;
     uint32_t state = shutdown_state_of(self);
@@ -175,7 +176,8 @@ static int64_t look_at_handler(struct handler *self) {
     return result != 0;
 }
 
-/* If handlers wait for each other in a circle, the first one is taken. */
+/* The next handler to begin; NULL: none can begin now. If handlers wait for each other in a circle, the first of them
+ * begins. *some_run: some handlers of the stage run. */
 static struct handler *shutdown_pick(uint32_t stage, bool *some_run) {
     struct handler *first = NULL;
     *some_run = false;
@@ -223,7 +225,7 @@ struct beginning {
     uint32_t asks, stage;
 };
 
-/* Notes the kin before the stage, because some of their parents end in it. */
+/* Notes the kin when a stage begins, because parents of some of them may end in the stage. */
 static void look_around(void *context) {
     const struct beginning *self = context;
     shutdown_kin_look(NULL, 0, NULL, NULL);
@@ -238,7 +240,7 @@ void shutdown_stage(uint32_t stage) {
         stow_work_apart(look_around, &self, &own_files);
 }
 
-/* One thread at a time: two threads could begin the same handler. */
+/* Only one thread at a time runs a stage, because two threads could begin the same handler. */
 int64_t shutdown_run(uint32_t stage) {
     if (__atomic_exchange_n(&runners, 1, __ATOMIC_ACQUIRE)) return -EALREADY;
     bool is_needed = stage != MEMSTOW_CANCEL || late_drains;
@@ -251,7 +253,7 @@ int64_t shutdown_run(uint32_t stage) {
 /* --- what is left --- */
 
 struct left {
-    uint32_t asks; /* the thread that asks */
+    uint32_t asks; /* id of the thread that called shutdown_end */
     int64_t threads, processes, descriptors;
 };
 
@@ -265,7 +267,7 @@ static void find_left(void *context) {
 
 /* --- the limit --- */
 
-/* The program's time is over. This must not take anything that another thread may hold. */
+/* The program's time is over. This must take no lock, nor anything else that another thread may hold. */
 static void force_end(void) {
     struct line line;
     shutdown_log_line(&line, "forced");
@@ -295,7 +297,7 @@ static void shutdown_guard(void *number) {
     }
 }
 
-/* 0: another ending has the limit. */
+/* Gives the limit to a new ending, and returns the number of the ending; 0: another ending has the limit. */
 static uint32_t shutdown_arm(void) {
     uint32_t none = 0, number = __atomic_add_fetch(&limit.number, 1, __ATOMIC_RELAXED);
     if (!number) number = __atomic_add_fetch(&limit.number, 1, __ATOMIC_RELAXED);
@@ -308,8 +310,8 @@ static bool take_thread(struct stow_thread *thread) {
 }
 
 /* Leaves the thread in `limit.thread` for the caller that calls this ending off; that caller waits for the thread.
- * False: the ending was called off before, so this caller waits. If the thread of an earlier ending is still there, it
- * ends by itself, and this function waits for it. */
+ * False: the ending was called off before, so the caller of this function must wait for the thread. If the thread of an
+ * earlier ending is still there, it ends by itself, and this function waits for it. */
 static bool leave_thread(uint32_t number, struct stow_thread *thread) {
     struct stow_thread *before = NULL;
     while (!__atomic_compare_exchange_n(&limit.thread, &before, thread, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -318,12 +320,13 @@ static bool leave_thread(uint32_t number, struct stow_thread *thread) {
     return is_armed(number) || !take_thread(thread);
 }
 
-/* Starts the thread that watches the limit. Whoever takes it out of `limit.thread` waits for it. Usually that is the
- * caller that calls the ending off. If the ending was called off before the thread was there, it is this caller. */
+/* Starts the thread that watches the limit. The caller that takes the thread out of `limit.thread` waits for its end.
+ * Usually this is the caller that calls the ending off. If the ending was called off before the thread was there, the
+ * caller of this function waits. */
 static void begin_guard(uint32_t number) {
     uint64_t signals = 0;
     bool blocked = lock_out_signals(&signals); /* no handler of the program may run on the thread */
-    /* The thread has descriptors of its own: the program may have used up its own, or close them. */
+    /* The thread has descriptors of its own: the program may have used up its descriptors, or may close them. */
     struct stow_thread *thread =
         blocked ? stow_thread_start(shutdown_guard, (void *)(uintptr_t)number, &limit.own_files) : NULL;
     if (blocked) lock_let_signals(signals);
@@ -399,7 +402,7 @@ int shutdown_on_signal(int number, uint64_t limit_ns, int status) {
     if (number < 1 || number > 64 || sigaction(number, NULL, &now) < 0) return -EINVAL;
     bool again = (now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_signal;
     if (!again && (now.sa_handler == SIG_DFL || now.sa_handler == SIG_IGN)) return -EINVAL;
-    shutdown_log_ready(); /* so that a handler later needs little of its stack */
+    shutdown_log_ready(); /* so that the signal handler needs less space on its stack */
     if (!again) signals[number].before = now;
     signals[number].limit_ns = limit_ns;
     signals[number].status = status;

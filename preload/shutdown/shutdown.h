@@ -1,5 +1,5 @@
-/* shutdown.h — how a program ends: its handlers, by stage and dependency, each with a time, and a limit for all of
- * them.
+/* shutdown.h — how a program ends: its handlers, by stage and dependency, each with a time limit, and one limit for the
+ * whole ending.
  * In: handlers; the call to begin. Out: results, a log (shutdown_log.h), and the forced end of a process that does not
  * end by itself. It is independent of the ledger, which it neither reads nor writes. */
 #ifndef MEMSTOW_SHUTDOWN_H
@@ -23,7 +23,7 @@ int64_t shutdown_end(bool goes_on);
 /* Notices a forked child, in which no shutdown has begun. Call it before any other call. */
 void shutdown_check_process(void);
 
-/* Times that count where a caller gives none, in seconds. */
+/* The limits that hold if a caller gives none, in seconds. */
 enum { SHUTDOWN_LIMIT_S = 30, SHUTDOWN_HANDLER_S = 10, SHUTDOWN_PROCESS_S = 5, SHUTDOWN_THREAD_S = 3 };
 
 #pragma GCC visibility pop

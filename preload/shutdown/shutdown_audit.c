@@ -28,7 +28,7 @@ static const struct shutdown_ledger *ledger_with_origins(void) {
 
 /* --- memory --- */
 
-/* "SIZE RESIDENT SHARED …", in pages. */
+/* Reads /proc/self/statm: "SIZE RESIDENT SHARED …", in pages. */
 void shutdown_audit_memory(struct line *line) {
     const struct shutdown_ledger *knows = who_knows();
     uint64_t pages[3] = {0};
@@ -46,7 +46,8 @@ void shutdown_audit_memory(struct line *line) {
 
 /* --- descriptors --- */
 
-/* The path of a file in a thread's folder in /proc. The reading thread may have other descriptors than the program. */
+/* Writes the path of a file in the /proc folder of `thread` (0: the first thread). The thread that reads the file may
+ * have descriptors of its own, so its own folder would not show the program's. */
 static char *path_of(char path[PATH_SIZE], uint32_t thread, const char *file) {
     strcpy(path, "/proc/self/task/");
     strcpy(os_decimal(path + strlen(path), thread ? thread : os_pid()), file);
@@ -64,14 +65,14 @@ static bool read_fd(const char *name, uint32_t *fd) {
     return !*name;
 }
 
-/* Whether it is the descriptor by which this look reads the list. It is in the list only if the reading thread shares
- * the program's descriptors. */
+/* Whether a descriptor is the one by which the list of descriptors is being read. It is in the list only if the reading
+ * thread shares the program's descriptors. */
 static bool is_own_look(const char *target) {
     size_t length = strlen(target);
     return strncmp(target, "/proc/", 6) == 0 && length > 3 && strcmp(target + length - 3, "/fd") == 0;
 }
 
-/* Asks the kernel, but no file server. */
+/* Asks the kernel, but no file server on the network. */
 static void look_at_thing(const char *path, struct shutdown_descriptor *descriptor) {
     struct statx st;
     if (os_call(SYS_statx, AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st) < 0) return;
@@ -111,7 +112,7 @@ static void name_socket(struct list *list, const struct socket_line *socket) {
     }
 }
 
-/* Lines that are longer than the buffer are cut. */
+/* Of a line that is longer than the buffer, only the end is read. */
 static void read_table(struct list *list, const char *table) {
     char path[PATH_SIZE], text[BUFFER];
     struct socket_line socket;
@@ -188,7 +189,8 @@ static bool count_name(void *count, const char *name) {
     return true;
 }
 
-/* The number includes the look's own descriptor, if the reading thread shares the program's. */
+/* The number of descriptors includes the one by which they are counted, if the reading thread shares the program's
+ * descriptors. */
 void shutdown_audit_stage(const char *stage, uint32_t asks) {
     uint64_t count = 0;
     char path[PATH_SIZE];

@@ -1,8 +1,8 @@
-/* shutdown_audit.h — what a program has at each stage of its end, and what is left at the last: memory, open files,
- * sockets.
+/* shutdown_audit.h — memory, open files and sockets that a program has at each stage of its end, and those that are
+ * left in the end.
  * In: /proc of this process, and the ledger's knowledge through pointers, because this room does not depend on the
- * ledger. Out: lines of the log. Only system calls, and no lock: the thread that ends the process at its limit calls
- * this, too. */
+ * ledger. Out: lines of the log. It makes only system calls and takes no lock, because the thread that ends the process
+ * at its limit calls it, too. */
 #ifndef MEMSTOW_SHUTDOWN_AUDIT_H
 #define MEMSTOW_SHUTDOWN_AUDIT_H
 
@@ -21,7 +21,7 @@ struct shutdown_descriptor {
     char what[LINE_STRING + 1];
 };
 
-/* When something was opened or started, and the functions that did it, innermost first. */
+/* How long ago a descriptor was opened or a thread was started, and the functions that did this, innermost first. */
 struct shutdown_origin {
     uint64_t age_ns;
     bool inherited;
@@ -36,15 +36,16 @@ struct shutdown_ledger {
     bool (*thread)(uint32_t tid, uint64_t age_ns, struct shutdown_origin *origin);
     uint64_t (*live_bytes)(void);
 };
-/* From now on the log contains the ledger's knowledge. */
+/* From now on these functions are asked, and the log contains their answers. */
 void shutdown_audit_ask(const struct shutdown_ledger *asked);
 
 /* Adds the memory of the process to a line. */
 void shutdown_audit_memory(struct line *line);
-/* Writes a line with the memory and the number of descriptors, once for each stage that begins. `asks`: the thread that
- * has the program's descriptors. */
+/* Writes a line with the memory and the number of descriptors, once for each stage that begins. `asks`: id of a thread
+ * that has the program's descriptors; 0: the first thread. */
 void shutdown_audit_stage(const char *stage, uint32_t asks);
-/* Writes a line for each descriptor, except standard input, output and error, and /dev/null. Returns their number. */
+/* Writes a line for each descriptor (the first 256), except standard input, output and error, and /dev/null. Returns
+ * the number of all. `asks`: as in shutdown_audit_stage. */
 int64_t shutdown_audit_descriptors(uint32_t asks);
 /* Adds to a thread's line when the thread began, and which call started it. */
 void shutdown_audit_thread(struct line *line, uint32_t tid);

@@ -12,10 +12,11 @@
 /* If the system has more than TABLE_MOST processes, the others are not looked at. */
 enum { TABLE_MOST = 1 << 16, KNOWN_MOST = 1024, STAT_FIELDS = 24, CHUNK = 1 << 14, MARK_SIZE = 64 };
 
-/* The bonds by which a process may be kin. Processes with the same parent, group or session form a list: `first` of
- * that process, then `next` of each member. */
+/* The bonds by which a process may be kin. The processes with one parent form a list, and so do those of one group or
+ * session. The list begins with `first` of the process whose pid the parent, group or session has, and goes on with
+ * `next` of each member. */
 enum { BY_PARENT, BY_GROUP, BY_SESSION, BONDS };
-enum { GENERATIONS = 64 }; /* between two processes of one pipeline, at most */
+enum { GENERATIONS = 64 }; /* how many ancestors is_beside looks at, at most */
 
 struct process {
     uint64_t start_ticks, rss_pages;
@@ -24,7 +25,7 @@ struct process {
     enum kin_link link;
     bool ended;
     char name[16];
-    uint32_t first[BONDS], next[BONDS]; /* indices in the list, from 1 on */
+    uint32_t first[BONDS], next[BONDS]; /* 1 + index in table.list; 0: none */
 };
 
 struct known {
@@ -33,7 +34,8 @@ struct known {
     enum kin_link link;
 };
 
-/* Both lists are sorted by pid. A process enters the waiting list once, after it was found to be kin. */
+/* `known` and `list` are sorted by pid. `waiting` has the indices of kin whose lists (`first`) are still to be looked
+ * at. */
 struct table {
     struct process self;
     uint32_t count, known_count, waiting_count;
@@ -42,7 +44,8 @@ struct table {
     struct process list[TABLE_MOST];
 };
 
-/* The processes that were found, each with the bond by which it was found first. One look at a time adds to them. */
+/* The kin that looks have found so far, each with the bond by which it was found first. Only one look at a time adds to
+ * the list. */
 static struct known known[KNOWN_MOST];
 static uint32_t known_count, noting;
 
@@ -62,7 +65,7 @@ const char *shutdown_kin_words(enum kin_link link) {
 
 /* --- one process --- */
 
-/* Reads "PID (NAME) STATE PARENT GROUP SESSION …": the numbers from field 4 on, into the same indices. */
+/* Reads the numbers of "PID (NAME) STATE PARENT GROUP SESSION …" from field 4 on. fields[n] gets field n. */
 static void read_numbers(const char *at, uint64_t fields[STAT_FIELDS + 1]) {
     for (int field = 4; field <= STAT_FIELDS && *at == ' '; field++) {
         bool negative = *++at == '-';
@@ -178,7 +181,8 @@ static bool is_of_this_namespace(uint32_t pid) {
            own.st_ino == other.st_ino && own.st_dev == other.st_dev;
 }
 
-/* The mark of this process, which everything that it starts inherits: "PID.START". */
+/* Writes VARIABLE, then "PID.START" of this process, then `end`. All processes that this process starts inherit this
+ * mark. */
 static void write_mark(char *to, const char *variable, const struct process *self, const char *end) {
     strcpy(to, variable);
     strcpy(os_decimal(to + strlen(to), self->pid), ".");
@@ -186,8 +190,8 @@ static void write_mark(char *to, const char *variable, const struct process *sel
 }
 
 struct marks {
-    char program[MARK_SIZE]; /* a whole variable: everything that such a program starts has it */
-    char started[MARK_SIZE]; /* the beginning of a variable: each registered process passes it on, with its number */
+    char program[MARK_SIZE]; /* a whole variable, which all processes that the program starts inherit */
+    char started[MARK_SIZE]; /* the beginning of a variable; the number of a registered process follows it */
 };
 
 static bool is_there(const char *text, size_t have, const char *mark, size_t length) {
@@ -195,7 +199,7 @@ static bool is_there(const char *text, size_t have, const char *mark, size_t len
 }
 
 /* Whether the environment contains one of the marks. A mark may lie across the end of a chunk. So the last bytes of
- * each chunk are read again with the next one. */
+ * each chunk are examined again with the next chunk. */
 static bool has_variable(int fd, const struct marks *marks) {
     size_t program = strlen(marks->program) + 1, started = strlen(marks->started), held = 1;
     size_t most = program > started ? program : started;
@@ -249,9 +253,9 @@ static void link_marked(struct table *table) {
     }
 }
 
-/* Whether the process is another part of the pipeline that this process leads, or was started by one: it descends from
- * this process's parent. If that parent is init, orphans of this process may descend from it, too. Then only init's own
- * children count. */
+/* A shell may start this process as the leader of a pipeline's group. Whether `process` is another part of that
+ * pipeline, or was started by such a part: then it descends from this process's parent. If that parent is init, orphans
+ * of this process descend from init, too, so only init's own children count. */
 static bool is_beside(struct table *table, const struct process *process) {
     uint32_t parent = table->self.kin.parent;
     for (int left = parent == 1 ? 1 : GENERATIONS; process && left; left--) {
@@ -276,8 +280,8 @@ static bool is_started_by_kin(struct table *table, const struct process *process
     return parent && parent->link && parent->start_ticks <= process->start_ticks;
 }
 
-/* Finds out whether a process is kin, and by which bond. If it is, processes with it as their parent, group or session
- * may be kin, too. */
+/* Finds out whether a process is kin, and by which bond. If it is, the processes in its lists may be kin, too, so it
+ * enters `waiting`. */
 static void shutdown_kin_judge(struct table *table, struct process *process) {
     if (!process->link && process->start_ticks >= table->self.start_ticks) {
         if (is_started_by_kin(table, process))
@@ -295,7 +299,7 @@ static void judge_named(struct table *table, const struct process *process) {
             shutdown_kin_judge(table, &table->list[at - 1]);
 }
 
-/* Judges each process once, and again for each of its bonds at most. */
+/* Judges each process once, and at most once more for each of its bonds. */
 static void link_more(struct table *table) {
     table->waiting_count = 0;
     for (uint32_t i = 0; i < table->count; i++)
@@ -304,7 +308,7 @@ static void link_more(struct table *table) {
     for (uint32_t i = 0; i < table->waiting_count; i++) judge_named(table, &table->list[table->waiting[i]]);
 }
 
-/* --- who names whom as parent, group or session --- */
+/* --- lists of processes with the same parent, group or session --- */
 
 static void shutdown_kin_bind(struct table *table, uint32_t at, int bond, uint32_t number) {
     struct process *process = &table->list[at], *named = find_process(table, number);
@@ -335,7 +339,7 @@ static void link_all(struct table *table, const struct shutdown_seed *seeds, uin
 
 /* --- a look --- */
 
-/* A full list starts again, with the processes that still run. */
+/* Adds the kin of this look to `known`. A full list starts again, with the kin that still runs. */
 static void shutdown_kin_note(struct table *table) {
     if (__atomic_exchange_n(&noting, 1, __ATOMIC_ACQUIRE)) return;
     if (known_count == KNOWN_MOST) __atomic_store_n(&known_count, 0, __ATOMIC_RELEASE);

@@ -1,7 +1,7 @@
-/* shutdown_kin.h — the processes that come from this one: its children, and what they have started.
- * In: /proc, and the environment with which processes began. Out: the ones that still run. When a process was found
- * once, its pid and start time identify it from then on, even after its parent has ended. It sends no signals. Only
- * system calls, and no lock: the thread that ends the process at its limit calls this, too. */
+/* shutdown_kin.h — the processes that come from this one: its children, and the processes that these have started.
+ * In: /proc, and the environment with which processes began. Out: the processes that still run. After a process was
+ * found once, its pid and start time identify it from then on, even after its parent has ended. It sends no signals. It
+ * makes only system calls and takes no lock, because the thread that ends the process at its limit calls it, too. */
 #ifndef MEMSTOW_SHUTDOWN_KIN_H
 #define MEMSTOW_SHUTDOWN_KIN_H
 
@@ -28,15 +28,16 @@ struct shutdown_seed {
     uint64_t start_ticks;
 };
 
-/* Looks for kin, and calls `visit` for each that runs. NULL: only notes them. -errno: it cannot find out. */
+/* Looks for kin, and calls `visit` for each that runs. `visit` NULL: only remembers the kin. -errno: the processes
+ * cannot be read. */
 int shutdown_kin_look(const struct shutdown_seed *seeds, uint32_t count,
                       void (*visit)(void *context, const struct shutdown_relative *relative), void *context);
-/* How it was recognised, in words for the log. */
+/* How a process was recognised, in words for the log. */
 const char *shutdown_kin_words(enum kin_link link);
-/* The numbers of a process: its parent, group and session. False: there is no such process. *ended: the whole process
- * has ended, not only its main thread. */
+/* Reads the parent, group and session of a process. False: there is no such process. *ended: the whole process has
+ * ended, not only its main thread. */
 bool shutdown_kin_of(uint32_t pid, struct kin *kin, bool *ended);
-/* In a forked child: the known processes are the parent's. */
+/* In a forked child: forgets the known processes, which are the parent's. */
 void shutdown_kin_reset(void);
 
 #pragma GCC visibility pop

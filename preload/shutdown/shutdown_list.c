@@ -29,7 +29,7 @@ static void shutdown_list_put_text(struct shutdown_list *list, const char *text)
     shutdown_list_put(list, text, strlen(text));
 }
 
-/* False: it is unknown, and `to` gets zeros. */
+/* Writes the id of this boot, in hexadecimal. False: the id is unknown, and `to` gets zeros. */
 static bool boot_of(char to[33]) {
     static const char digits[] = "0123456789abcdef";
     uint8_t boot_id[16] = {0};
@@ -107,7 +107,7 @@ static bool read_process(struct jsontext object, uint32_t *pid, uint64_t *start_
     return number_in(object, "start_ticks", start_ticks);
 }
 
-/* Whether that process still runs. True also if this cannot be found out. */
+/* Whether the process with this pid and start time still runs. True also if this cannot be found out. */
 static bool shutdown_list_is_there(uint32_t pid, uint64_t start_ticks) {
     int fd = os_hold_process(pid, start_ticks);
     if (fd >= 0) {
@@ -167,8 +167,8 @@ static enum whose whose_file(int fd, size_t size, uint32_t *parent) {
 
 /* --- the path of the list --- */
 
-/* Renames a file to a new name. -EEXIST: the name exists. A file system that cannot check this during the rename is
- * asked before. */
+/* Renames a file to a new name. -EEXIST: the name exists. If the file system cannot check this during the rename, the
+ * name is looked up before. */
 static long rename_to_new(const char *from, const char *to) {
     struct stat there;
     long result = os_call(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, NO_REPLACE);
@@ -177,7 +177,7 @@ static long rename_to_new(const char *from, const char *to) {
                                                                                    : os_call(SYS_rename, from, to);
 }
 
-/* process_registry.PID.json; if that name exists, PID-1, and so on. */
+/* Writes process_registry.PID.json, or process_registry.PID-AGAIN.json if `again` is not 0. */
 static void shutdown_list_name_of(char *to, uint32_t pid, uint32_t again) {
     size_t length = strlen(asked_path), stem = length;
     if (length > 5 && strcmp(asked_path + length - 5, ".json") == 0) stem -= 5;
@@ -203,8 +203,9 @@ static bool is_still_there(const struct stat *file) {
            now.st_dev == file->st_dev && now.st_ino == file->st_ino;
 }
 
-/* Whether the name may be free now. The file is locked: if two processes begin at once, only one removes the old list,
- * and it does not remove the other's new one. */
+/* Frees the name of the old list (`fd`), if no running process needs the list: removes or renames the file. Returns
+ * whether the name may be free now. The file is locked: if two processes begin at once, only one removes the old list,
+ * and it does not remove the new list of the other process. */
 static bool shutdown_list_free_name(int fd) {
     struct stat file;
     uint32_t parent;

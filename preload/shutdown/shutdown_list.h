@@ -23,7 +23,7 @@ struct shutdown_list {
     char path[SHUTDOWN_PATH + 64]; /* the temporary name, in the folder of the list that it replaces */
 };
 struct shutdown_listed {
-    uint64_t start_ticks, number; /* number: in the mark that it passes on; 0: it passes on none */
+    uint64_t start_ticks, number; /* number: NUMBER in its MEMSTOW_STARTED; 0: it has none */
     uint32_t pid;
     bool keep;
     const char *name;
@@ -31,11 +31,11 @@ struct shutdown_listed {
 /* False: the list cannot be written. Then adding does nothing, and the end returns false. */
 bool shutdown_list_begin(struct shutdown_list *list);
 void shutdown_list_add(struct shutdown_list *list, const struct shutdown_listed *process);
-/* The list gets its name. False: it could not be written, and the list before stays. */
+/* Gives the list its final name. False: the list could not be written, and the former list stays. */
 bool shutdown_list_end(struct shutdown_list *list);
 /* Removes the list, if this process has written it. */
 void shutdown_list_remove(void);
-/* In a forked child: the list is the parent's. */
+/* In a forked child: forgets the list, which is the parent's. */
 void shutdown_list_reset(void);
 
 #pragma GCC visibility pop

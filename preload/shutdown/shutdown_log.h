@@ -1,6 +1,6 @@
 /* shutdown_log.h — the log of a shutdown, line by line.
- * In: steps. Out: shutdown.log (JSON lines, appended). Only system calls: the thread that ends the process at its limit
- * writes here, too. */
+ * In: steps. Out: shutdown.log (JSON lines, appended). It makes only system calls, because the thread that ends the
+ * process at its limit writes here, too. */
 #ifndef MEMSTOW_SHUTDOWN_LOG_H
 #define MEMSTOW_SHUTDOWN_LOG_H
 
@@ -15,9 +15,9 @@ enum { SHUTDOWN_PATH = 4096 };
 
 /* "": no change. False: the path is too long. */
 bool shutdown_log_file(const char *path);
-/* Sets the path of the log to a file in the present folder, unless a folder was chosen before. */
+/* Sets the path of the log to shutdown.log in the present folder, unless the log has a path already. */
 void shutdown_log_ready(void);
-/* The log's time starts here. */
+/* Begins the log of a shutdown: times in its lines count from this call. */
 void shutdown_log_begin(void);
 /* Begins a line about a step, with the time. */
 void shutdown_log_line(struct line *line, const char *step);
@@ -32,7 +32,7 @@ uint64_t shutdown_age_ms(uint64_t start_ticks);
 /* Makes an absolute path of `name` for the log or the list. A relative path begins in the present folder. `to` holds
  * SHUTDOWN_PATH bytes. False: the path is too long. */
 bool shutdown_path(char *to, const char *name);
-/* Whether RLIMIT_FSIZE allows `by` more bytes. */
+/* Whether RLIMIT_FSIZE allows `by` more bytes in the file. */
 bool shutdown_may_grow(int fd, size_t by);
 
 #pragma GCC visibility pop

@@ -27,7 +27,7 @@ enum {
 };
 
 struct child {
-    uint64_t start_ticks, number; /* number: in the mark that it passes on; 0: it passes on none */
+    uint64_t start_ticks, number; /* number: NUMBER in its MEMSTOW_STARTED; 0: it has none */
     uint32_t pid;
     bool keep;
     char name[NAME];
@@ -36,7 +36,7 @@ struct child {
 static struct {
     int64_t count;
     int32_t pids[LEFT_MOST];
-} left; /* as of the last look */
+} left; /* what shutdown_processes_left found last */
 
 static struct child children[MOST];
 static uint32_t count;
@@ -68,7 +68,7 @@ static int write_list(void) {
     return shutdown_list_end(&list) ? 0 : -EIO;
 }
 
-/* If the same pid belongs to a process that is gone, its entry is replaced. */
+/* The index of the entry with this pid, which may be of a process that is gone; else of a new entry. */
 static int shutdown_processes_slot_for(uint32_t pid) {
     for (uint32_t i = 0; i < count; i++)
         if (children[i].pid == pid) return (int)i;
@@ -81,7 +81,7 @@ int shutdown_process_add(uint32_t pid, const char *name, bool keep, uint64_t num
     if (!lock_wait(&lock)) return -EBUSY;
     int at = shutdown_processes_slot_for(pid), result = at < 0 ? at : 0;
     if (at >= 0) {
-        /* A process that is registered again (to be kept, say) keeps its number. */
+        /* A process that is registered again, for example to be kept, keeps its number. */
         if (!number && (uint32_t)at < count && children[at].start_ticks == start_ticks) number = children[at].number;
         children[at] = (struct child){.start_ticks = start_ticks, .number = number, .pid = pid, .keep = keep};
         os_copy(children[at].name, NAME, name);
@@ -109,16 +109,16 @@ int shutdown_process_forget(uint32_t pid) {
 
 enum { GROUP = 4 /* PIDFD_SIGNAL_PROCESS_GROUP: Linux 6.9 */ };
 
-/* A process that is to end. The list is a copy, because the program goes on to register and forget processes. */
+/* A process that is to end. `child` is a copy, because the program may register and forget processes meanwhile. */
 struct held {
     struct child child;
     int fd;
-    bool ended; /* it has ended; members of its group may still run */
+    bool ended; /* the process has ended; members of its group may still run */
 };
 
 struct end {
     struct held held[MOST];
-    struct child survivors[MOST]; /* kept: they live on, even in the group of a process that ends */
+    struct child survivors[MOST]; /* kept processes, which live on even in the group of a process that ends */
     uint32_t count, survivor_count;
     uint64_t patience_ns, begun_ns;
     int64_t killed;
@@ -133,8 +133,8 @@ static bool leads_group(const struct child *child) {
            os_start_ticks(child->pid) == child->start_ticks;
 }
 
-/* Signals the group that the process leads or led. Before Linux 6.9 only the number identifies the group; it is certain
- * as long as its leader has it. */
+/* Signals the group that the process leads or led. Before Linux 6.9, only the leader's pid identifies the group, and
+ * this is certain only as long as the leader has that pid. */
 static bool signal_group(const struct held *held, int number) {
     if (os_call(SYS_getpgid, 0) == (long)held->child.pid) return false; /* our own group */
     long result = os_call(SYS_pidfd_send_signal, held->fd, number, NULL, GROUP);
@@ -147,7 +147,7 @@ static bool signal_group(const struct held *held, int number) {
 struct search {
     const struct end *end;
     uint32_t group;
-    int number; /* the signal for each member; 0: only asks whether there is one */
+    int number; /* the signal for each member; 0: only asks whether there are members */
     bool found, some_survive;
 };
 
@@ -157,7 +157,7 @@ static bool is_survivor_itself(const struct end *self, uint32_t pid) {
     return false;
 }
 
-/* The processes that can keep a process alive by the rule of kin: the process itself, and then its parents and the
+/* The processes that can keep a process alive by the rule of kin.h: the process itself, and then its parents and the
  * leaders of their groups and sessions. Each is listed once. */
 struct reach {
     uint32_t pids[REACH_MOST], count;
@@ -169,8 +169,8 @@ static void reach_add(struct reach *self, uint32_t pid) {
     if (!known) self->pids[self->count++] = pid;
 }
 
-/* Whether a process is kept by the rule of kin.h. Two things do not keep it: a survivor has started this program; a
- * survivor is the shell that began this program's session. */
+/* Whether a process lives on by the rule of kin.h. A survivor does not keep it merely because the survivor has started
+ * this program, or is the shell that began this program's session. */
 static bool is_survivor(const struct end *self, uint32_t pid) {
     struct reach reach = {.count = 0};
     struct kin kin;
@@ -214,8 +214,8 @@ static bool look_at_member(void *context, const char *name) {
     return search->number || search->end->survivor_count || ended;
 }
 
-/* Whether the group has members that do not live on. Each of them, except the leader, gets the signal, unless it is 0.
- * A zombie still accepts signals, so the members are searched for one that lives. */
+/* Looks for members of the group that are to end. Each of them, except the leader, gets the signal `number`, unless
+ * that is 0. A zombie still accepts signals, so /proc must tell whether a member lives. */
 static struct search look_at_members(const struct end *self, const struct held *held, int number) {
     struct search search = {.end = self, .group = held->child.pid, .number = number};
     if (signal_group(held, 0)) os_each_name("/proc", look_at_member, &search);
@@ -246,7 +246,7 @@ static void copy_children(struct end *self) {
     if (locked) lock_let_go(&lock);
 }
 
-/* A registered process that lives on because of another survivor is not ended. */
+/* Takes processes out of the list that live on because of a survivor, though they are registered to end. */
 static void leave_survivors(struct end *self) {
     for (uint32_t i = 0; i < self->count;) {
         struct child *child = &self->held[i].child;
@@ -258,8 +258,8 @@ static void leave_survivors(struct end *self) {
     }
 }
 
-/* Opens a process with its group. An ended leader's pid still identifies its group until somebody has waited for the
- * leader. */
+/* Opens a process. -ESRCH: it is gone, and so are the members of its group. After the leader has ended, its pid
+ * identifies the group until somebody has waited for the leader. */
 static int hold_with_group(const struct end *self, struct held *held) {
     held->fd = shutdown_processes_hold(&held->child);
     held->ended = held->fd >= 0 && os_has_ended(held->fd);
@@ -288,7 +288,7 @@ static void log_end(const struct end *self, const struct child *child, const cha
     shutdown_log_write(&line);
 }
 
-/* Notes processes that have ended. Whether any is left. */
+/* Whether any process has not ended. Notes those that have. */
 static bool some_are_there(struct end *self) {
     bool some = false;
     for (uint32_t i = 0; i < self->count; i++) {
@@ -349,7 +349,7 @@ int64_t shutdown_processes_end(uint64_t patience_ns) {
     if (patience_ns)
         stow_work_apart(end_all, self, &own_files);
     else
-        end_all(self); /* the thread of the limit: it has descriptors of its own */
+        end_all(self); /* this is the thread of the limit, which has descriptors of its own */
     int64_t killed = self->killed;
     os_unmap(self, sizeof *self);
     return killed;

@@ -12,15 +12,16 @@
 /* 0 or -errno. */
 int shutdown_process_add(uint32_t pid, const char *name, bool keep, uint64_t number);
 int shutdown_process_forget(uint32_t pid);
-/* Sends SIGTERM, and after `patience_ns` SIGKILL. 0: sends SIGKILL at once, without a lock, and waits a moment for its
- * effect. Returns how many were killed. */
+/* Ends the registered processes: sends SIGTERM, and SIGKILL after `patience_ns`. If `patience_ns` is 0, it sends
+ * SIGKILL at once, takes no lock, and waits a moment for the effect. Returns how many were killed. */
 int64_t shutdown_processes_end(uint64_t patience_ns);
 /* The number of processes that still run but should not: registered processes, other processes that this program has
- * started, and their kin. Lines of the log name the first of them. */
+ * started, and their kin. The log gets a line for each of the first 256. */
 int64_t shutdown_processes_left(void);
-/* The pids of that last look, at most `capacity`. Returns their number. */
+/* Writes the pids that the last call of shutdown_processes_left counted, at most `capacity`. Returns the number of
+ * all. */
 int64_t shutdown_processes_were_left(int32_t *pids, uint32_t capacity);
-/* In a forked child: the processes are the parent's. */
+/* In a forked child: forgets the processes, which are the parent's. */
 void shutdown_processes_reset(void);
 
 #pragma GCC visibility pop

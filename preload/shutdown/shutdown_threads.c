@@ -39,7 +39,7 @@ static bool shutdown_threads_is_there(const struct thread *self) {
     return !now || now == self->start_ticks;
 }
 
-/* A free entry, or the entry of a thread that has ended. */
+/* The index of this thread's entry, of a free entry, or of the entry of a thread that has ended. */
 static int shutdown_threads_slot_for(uint32_t tid) {
     for (uint32_t i = 0; i < count; i++)
         if (threads[i].tid == tid) return (int)i;
@@ -65,7 +65,7 @@ int shutdown_thread_add(const char *name) {
 
 /* --- their end --- */
 
-/* The list is a copy, because the program goes on to start threads. */
+/* The list is a copy, because the program may register threads meanwhile. */
 struct wait {
     struct thread threads[MOST];
     uint32_t count, caller;
@@ -81,7 +81,7 @@ static void copy_threads(struct wait *self) {
     if (locked) lock_let_go(&lock);
 }
 
-/* Notes threads that have ended; at the end, notes all of them. */
+/* Writes threads that have ended to the log, and takes them out of the list. `last`: the same for all other threads. */
 static void look_at_threads(struct wait *self, uint64_t took_ns, bool last) {
     for (uint32_t i = 0; i < self->count;) {
         bool there = shutdown_threads_is_there(&self->threads[i]);

@@ -10,13 +10,14 @@
 
 /* Registers the calling thread. 0 or -errno. */
 int shutdown_thread_add(const char *name);
-/* Waits until all registered threads except the caller have ended, or the time is over. Returns how many are left. Each
- * is a line of the log. */
+/* Waits until all registered threads except the caller have ended, or the time is over. Returns how many are left. The
+ * log gets a line for each thread. */
 int64_t shutdown_threads_wait(uint64_t patience_ns);
-/* The number of threads that are left. It does not count memstow's own threads, this one, `asks` and the thread `limit`
- * that watches the limit (0: none). The first of them are lines of the log. It takes no lock. */
+/* The number of threads that are left. It does not count memstow's own threads, the calling thread, the thread `asks`,
+ * and the thread `limit` that watches the limit (0: none). The log gets a line for each of the first 64. It takes no
+ * lock. */
 int64_t shutdown_threads_left(uint32_t asks, uint32_t limit);
-/* In a forked child: there is one thread. */
+/* In a forked child: forgets the threads, which are the parent's. */
 void shutdown_threads_reset(void);
 
 #pragma GCC visibility pop

@@ -1,6 +1,6 @@
-/* cfi.c — see cfi.h. A look-up goes from the index to the entry (FDE), to what entries share (CIE), to the row of rules
- * for the address, and to the rule. Addresses are integers until they are read. Every read goes through a cursor, which
- * knows its end. So a damaged table yields a reason, never a fault. */
+/* cfi.c — see cfi.h. A look-up goes from the index to the function's entry (FDE), to the entry that several FDEs share
+ * (CIE), to the row of the table for the address, and to the rule. Addresses are integers until they are read. Every
+ * read goes through a cursor, which knows its end. So a damaged table yields a reason, never a fault. */
 #include "preload/stacks/cfi.h"
 
 #include <elf.h>
@@ -152,7 +152,7 @@ static struct cursor cursor_from(const struct cfi_object *object, uintptr_t at) 
     return (struct cursor){.at = at, .end = object->end};
 }
 
-/* Takes an entry (CIE or FDE) without its length. It is empty at the end of the table. */
+/* Takes an entry (CIE or FDE) without its length. The result is empty at the end of the table. */
 static struct cursor take_entry(struct cursor *c) {
     uint64_t length = take(c, 4);
     if (length == 0xffffffff) length = take(c, 8);
@@ -226,7 +226,7 @@ static enum cfi_why read_shared(struct cursor at, struct shared *out) {
     return c.why;
 }
 
-/* Reads the FDE in `c`, which comes without its length. CFI_NO_ENTRY: it is not about pc. */
+/* Reads an FDE. `c` begins behind the FDE's length. CFI_NO_ENTRY: the FDE does not cover pc. */
 static enum cfi_why read_function(const struct cfi_object *object, struct cursor c, uintptr_t pc,
                                   struct function *out) {
     uintptr_t here = c.at;
@@ -264,7 +264,7 @@ static enum cfi_why search_index(const struct cfi_object *object, struct cursor 
     return entry.why ? entry.why : read_function(object, entry, pc, out);
 }
 
-/* Without an index: reads entry after entry. */
+/* Searches a table that has no index: reads entry after entry. */
 static enum cfi_why walk_entries(const struct cfi_object *object, struct cursor at, uintptr_t pc,
                                  struct function *out) {
     for (int i = 0; i < WALK_LIMIT; i++) {
@@ -359,7 +359,7 @@ static void restore_state(struct cursor *c, struct machine *m) {
         m->row = m->remembered[--m->depth];
 }
 
-/* For opcodes that change one half of "register + offset". The CFA must have that form. */
+/* The CFA, for opcodes that change only its register or only its offset. It must be a register plus an offset. */
 static struct location *cfa_from_register(struct cursor *c, struct machine *m) {
     if (m->row.cfa.how != FROM_REGISTER) cfi_fail(c, CFI_MALFORMED);
     return &m->row.cfa;
@@ -396,8 +396,8 @@ static bool cfi_execute_cfa(struct cursor *c, struct machine *m, const struct sh
     }
 }
 
-/* Instructions that say where a register of the caller is; they begin with its number. False: it is none of
- * them. */
+/* Executes an instruction that says where a register of the caller is. The register's number is the first operand.
+ * False: the instruction is of another kind. */
 static bool cfi_execute_register(struct cursor *c, struct machine *m, const struct shared *shared, unsigned opcode) {
     uint64_t number = take_uleb(c);
     struct location *location = location_of(&m->row, number);
@@ -440,7 +440,7 @@ static bool cfi_execute_register(struct cursor *c, struct machine *m, const stru
     return true;
 }
 
-/* The opcodes 0x00–0x3f that do not advance the location. */
+/* Executes the opcodes 0x00–0x3f that do not advance the location. */
 static void cfi_execute(struct cursor *c, struct machine *m, const struct shared *shared, unsigned opcode) {
     if (cfi_execute_cfa(c, m, shared, opcode)) return;
     switch (opcode) {
@@ -601,7 +601,8 @@ static bool evaluate_cfa(const struct location *location, uintptr_t pc, struct v
     return cfi_evaluate(location, pc, &none, out);
 }
 
-/* Where a register was saved. Such an expression starts with the CFA on its stack. */
+/* Evaluates an expression for the place where a register was saved. Such an expression starts with the CFA on its
+ * stack. */
 static bool evaluate_saved(const struct location *location, uintptr_t pc, struct value *out) {
     struct operands cfa = {.stack = {{.base = FROM_CFA}}, .depth = 1};
     return cfi_evaluate(location, pc, &cfa, out);
@@ -632,7 +633,7 @@ static enum cfi_why decide_cfa(const struct location *cfa, uintptr_t pc, struct 
     } else {
         return CFI_REGISTER;
     }
-    if (rule->kind == CFI_SP && offset < 8) /* otherwise the return address would lie below rsp */
+    if (rule->kind == CFI_SP && offset < 8) /* the return address would lie below rsp */
         return CFI_OFFSET;
     rule->cfa = (int32_t)offset;
     return check_offset(offset);
@@ -711,7 +712,7 @@ struct cfi_rule cfi_find(const struct cfi_object *object, uintptr_t pc) {
 /* --- the object --- */
 
 /* Finds the segment that holds `address`. Linkers put the program headers behind the ELF header, in the first page. If
- * they are elsewhere, nothing in memory says where. */
+ * the program headers are elsewhere, nothing in memory says where, and the segment is not found. */
 static bool find_segment(uintptr_t image, uintptr_t base, uintptr_t address, struct cfi_object *out) {
     const Elf64_Ehdr *elf = (const Elf64_Ehdr *)image;
     if (__builtin_memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 || elf->e_phentsize != sizeof(Elf64_Phdr) ||

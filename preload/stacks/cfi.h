@@ -48,7 +48,7 @@ struct cfi_rule {
 /* Where CFI_SIGNAL finds the interrupted registers, in bytes from rsp. */
 enum { CFI_SIGNAL_BP = 120, CFI_SIGNAL_SP = 160, CFI_SIGNAL_PC = 168 };
 
-/* An object's .eh_frame_hdr, and the range that may be read to follow it. */
+/* An object's .eh_frame_hdr, and the range of memory in which its tables may be read. */
 struct cfi_object {
     uintptr_t header, start, end; /* header 0: the object has none */
 };
@@ -58,7 +58,8 @@ struct cfi_object {
 bool cfi_object_of(uintptr_t pc, struct cfi_object *object);
 
 /* The rule for the instruction at pc. For a return address the caller passes the byte before it. For an interrupted
- * instruction the caller passes its own address. Any thread may call at any time, in signal handlers, too. */
+ * instruction the caller passes the address of the instruction. Any thread may call this at any time, also in a signal
+ * handler. */
 struct cfi_rule cfi_find(const struct cfi_object *object, uintptr_t pc);
 
 #pragma GCC visibility pop

@@ -1,6 +1,6 @@
 /* generation.h — says when data that threads remember about code and stacks is no longer valid.
- * In: code that is unloaded, ids of stacks that may get another meaning. Out: two numbers. A thread notes them with the
- * data that it remembers, and compares them later. It must not wait until all threads have seen a change. */
+ * In: code that is unloaded, ids of stacks that may get another meaning. Out: two numbers. A thread notes the numbers
+ * with the data that it remembers, and compares them later. Nobody may wait until all threads have seen a change. */
 #ifndef MEMSTOW_GENERATION_H
 #define MEMSTOW_GENERATION_H
 
@@ -8,7 +8,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The number of dlclose calls. After one, a code address may have another meaning. */
+/* The number of dlclose calls. After a dlclose, a code address may have another meaning. */
 extern uint32_t generation_of_code;
 
 /* Changes when data that threads remember about their stacks is no longer valid: native or Python code is gone, or ids

@@ -11,8 +11,8 @@ enum {
     FIRST_BITS = 8, /* logarithm of the first number of sets */
     LAST_BITS = 10,
     MORE_ADDRESSES = 8,
-    PERIOD = 1024, /* after that many fills the hits are judged: */
-    ENOUGH = 4,    /* hits for each fill that are enough */
+    PERIOD = 1024, /* after this many fills the hits are judged */
+    ENOUGH = 4,    /* this many hits for each fill are enough */
     ONE_IN = 8,    /* when most fills are skipped, one in 8 is done */
 };
 
@@ -34,7 +34,8 @@ __attribute__((noinline)) bool leaf_joins(const struct leaf *leaf, struct memo *
     return true;
 }
 
-/* Continues the hash along the frame pointers of code that has them. With a wrong pointer the look-up only misses. */
+/* Continues the hash along the frame pointers of code that has them. If a pointer is wrong, the look-up only finds
+ * nothing. */
 __attribute__((noinline)) static uint64_t hash_of_chain(uint64_t h, uintptr_t rbp, uintptr_t slot, uintptr_t end,
                                                         uint64_t count) {
     for (; count && rbp > slot && rbp < end - sizeof(uint64_t) && rbp % sizeof(uint64_t) == 0; count--) {
@@ -89,15 +90,16 @@ static bool leaves_begin(struct leaves *self, uint32_t bits) {
     return true;
 }
 
-/* Judges the leaves by their hits. Few hits mean that stacks come back but are not found, because too many others came
- * in between. This happens in recursion, where many stacks have the same innermost addresses. Then more addresses
- * choose the set, and there are more sets. If stacks differ only in their Python frames, that does not help and is
- * undone. If there still are too many stacks, most fills are skipped, so that leaves stay longer. */
+/* Judges the leaves by their hits. Few hits mean that stacks come back, but their leaves were replaced by those of too
+ * many other stacks. This happens in recursion, where many stacks have the same innermost addresses. Then more
+ * addresses choose the set, and there are more sets. If stacks differ only in their Python frames, more addresses do
+ * not help, and are not used any more. If there still are too many stacks, most fills are skipped, so that leaves stay
+ * longer. */
 static void see_to(struct leaves *self) {
     uint32_t hits = self->hits, bits = 64 - self->shift;
     self->hits = 0;
     if (self->patience) {
-        self->patience--; /* it is not full yet */
+        self->patience--; /* the sets are not full yet */
         return;
     }
     self->skips = false;

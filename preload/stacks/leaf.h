@@ -1,6 +1,6 @@
 /* leaf.h — a thread's stacks that were seen before and need no unwinding.
  * In: the caller, the thread's memory of its own stack (memo.h), the site that was found. Out: the site, if the stack
- * is a known one. Everything belongs to one thread and concerns its own stack. A look-up writes only hops and a
+ * is a known one. All data belong to one thread, and concern its own stack only. A look-up writes only hops and a
  * count. */
 #ifndef MEMSTOW_LEAF_H
 #define MEMSTOW_LEAF_H
@@ -20,8 +20,9 @@ enum {
     LEAF_HOP_BITS = 9,
 };
 
-/* A stack whose innermost part is known. It has this site if three things hold: each `offset` from the slot holds its
- * `value`, element `join` of the memo has the path, and the words of that element hold. */
+/* A stack whose innermost part is known. A stack has the leaf's site if four things hold: its innermost frame has the
+ * leaf's state, the word at each of `offsets` from the slot has its value in `values`, element `join` of the memo has
+ * the path, and the words of this element and of all outer ones are unchanged. */
 struct leaf {
     struct state state;
     uint64_t path;
@@ -33,24 +34,24 @@ struct leaf {
 };
 _Static_assert(sizeof(struct leaf) == 128, "two cache lines");
 
-/* The distance from the slot of a call to the slot of its caller's call. LEAF_FAR: it does not follow from rsp
- * alone. */
+/* The distance from the slot of a call to the slot of its caller's call. LEAF_FAR: the distance does not follow from
+ * rsp alone. */
 struct hop {
     uintptr_t address, distance;
 };
 #define LEAF_FAR ((uintptr_t)1 << 48)
 
 struct leaves {
-    struct hop hops[1 << LEAF_HOP_BITS]; /* by hash of the address: the distance to the caller's slot, by the rule of
-                                            that address */
-    struct leaf *leaves;                 /* sets of LEAF_WAYS; NULL: nothing is remembered */
-    uint64_t more;                       /* return addresses that choose a set in addition to the three innermost */
-    uint32_t shift;                      /* 64 minus the number of bits that choose the set */
-    uint32_t hits;                       /* since the last judgement */
-    uint32_t fills;                      /* fills that were requested */
-    uint32_t hits_before;                /* the hits at the last judgement before `more` was raised */
-    uint32_t patience;                   /* judgements to skip */
-    bool skips;                          /* most fills are skipped */
+    struct hop
+        hops[1 << LEAF_HOP_BITS]; /* a table by hash of the address; the distance comes from the rule of the address */
+    struct leaf *leaves;          /* sets of LEAF_WAYS; NULL: nothing is remembered */
+    uint64_t more;                /* return addresses that choose a set in addition to the three innermost */
+    uint32_t shift;               /* 64 minus the number of bits that choose the set */
+    uint32_t hits;                /* since the last judgement */
+    uint32_t fills;               /* fills that were requested */
+    uint32_t hits_before;         /* the hits at the last judgement before `more` was raised */
+    uint32_t patience;            /* judgements to skip */
+    bool skips;                   /* most fills are skipped */
 };
 
 #define INLINE inline __attribute__((always_inline))
@@ -85,7 +86,8 @@ static INLINE struct leaf *leaf_set(const struct leaves *self, uint64_t hash) {
     return self->leaves + (hash * 0x9E3779B97F4A7C15u >> self->shift) * LEAF_WAYS;
 }
 
-/* Whether the part of the stack outside of a leaf's words is unchanged. What has changed is removed from the memo. */
+/* Whether the part of the stack outside of a leaf's words is unchanged. If not, the changed elements are removed from
+ * the memo. */
 bool leaf_joins(const struct leaf *leaf, struct memo *memo);
 
 static INLINE bool leaf_holds(const struct leaf *leaf, struct memo *memo, struct caller caller) {
@@ -116,8 +118,8 @@ static INLINE uint32_t leaf_find(struct leaves *self, struct memo *memo, uintptr
 }
 uint32_t leaf_find_more(struct leaves *self, struct memo *memo, uintptr_t end, const struct caller *caller);
 
-/* Adds the caller's stack, with its site. The whole stack is in the memo. It was seen before, but leaf_find did not
- * find it. */
+/* Adds the caller's stack, with its site. The whole stack is in the memo. Call this for a stack that was seen before,
+ * but that leaf_find did not find. */
 void leaf_fill(struct leaves *self, const struct memo *memo, uintptr_t end, const struct caller *caller, uint32_t site);
 
 /* Makes memory for leaves. False: there is none. */

@@ -31,9 +31,9 @@ static uint32_t words_hold(const struct memo *self, uint32_t count) {
     return k - 1;
 }
 
-/* The same for another stack, which may be partly gone. The check goes from the inside outwards, and stops at the first
- * element that changed. A word is read only when all inner words are unchanged: then it lies in a frame to which the
- * program will return. */
+/* As words_hold, for a stack that is not the thread's own, and may be partly gone. The check goes from the inside
+ * outwards, and stops at the first element that changed. A word is read only when all inner words are unchanged: then
+ * it lies in a frame to which the program will return. */
 static uint32_t words_hold_from_inside(const struct memo *self, uint32_t count) {
     for (uint32_t k = count; k; k--) {
         const struct word *word = self->words + memo_words(self, k - 1), *end = self->words + memo_words(self, k);
@@ -72,8 +72,8 @@ static uint32_t first_in_doubt(const struct memo *self, uint32_t evals) {
     return first;
 }
 
-/* An earlier result also holds for fewer elements. The innermost loop is the exception: its frames must be checked
- * again. */
+/* The results in `found` are of an earlier check in the same look-up. They also hold for fewer elements, except for the
+ * frames of the innermost loop, which must be checked again. */
 bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own) {
     uint32_t good = count;
     if (likely(!(self->found & MEMO_WORDS))) {
@@ -98,9 +98,9 @@ static inline uint64_t memo_mixed(uint64_t h, uint64_t a, uint64_t b) {
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Adds the frames of a loop, which is the element `inside`. They are part of the path, because the same loop may have
- * run other frames when a leaf that joins it was filled. Their code is alive as long as a stack with that path is known
- * (python.h). */
+/* Adds the Python frames of a loop, which is in the element `inside`. The frames are part of the path, because the same
+ * loop may have run other frames when a leaf that joins it was filled. Their code objects are alive as long as a stack
+ * with that path is known (python.h). */
 static uint64_t push_loop(struct memo *self, uint32_t inside, uint32_t index, uint64_t path, const struct loop *loop,
                           const struct python_frame *found) {
     uint32_t end = index ? self->evals[index - 1].python : 0;
@@ -213,7 +213,8 @@ bool memo_push(struct memo *self, const struct steps *steps, uint64_t seed) {
 
 /* --- the tree --- */
 
-/* Adds the Python frames that the interpreter's frame runs, in its place. */
+/* Adds the frame of an element to the list. If the frame is an evaluation loop, adds the Python frames that the loop
+ * runs in its place. */
 static uint32_t add_frames(const struct memo *self, const struct element *element, uint32_t evals_before,
                            uint32_t end) {
     uint32_t python = 0, first = 0;
@@ -264,7 +265,7 @@ static void place_all(struct memo *self) {
     }
 }
 
-/* There is no memory: takes the nearest outer stack that is in the tree. */
+/* The stack that stands for this one if there is no memory: the nearest outer stack that is in the tree. */
 __attribute__((noinline)) static uint32_t known_outer(const struct memo *self) {
     uint32_t count = self->count, place = TREE_ROOT, stack;
     ledger_lost(SNAP_LOST_STACKS);

@@ -1,6 +1,6 @@
 /* memo.h — a thread's memory of a stack, so that the next look need not unwind all of it.
  * In: steps, as they are unwound. Out: whether a later stack continues like the remembered one, and its place in the
- * tree (tree.h). Everything belongs to one thread. It reads the program's stack, and writes nothing there.
+ * tree (tree.h). All data belong to one thread. The memo reads the program's stack, and writes nothing there.
  *
  * A memo is a list of elements, outermost first. An element has the state of a frame, and the words of memory from
  * which the step to the next outer frame was read. Suppose that the present stack has the state of an element, and that
@@ -16,8 +16,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The state of a frame. Execution goes on at `code` (an address, or RULE_INTERRUPTED and an address). rsp is just
- * above `slot`, and rbp has this value. */
+/* The state of a frame. Execution goes on at `code` (an address, or RULE_INTERRUPTED and an address). rsp is just above
+ * `slot`, and rbp has the value `rbp`. */
 struct state {
     uintptr_t slot;
     uint64_t code;
@@ -73,7 +73,7 @@ struct eval {
     uint32_t element, python;
 };
 
-/* The known state of the elements of a memo, compared with the thread's present stack. */
+/* What a look-up has found out so far about the elements of a memo, compared with the thread's present stack. */
 enum memo_found {
     MEMO_WORDS = 1,  /* the words of the elements are unchanged */
     MEMO_PYTHON = 2, /* Python frames are unchanged, but those of the innermost loop must be compared again */
@@ -114,9 +114,9 @@ static inline void memo_cut(struct memo *self, uint32_t count) {
  * `own`: it is the thread's own stack, so all words can be read. */
 bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own);
 
-/* Call it before and after the look-up of a stack: it forgets which elements were found unchanged. During one look-up,
- * the results of the leaves also hold for the unwinding. A signal handler may look up its own stack in between: the
- * outer part of the stack is the same for both. */
+/* Forgets which elements were found unchanged. Call it before and after the look-up of a stack. During one look-up, the
+ * results of the leaves also hold for the unwinding. A signal handler may look up its own stack in between: the outer
+ * part of the stack is the same for both. */
 static inline void memo_begin(struct memo *self) { self->found = 0; }
 
 /* Adds steps inside of the remembered ones. `seed` stands for an empty stack; paths with different seeds differ. False:

@@ -96,8 +96,8 @@ uint32_t module_at(uintptr_t address) {
     return add_module(&found, path);
 }
 
-/* Whether a call instruction ends in front of this address: a call of a near address, or one through a register or
- * memory, which has up to five bytes of address. */
+/* Whether a call instruction ends in front of this address: a call of a near address (5 bytes), or a call through a
+ * register or memory (2 to 7 bytes). */
 static bool follows_call(uintptr_t address) {
     enum { LONGEST = 7, NEAR = 5, NEAR_CALL = 0xE8, INDIRECT = 0xFF, OPERATION = 0x38, CALL = 0x10 };
     uint8_t code[LONGEST];
@@ -108,7 +108,8 @@ static bool follows_call(uintptr_t address) {
     return false;
 }
 
-/* The only address with this lower half in the modules, or the only one behind a call. 0: none, or several. */
+/* The only address in a module that has this lower half and for which `is` is true (NULL: for any). 0: there is none,
+ * or there are several. */
 static uintptr_t only_code(uint32_t low, bool (*is)(uintptr_t address)) {
     uintptr_t found = 0;
     for (uint64_t i = 0, n = os_load(&modules.next); i < n; i++) {

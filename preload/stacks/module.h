@@ -11,7 +11,7 @@
 #pragma GCC visibility push(hidden)
 
 struct link_map;
-/* The file that an object was loaded from. It also works for the program itself. */
+/* The path of the file that an object was loaded from, also for the program itself. */
 const char *module_path(const struct link_map *map);
 /* 1 + id of the module that holds the code; 0 when no file is mapped there. */
 uint32_t module_at(uintptr_t address);
@@ -20,7 +20,7 @@ const struct snap_module *module_record(uint32_t module);
 /* The return address with this lower half. 0: no known module has one, or several have. */
 uintptr_t module_code(uint32_t low);
 
-/* Before module_path. `program`, the program's own path, must outlive the ledger. */
+/* Call it before module_path. `program`, the program's own path, must outlive the ledger. */
 void module_begin(const char *program);
 
 #pragma GCC visibility pop

@@ -1,6 +1,7 @@
 /* paths.h — the sites of a thread's stacks, by a hash of the whole stack.
- * In: a path (memo.h). Out: its site. It is a cache: a missing path is looked up in the tree. It belongs to one thread,
- * and grows when needed. Paths of different generations differ, so nothing needs to be forgotten. */
+ * In: a path (memo.h). Out: the site. The table is a cache: a path that is missing there is looked up in the tree. It
+ * belongs to one thread, and grows when needed. Paths of different generations differ, so nothing needs to be
+ * forgotten. */
 #ifndef MEMSTOW_PATHS_H
 #define MEMSTOW_PATHS_H
 
@@ -15,7 +16,7 @@ struct known_path {
     uint32_t site; /* 0: none */
 };
 
-enum { PATHS_WAYS = 4 }; /* one cache line */
+enum { PATHS_WAYS = 4 }; /* entries of a set, in one cache line */
 
 struct paths_table {
     uint32_t bits; /* bits that choose the set */

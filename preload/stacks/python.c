@@ -6,8 +6,8 @@
  * variable. The variable's address says which native frame it lies in. So the native and the Python stack are merged by
  * addresses alone.
  *
- * The chain is that of the calling thread. Nobody else changes it, and everything in it is alive, because frames hold
- * their code. Only the thread state may be another thread's: see own_state() and state_with_gil(). */
+ * The chain is that of the calling thread. No other thread changes it, and all objects in it are alive, because frames
+ * hold their code. Only the thread state may be another thread's: see own_state() and state_with_gil(). */
 #include "preload/stacks/python.h"
 
 #include <dlfcn.h>
@@ -26,7 +26,7 @@
 enum { SPINS = 100000, PLAIN_OBJECTS = 256 };
 
 struct interpreter {
-    uintptr_t object_start, object_end; /* the library or program that contains it; 0: it was unloaded */
+    uintptr_t object_start, object_end; /* the library or program that contains it; empty after it was unloaded */
     uintptr_t eval_start, eval_end;     /* the main part of the evaluation loop */
     const struct link_map *object;
     uintptr_t runtime;           /* _PyRuntime */
@@ -34,7 +34,7 @@ struct interpreter {
     uintptr_t (*own)(void);      /* PyGILState_GetThisThreadState */
     uintptr_t (*attached)(void); /* 3.11: _PyThreadState_UncheckedGet */
     uintptr_t arenas;            /* the function that maps arenas; 0: unknown */
-    uint32_t generation;         /* generation_of_code at the last check that it is still there */
+    uint32_t generation;         /* generation_of_code at the last check that the interpreter is there */
     struct python_layout layout;
 };
 static struct interpreter interpreters[PYTHON_INTERPRETERS];
@@ -45,8 +45,8 @@ static struct lock adding;
 
 /* --- finding an interpreter --- */
 
-/* CPython calls tp_dealloc when a code object dies. Each interpreter gets a tp_dealloc function of its own here, which
- * tells whose object it is. */
+/* CPython calls tp_dealloc when a code object dies. Each interpreter gets a tp_dealloc function of its own here, so
+ * that the function knows whose code object dies. */
 static void code_dies(uint32_t index, uintptr_t code) {
     python_record_dies(code | index);
     deallocs[index](code);
@@ -129,7 +129,7 @@ static void say_unknown(void) {
                     "call stacks do not show the functions of a Python that is not understood (3.11 and later are)");
 }
 
-/* Adds an interpreter. The start address of its object is written last; from then on other threads see it. */
+/* Adds an interpreter. The number of interpreters grows last; from then on other threads see the new one. */
 static void add_python_code(const struct dl_find_object *found) {
     uint32_t index = interpreter_count;
     size_t size = 0;
@@ -159,7 +159,7 @@ bool python_maps_arenas(uintptr_t caller) {
     return self && self->arenas && caller - self->arenas < FUNCTION;
 }
 
-/* Libraries and programs that contain no interpreter, by start address. Most of them are looked up often. */
+/* Libraries and programs that contain no interpreter, by start address. Most of these objects are looked up often. */
 static uint64_t plain_objects[PLAIN_OBJECTS];
 
 static uint64_t plain_word(uintptr_t start, uint32_t generation) {
@@ -175,7 +175,8 @@ static bool begin_adding(void) {
     return false;
 }
 
-/* The interpreter in the object that contains the code. It may be seen for the first time. */
+/* The interpreter in the object that contains the code, which is added if it is seen for the first time. NULL: there is
+ * none. */
 static struct interpreter *look_into_object(uintptr_t pc, uint32_t generation) {
     struct dl_find_object found;
     if (_dl_find_object((void *)pc, &found) || !found.dlfo_link_map) return NULL;
@@ -207,8 +208,8 @@ static bool still_there(struct interpreter *self, uint32_t generation) {
 
 /* --- the thread's chain --- */
 
-/* The thread's last thread state, attached (with the GIL) or not; 0: none. It dies before its thread only when the
- * interpreter ends, and the interpreter says so before. The read may create the thread's copy of a library's
+/* The thread's last thread state, attached (with the GIL) or not; 0: none. The state dies before its thread only when
+ * the interpreter ends, and runtime_finalizing is set before that. The read may create the thread's copy of a library's
  * thread-local storage, which calls malloc. A nested call then gets 0. */
 static uintptr_t own_state(const struct interpreter *self) {
     static __thread bool inside __attribute__((tls_model("initial-exec")));
@@ -221,8 +222,9 @@ static uintptr_t own_state(const struct interpreter *self) {
     return ending && ending != state ? 0 : state;
 }
 
-/* The thread state that has the GIL, if it belongs to this thread. 3.11 only: there, the word of each thread holds only
- * the thread's first state, which is not that of a subinterpreter. So this global word is tried second. */
+/* The thread state that has the GIL, if it belongs to this thread; else 0. It is used for 3.11 only: there, own_state
+ * gives only the thread's first state, and never that of a subinterpreter. So the state with the GIL is tried
+ * second. */
 static uintptr_t state_with_gil(const struct interpreter *self) {
     uintptr_t state = self->attached ? self->attached() : 0;
     return state && python_word(state, self->layout.thread_id) == os_thread() ? state : 0;
@@ -238,8 +240,9 @@ static void begin_walk(struct python_walk *walk, const struct interpreter *self,
     *walk = (struct python_walk){chain_head(self, attempt), (uint16_t)(1 + (self - interpreters)), (uint16_t)attempt};
 }
 
-/* Like _PyFrame_IsIncomplete: such a frame is still being made, and tracebacks do not show it either. In free-threaded
- * interpreters a thread may run its own copy of the code. Then it is not known whether the frame is complete. */
+/* Whether a frame is complete, by the rule of _PyFrame_IsIncomplete. An incomplete frame is still being made, and
+ * tracebacks do not show it either. In free-threaded interpreters a thread may run its own copy of the code. Then it is
+ * not known whether the frame is complete, and it is shown. */
 static bool python_is_shown(const struct interpreter *self, uintptr_t frame, uintptr_t code, uintptr_t instruction) {
     const struct python_layout *at = &self->layout;
     if (!code || python_word(code, at->object_type) != self->code_type) return false;
@@ -357,8 +360,8 @@ static uintptr_t first_frame(const struct interpreter *self, uintptr_t inner, ui
     return same_interpreter ? python_word(python_plain(inner), self->layout.frame_previous) : chain_head(self, 0);
 }
 
-/* Returns the expected frame if it equals the chain's frame. It is loaded from `expected`, so that the processor need
- * not wait for one link of the chain before it reads the next. */
+/* The expected frame, after it was found equal to the chain's frame. It is loaded from `expected`, so that the
+ * processor need not wait for one link of the chain before it reads the next. */
 static inline uintptr_t as_expected(const struct python_frame *expected) {
     uintptr_t frame;
     /* In C the compiler would return the frame that was read from the chain, because it knows that both are equal. */
@@ -384,8 +387,8 @@ static __attribute__((noinline)) bool same_at_length(const struct interpreter *s
     return expected == last && (!entry || frame == entry);
 }
 
-/* The same for the fast case. `at` is a compile-time constant where possible. A frame that equals the expected one is
- * no entry frame: entry frames run other code. */
+/* As same_at_length, but fast if every frame is as expected. `at` is a compile-time constant where possible. A frame
+ * that equals the expected one is no entry frame: entry frames run other code. */
 static inline __attribute__((always_inline)) bool same_frames(const struct interpreter *self,
                                                               const struct python_layout *at, uintptr_t index,
                                                               uintptr_t frame, const struct python_frame *expected,

@@ -1,7 +1,7 @@
 /* python.h — the Python functions that run on the calling thread, read inside malloc.
  * In: native frames in a CPython evaluation loop, as the unwinder meets them. Out: the interpreter frames that each of
- * them runs, and a ledger record for each. Only two functions of the interpreter are called, which read its
- * thread-local thread state: no GIL, no lock, no memory of the program; errno is kept.
+ * them runs, and a ledger record for each. Only two functions of the interpreter are called; they read its thread-local
+ * thread state. No GIL and no lock is taken, no memory of the program's is allocated, and errno is kept.
  *
  * It supports CPython 3.11 and later, and several interpreters in one process, linked or loaded in any way. An
  * interpreter is found when its code is first seen on a stack, so dlopen needs no hook. */
@@ -27,7 +27,7 @@ bool python_is_eval(uintptr_t pc, uintptr_t slot, uintptr_t cfa);
 bool python_maps_arenas(uintptr_t caller);
 
 /* A Python frame, as addresses in the interpreter. The lowest bits of `code` hold the interpreter's index. Only compare
- * them: what they point to may be gone when the stack has changed. */
+ * the addresses: when the stack has changed, the objects there may be gone. */
 struct python_frame {
     uintptr_t frame, code, instruction;
 };
@@ -56,8 +56,8 @@ enum { PYTHON_AHEAD = 6 };
  * from the top of the stack up to their slots are the remembered ones. From the anchors on, the interpreter's present
  * chain is followed. A frame that died, and whose memory may be gone, is simply not in the chain.
  *
- * The array is read up to PYTHON_AHEAD frames beyond `count`, and their memory is prefetched: the caller will ask about
- * them next. */
+ * The array is read up to PYTHON_AHEAD frames beyond `count`. The memory of these frames is prefetched, because the
+ * caller will ask about them next. */
 bool python_same(uintptr_t inner, uintptr_t anchor, const struct python_frame *frames, size_t count);
 
 /* The SNAP_FRAME record of a frame on this thread's present stack. It is made at first sight, with the function's name,
@@ -65,9 +65,9 @@ bool python_same(uintptr_t inner, uintptr_t anchor, const struct python_frame *f
  * Then threads forget what they remember (generation_end_stacks). */
 uint32_t python_frame_record(const struct python_frame *frame);
 
-/* The series of SNAP_FRAME, for records of frames. Before this call there are no records. */
+/* Sets the series of SNAP_FRAME, for records of frames. Before this call, no records are made. */
 void python_record_begin(struct series *of_frames);
-/* In a forked child, before ledger_abandon: forgets all records. */
+/* In a forked child: resets the lock that another thread of the parent may have held. */
 void python_abandon(void);
 
 #pragma GCC visibility pop

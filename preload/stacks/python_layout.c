@@ -4,8 +4,8 @@
 #include <string.h>
 
 /* --- 3.13 and later: _Py_DebugOffsets, at the start of _PyRuntime. First comes a cookie. 64-bit words follow: the
- * version, whether it is free-threaded, and groups of offsets. Each group begins with the size of its struct. Newer
- * versions add words to groups. --- */
+ * version, whether the interpreter is free-threaded, and groups of offsets. Each group begins with the size of its
+ * struct. Newer versions add words to groups. --- */
 
 enum { WORD_VERSION = 1, WORD_FREE_THREADED = 2, WORD_FINALIZING = 4, WORDS = 81 };
 

@@ -11,16 +11,17 @@
 
 /* Offsets in bytes. The versions differ in two ways:
  *
- * 3.11, 3.12: the thread state points to the innermost _PyCFrame. That is a variable of the evaluation loop; it points
- * to the loop's innermost frame and to the next loop's _PyCFrame. From 3.13 on, the thread state points to the
+ * 3.11, 3.12: the thread state points to the innermost _PyCFrame. A _PyCFrame is a variable of the evaluation loop, and
+ * points to the loop's innermost frame and to the next loop's _PyCFrame. From 3.13 on, the thread state points to the
  * innermost frame itself.
  *
- * 3.11: the outermost frame of a loop is marked (`frame_is_entry`). From 3.12 on, another frame follows it, which is a
- * variable of the loop and runs nothing. Its owner is `entry_owner` or above. */
+ * 3.11: the outermost frame of a loop is marked (`frame_is_entry`). From 3.12 on, another frame follows the outermost
+ * one: the loop's entry frame, which is a variable of the loop and runs nothing. The owner field of an entry frame is
+ * `entry_owner` or above. */
 struct python_layout {
     uint32_t thread_head;                   /* in the thread state: innermost _PyCFrame or frame */
     uint32_t thread_id;                     /* pthread_self() of the thread state's thread */
-    uint32_t cframe_frame, cframe_previous; /* both 0: there is none */
+    uint32_t cframe_frame, cframe_previous; /* both 0: there is no _PyCFrame */
     uint32_t frame_code, frame_previous, frame_instruction, frame_owner;
     uint32_t frame_is_entry; /* 0: a loop has an entry frame of its own */
     uint32_t code_file, code_name, code_first_line, code_lines;
@@ -29,8 +30,8 @@ struct python_layout {
     uint32_t object_type, object_size;
     uint32_t type_dealloc;
     uint32_t bytes_start;
-    uint32_t text_length, text_state, text_ascii, text_other; /* characters: of pure ASCII, of other strings */
-    uint32_t text_kind_shift; /* bits of the state: width of a character (3 bits), compact (1), ASCII (1) */
+    uint32_t text_length, text_state, text_ascii, text_other; /* characters of an ASCII string; of another string */
+    uint32_t text_kind_shift; /* from this bit of the state: width of a character (3 bits), compact, ASCII */
     uint32_t runtime_finalizing;
     uint8_t entry_owner;
     uint8_t fixed; /* the minor version if it is in one of the tables below; else 0 */

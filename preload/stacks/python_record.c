@@ -4,7 +4,7 @@
  * Code objects come and go. A program that compiles in a loop makes the same ones again and again. So a code id stands
  * for content (names, first line, lines of its instructions). A new code object with the same content gets the same id.
  * One thread at a time writes to the tables. If another thread is writing (or, in a signal handler, the thread itself),
- * records are made that no table knows. The next look makes them once more. */
+ * records are made that no table knows. When the frame is next looked up, its record is made once more. */
 #include "preload/stacks/python_record.h"
 
 #include <string.h>
@@ -29,7 +29,8 @@ static struct series codes = {
 static struct lock writing;
 static bool unlisted; /* some code objects are not in codes_by_object, so any death may be one of theirs */
 
-/* Ids of content are hashes of 64 bits. Among a million codes, two are mixed up with a chance of 1 in 40 million. */
+/* The content of a code object is known by a hash of 64 bits. Among a million code objects, two are mixed up with a
+ * chance of 1 in 40 million. */
 static uint64_t hash_more(uint64_t hash, const void *bytes, size_t length) {
     const uint8_t *at = bytes;
     uint64_t word;
@@ -77,7 +78,7 @@ static uint64_t python_record_hash_of(const struct description *code) {
     return hash_key(hash_more(hash, code->lines.table, code->lines.length));
 }
 
-/* The file name as a string of the ledger. Few files hold many functions, so the strings are looked up. */
+/* The file name as a string of the ledger. Many functions share a few files, so the strings are looked up. */
 static uint32_t file_string(const struct description *code, bool writer) {
     uint64_t key = hash_key(hash_more(1, code->file, code->file_length));
     uint32_t string = words_find(&files, key);
@@ -95,8 +96,8 @@ static uint32_t add_code(const struct description *code, bool writer) {
     return id;
 }
 
-/* Makes the id of a new code object. A function of its own: its texts need stack only when there is a new code
- * object. */
+/* Makes the id of a new code object. It is a function of its own, so that its texts take space on the stack only when
+ * there is a new code object. */
 static __attribute__((noinline)) uint32_t code_of_new(const struct python_layout *layout, uintptr_t code, bool writer) {
     struct description described;
     python_record_describe(layout, code, &described);

@@ -11,19 +11,20 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A code object's address and its interpreter's index, in one word: objects are aligned. The index is part of the key,
- * because an interpreter that is unloaded tells of no deaths. */
+/* A code key is a code object's address and its interpreter's index in one word. The lowest bits are free for the
+ * index, because objects are aligned. The index is part of the key, because an interpreter that is unloaded tells of no
+ * deaths. */
 enum { PYTHON_INTERPRETERS = 8, PYTHON_INDEX_MASK = PYTHON_INTERPRETERS - 1 };
 
 static inline uintptr_t python_plain(uintptr_t key) { return key & ~(uintptr_t)PYTHON_INDEX_MASK; }
 
-/* The record of an instruction of a live code object; UINT32_MAX: there can be none. */
+/* The record of an instruction of a live code object; UINT32_MAX: no record can be made. */
 uint32_t python_record(const struct python_layout *layout, uintptr_t code_key, uintptr_t instruction);
 
 /* The record of a code object; NULL: there is none. */
 const struct snap_code *python_record_code(uint32_t id);
 
-/* The code object is about to be freed. */
+/* Call it when a code object is about to be freed. */
 void python_record_dies(uintptr_t code_key);
 
 /* In a forked child: forgets all records, which are the parent's. */

@@ -44,13 +44,14 @@ static struct rule rule_packed(uint64_t code, const struct cfi_rule *from) {
 }
 
 static struct rule rule_look_up(uint64_t code) {
-    /* A call may be the last instruction of its function, so a return address may be outside. The call is one byte
-     * before. */
+    /* A call may be the last instruction of its function, so a return address may be outside of the function. The byte
+     * before it belongs to the call. */
     uintptr_t pc = code & RULE_INTERRUPTED ? code ^ RULE_INTERRUPTED : code - 1;
     struct cfi_object object;
     struct cfi_rule rule = {.kind = CFI_UNKNOWN};
     if (cfi_object_of(pc, &object)) rule = cfi_find(&object, pc);
-    /* There is no rule because nothing called this code: makecontext put its address there. */
+    /* If there is no entry, perhaps nothing called this code, because makecontext put its address on the stack. Then
+     * the address itself has the rule of an outermost frame. */
     if (rule.why == CFI_NO_ENTRY && !(code & RULE_INTERRUPTED)) {
         struct cfi_rule first = cfi_find(&object, code);
         if (first.kind == CFI_END) rule = first;
@@ -68,7 +69,8 @@ static uint32_t new_frame(uint64_t code, uint32_t module) {
     return id;
 }
 
-/* The frame that the code had before rules were forgotten, if it is still in the same file. */
+/* The frame id for the code: `before`, which the code had before rules were forgotten, if it is still in the same file;
+ * else a new id. */
 static uint32_t frame_for(uint64_t code, uint32_t before) {
     uint32_t module = module_at(code & ~RULE_INTERRUPTED);
     const struct snap_frame *frame = before == RULE_NO_FRAME ? NULL : series_at(&frames, before);
@@ -96,7 +98,7 @@ static void rule_put(struct rule *slot, const struct rule *rule) {
     __atomic_store_n(&slot->how, rule->how, __ATOMIC_RELEASE);
 }
 
-/* Reads in the opposite order of the writer. */
+/* Reads the fields in the opposite order of rule_put. */
 static struct rule taken_from(const struct rule *slot) {
     uint32_t how = __atomic_load_n(&slot->how, __ATOMIC_ACQUIRE);
     uint64_t code = __atomic_load_n(&slot->code, __ATOMIC_ACQUIRE);
@@ -126,8 +128,9 @@ static void rule_grow(void) {
     lock_let_go(&replacing);
 }
 
-/* The slot of an address; an empty slot is taken for it. NULL: the table is full. If another thread adds a rule while a
- * larger table is made, the rule may be missing in the new table. It is then read again. */
+/* The slot of an address. If the address has none yet, takes an empty slot for it. NULL: the table is full. If another
+ * thread adds a rule while a larger table is made, the rule may be missing in the new table. Then the rule is read
+ * again when it is next needed. */
 static struct rule *rule_slot_for(uint64_t code) {
     if (unlikely(is_filled(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), 12))) rule_grow();
     struct rule_table *table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
@@ -135,7 +138,7 @@ static struct rule *rule_slot_for(uint64_t code) {
         struct rule *slot = rule_slot(table, code);
         uint64_t there = __atomic_load_n(&slot->code, __ATOMIC_ACQUIRE);
         if (there && !((there ^ code) << (64 - RULE_CODE_BITS))) return slot;
-        if (there) continue; /* another thread has just taken it for another address */
+        if (there) continue; /* another thread has just taken the slot for another address */
         if (is_filled(table, 15)) return NULL;
         if (!__atomic_compare_exchange_n(&slot->code, &there, code, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
             continue;
@@ -165,7 +168,7 @@ void rule_forget(void) {
     if (!rule_table) return;
     bool locked = lock_wait(&replacing); /* in a forked child the holder may never come back */
     struct rule_table *table;
-    do { /* without the lock a larger copy may come meanwhile */
+    do { /* without the lock, a larger table may replace this one meanwhile */
         table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
         for (uint32_t i = 0; i <= table->mask; i++)
             __atomic_store_n(&table->rules[i].how, RULE_STALE, __ATOMIC_RELEASE);

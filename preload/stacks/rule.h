@@ -2,8 +2,8 @@
  * In: return addresses. Out: a rule, read once from .eh_frame (cfi.h) and stored. No lock; any thread, any signal
  * handler.
  *
- * Rules end with their code: rule_forget makes all of them stale, and each is read again when it is next needed. A
- * frame id survives that, if the same file is still mapped at the same place. */
+ * Rules end with their code: rule_forget makes all of them stale, and each is read again when it is next needed. A code
+ * address keeps its frame id if the same file is still mapped at the same place. */
 #ifndef MEMSTOW_RULE_H
 #define MEMSTOW_RULE_H
 
@@ -37,7 +37,7 @@ enum rule_kind {
 enum {
     RULE_KIND_MASK = 7,
     RULE_BP_AT_BP = 1 << 3,   /* rbp is saved at rbp + its offset, not at CFA + its offset */
-    RULE_EVAL_KNOWN = 1 << 4, /* RULE_EVAL is valid: */
+    RULE_EVAL_KNOWN = 1 << 4, /* RULE_EVAL tells whether the frame is an evaluation loop of Python */
     RULE_EVAL = 1 << 5,
     RULE_NEEDS_BP = 1 << 6, /* the step to the caller's frame depends on rbp */
     RULE_OFFSET_SHIFT = 7,

@@ -1,11 +1,11 @@
 /* stack.c — see stack.h.
  *
  * A thread remembers its last stack (memo.h). The next one is unwound from its inner end (unwind.h) until it reaches a
- * remembered state. If the words from there outwards are unchanged, so is the rest of the stack. Stacks that were seen
- * before and need no unwinding are in the leaf cache (leaf.h).
+ * remembered state. If the words of the remembered frames from there outwards are unchanged, the rest of the stack is
+ * unchanged, too. Stacks that were seen before and need no unwinding are in the leaf cache (leaf.h).
  *
- * The thread also remembers the last other stacks that it ran on (of coroutines or signal handlers). They are checked
- * with more care: they may be gone, or belong to another coroutine now. */
+ * The thread also remembers the last other stacks that it ran on (of coroutines or signal handlers). Such stacks are
+ * checked with more care: they may be gone, or belong to another coroutine now. */
 #include "preload/stacks/stack.h"
 
 #include <signal.h>
@@ -44,7 +44,7 @@ struct stack {
     uint64_t clock; /* for memo.used */
     struct unwound unwound;
     bool complete;        /* the last stack was unwound to its outermost frame */
-    bool returned;        /* the stack was seen before, not long ago */
+    bool returned;        /* the last stack was in `paths`: it was seen before, not long ago */
     struct stack *nested; /* for a signal handler that interrupts the work here */
     bool remembers;       /* false for a nested memory, which has no leaves either */
     struct paths paths;
@@ -134,7 +134,7 @@ static uint32_t find_own(struct stack *self, const struct caller *caller) {
 
 /* --- other stacks than the thread's own --- */
 
-/* The memory of the stack that the slot seems to be on. A mistake does no harm. */
+/* The memory of the other stack that the slot seems to be on; NULL: there is none. A wrong guess does no harm. */
 static struct memo *stack_recall(const struct stack *self, uintptr_t slot) {
     struct memo *found = NULL;
     for (int i = 0; self->others && i < OTHERS; i++) {
@@ -158,10 +158,10 @@ static struct memo *forget_oldest(struct stack *self, uintptr_t slot) {
     return oldest;
 }
 
-/* The thread is on this stack now, which is not its own. What is remembered of it is of use only if everything from the
- * present slot to its end can be read. That is checked when the thread comes from another stack, and after every
- * unmapping. The thread may also have left the stack and come back without an allocation, so the words are checked from
- * the inside, too. */
+/* The thread is on this stack now, which is not its own. The memory of this stack is of use only if the whole stack,
+ * from the present slot to its end, can be read. This is checked when the thread comes from another stack, and after
+ * every unmapping. The thread may also have left the stack and come back without an allocation, so the words are
+ * checked from the inside, too. */
 static struct view come_to(struct stack *self, struct memo *memo, uintptr_t slot) {
     struct view view = view_of_other(slot);
     memo_begin(memo);
@@ -218,7 +218,7 @@ bool stack_is_alternate(void) {
 }
 
 /* Whether a signal handler has left the hook with slot `inner` by longjmp. The question comes from a later hook, with
- * `slot`. The answer is yes if the earlier hook was further in than this one, or at the same slot. */
+ * `slot`. The answer is yes if the earlier hook was further in than the later one, or at the same slot. */
 static bool has_left(const struct stack *self, uintptr_t inner, uintptr_t slot) {
     const struct region *on =
         region_has(&self->own.known, inner) || !self->other ? &self->own.known : &self->other->extent;
@@ -295,7 +295,8 @@ static uint32_t site_of_caller(const struct caller *caller) {
     return stack_site_of_address(caller->address);
 }
 
-/* Threads that are about to end have no memory of their own. They share one, which one thread at a time uses. */
+/* Threads that are about to end have no memory of their own. They share one memory, which only one thread at a time
+ * uses. */
 static uint32_t site_for_nobody(const struct caller *caller) {
     static struct stack *shared;
     static uint32_t taken;
@@ -316,8 +317,8 @@ static uint32_t site_for_nobody(const struct caller *caller) {
 }
 
 /* Whether the hook that works in `self` was left for good. `by` has just unwound its stack to the end. If the hook is
- * only interrupted, that stack has a signal frame further in than the hook. Only the stack of the hook itself tells:
- * another stack may be left and entered again. */
+ * only interrupted, the stack of `by` has a signal frame further in than the hook. The answer is known only if both run
+ * on the thread's own stack, because another stack may be left and entered again. */
 static bool is_left_behind(const struct stack *self, const struct stack *by, uintptr_t slot) {
     bool same_stack = region_has(&by->own.known, self->busy) && region_has(&by->own.known, slot) && slot < self->busy;
     return self->busy && same_stack &&
@@ -359,7 +360,7 @@ static INLINE bool may_ask_leaves(const struct stack *self, uintptr_t slot, uint
                   __atomic_load_n(&generation_of_stacks, __ATOMIC_ACQUIRE) == self->generation);
 }
 
-/* Asks those leaves whose set depends on more addresses. The fast path does not ask them. */
+/* Asks the leaves if more than three addresses choose the set. The fast path is for three. */
 __attribute__((noinline)) static uint32_t site_in_more_leaves(struct stack *self, uintptr_t slot, uintptr_t address,
                                                               uintptr_t rbp) {
     memo_begin(&self->memo); /* forgets the results of an interrupted call */

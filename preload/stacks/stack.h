@@ -21,13 +21,13 @@ static inline __attribute__((always_inline)) uintptr_t stack_rbp(void) {
     return rbp;
 }
 
-/* The caller of the hook. Use it only in the hook itself, because it describes the caller of the function that contains
- * it. */
+/* The caller of the hook. Use this macro only in the hook itself, because it describes the caller of the function that
+ * contains it. */
 #define CALLER                                                                                                         \
     ((struct caller){(uintptr_t)__builtin_dwarf_cfa() - 8, (uintptr_t)__builtin_return_address(0), stack_rbp()})
 
-/* Only the slot of the caller. Use it in the hook itself. Until the hook returns, stack_caller makes the rest from the
- * slot. */
+/* Only the slot of the caller. Use it only in the hook itself, as CALLER. Until the hook returns, stack_caller makes
+ * the rest from the slot. */
 #define CALLER_SLOT ((uintptr_t)__builtin_dwarf_cfa() - 8)
 
 static inline uintptr_t stack_address(uintptr_t slot) { return *(const uintptr_t *)slot; }
@@ -56,7 +56,8 @@ bool stack_has_left_call(const struct caller *inner, uintptr_t slot);
  * own stack.) Also true if the kernel may not be asked. */
 bool stack_is_alternate(void);
 
-/* Call it after memory was unmapped or made inaccessible: it may have been next to a stack. */
+/* The number of unmappings. Call stack_note_unmapping after memory was unmapped or made inaccessible: the memory may
+ * have been next to a stack. */
 extern uint32_t stack_unmappings;
 static inline void stack_note_unmapping(void) { __atomic_fetch_add(&stack_unmappings, 1, __ATOMIC_RELEASE); }
 

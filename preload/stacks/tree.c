@@ -89,7 +89,7 @@ static void put_free(uint32_t id, uint32_t length) {
     } while (!__atomic_compare_exchange_n(head, &seen, now, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
 }
 
-/* Takes a piece from that list, or TREE_NONE. */
+/* Takes a piece out of a list, and returns its id; TREE_NONE: the list is empty. */
 static uint32_t take_free_of(uint32_t list) {
     uint64_t *head = &free_runs[list], seen = __atomic_load_n(head, __ATOMIC_ACQUIRE), now;
     do {
@@ -102,7 +102,8 @@ static uint32_t take_free_of(uint32_t list) {
     return id;
 }
 
-/* Takes the whole list. Until the pieces are back, other threads find none in it. */
+/* Takes all pieces out of a list, and returns the id of the first; 0: there was none. Until the pieces are put back,
+ * other threads find the list empty. */
 static uint32_t take_all_of(uint32_t list) {
     uint64_t *head = &free_runs[list], seen = __atomic_load_n(head, __ATOMIC_ACQUIRE), now;
     do now = ((seen | FREE_ID) + 1);
@@ -110,8 +111,8 @@ static uint32_t take_all_of(uint32_t list) {
     return (uint32_t)seen & FREE_ID;
 }
 
-/* Takes `length` words. A longer piece is cut. Its rest stays free, so it must be long enough for the head of a free
- * piece. */
+/* Takes `length` words. A longer piece is cut. The rest stays free, so the rest must be long enough for the head of a
+ * free piece. */
 static uint32_t take_free(uint32_t length) {
     if (!__atomic_load_n(&words_were_freed, __ATOMIC_RELAXED) || !ledger_is_ours()) return TREE_NONE;
     uint32_t id = take_free_of(length);
@@ -181,8 +182,9 @@ uint32_t tree_stack_known(uint32_t place) {
     return first_place(index_find(&edges, hash_edge(&edge), &edge));
 }
 
-/* Makes a stack of a place that is not the last of its run: a run without a frame. It gets memory even when other
- * stacks get none, because it is small, and totals of other stacks may have to be counted there. */
+/* If the place is not the last of its run, makes another place for its stack: a run without a frame. Such a run gets
+ * memory even when other runs get none, because it is small, and totals of other stacks may have to be counted
+ * there. */
 uint32_t tree_stack(uint32_t place) {
     const struct edge edge = {place, SNAP_RUN_FRAME};
     uint32_t stack = tree_stack_known(place);
@@ -250,8 +252,8 @@ static enum progress each_hidden(void (*each)(uint32_t id), struct tree_walk *wa
     return PROGRESS_MORE;
 }
 
-/* Takes the free pieces, too, so that neighbours can be joined. Otherwise long pieces that were cut would never become
- * long again. */
+/* Takes all free pieces out of their lists and marks them as hidden, so that neighbours can be joined. Otherwise long
+ * pieces that were cut would never become long again. */
 static enum progress take_all_free(struct tree_walk *walk) {
     __atomic_store_n(&words_are_joined, true, __ATOMIC_RELAXED);
     for (int i = 0; i < IDS_AT_A_TIME; i++) {
@@ -302,7 +304,8 @@ static enum progress free_unused_runs(struct tree_walk *walk) {
     return progress;
 }
 
-/* If the run has a twin by now, it stays hidden. It is freed by a later fold, when it is not in use any more. */
+/* Lets look-ups find the run again. If it has a twin by now, it stays hidden. Then a later fold frees it when it is not
+ * in use any more. */
 static void show_run(uint32_t id) {
     struct edge edge = edge_of(id);
     if (index_insert(&edges, hash_edge(&edge), &edge, id) == id) ids_remove(hidden, id);

@@ -26,7 +26,7 @@ uint32_t tree_step(uint32_t at, const uint32_t *frames, uint32_t count);
 /* Returns a place for the stack that ends at `place`: one that can have a site. Only the last place of a run can have
  * one. If `place` is not the last of its run, the stack gets a place of its own. TREE_NONE: there is no memory. */
 uint32_t tree_stack(uint32_t place);
-/* As tree_stack, but only finds an existing stack; else TREE_NONE. */
+/* As tree_stack, but makes no place. TREE_NONE: the stack has none yet. */
 uint32_t tree_stack_known(uint32_t place);
 
 /* The untagged site of a stack from tree_stack; 0: it has none yet. */
@@ -42,15 +42,15 @@ uint32_t tree_frame(uint32_t place);
 
 /* --- giving words back (fold.c) --- */
 
-/* Work in small steps, so that no allocation waits for long. */
+/* The result of one step of the work below. Steps are small, so that no allocation waits for long. */
 enum progress {
     PROGRESS_MORE,
     PROGRESS_DONE,
     PROGRESS_LATER, /* nothing was done now */
-    PROGRESS_OVER,  /* it cannot be done */
+    PROGRESS_OVER,  /* the work cannot be done */
 };
 
-/* The state of a walk. All zero at the beginning of each step. */
+/* The state of tree_hide or tree_give_away between calls. It is all zero before the first call of each. */
 struct tree_walk {
     uint32_t step, at, length;
     struct index_walk index;

@@ -1,6 +1,6 @@
 /* unwind.h — unwinds from the entry of a hook outwards, frame by frame, to a remembered frame or to the end.
  * In: a state, rules (rule.h), Python frames (python.h), the readable part of the stack (view.h). Out: steps. It
- * guesses nothing: where the next step is unknown, the stack ends. Everything belongs to the calling thread. */
+ * guesses nothing: where the next step is unknown, the stack ends. All data belong to the calling thread. */
 #ifndef MEMSTOW_UNWIND_H
 #define MEMSTOW_UNWIND_H
 
@@ -18,18 +18,18 @@ enum outcome {
     GOES_ON, /* the stack goes on as remembered */
     ENDED,   /* this is the outermost frame */
     UNKNOWN, /* the caller cannot be found, and never will be from this state */
-    BROKEN,  /* the words that were read make no sense; they are not remembered */
+    BROKEN,  /* the words on the stack make no sense; the stack is not remembered */
 };
 
-/* The last part of a stack that was unwound. */
+/* The part of a stack that was unwound last. */
 struct unwound {
     struct steps steps;
     uintptr_t handler; /* the slot of the innermost signal frame; 0: none was met */
 };
 
 /* Unwinds to a remembered element that is unchanged, or to the end. Afterwards the memo has only that element and those
- * outside of it. The stack of a signal handler may lead onto the thread's own stack. Then `view` changes to that
- * one. */
+ * outside of it. The stack of a signal handler may lead onto the thread's own stack. Then `view` changes to the
+ * thread's own stack. */
 enum outcome unwind(struct unwound *self, struct memo *memo, struct view *view, struct own_stack *own,
                     const struct caller *caller);
 

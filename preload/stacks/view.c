@@ -18,9 +18,9 @@ enum {
 extern void *__libc_stack_end;
 
 /* Counts the first pages that can be read. It asks the kernel to copy a byte of each page. If there are few pages, or
- * the kernel refuses such copies (in an old container), it asks about each page by itself. It uses an invalid request:
- * the system call reads a signal set in the page, and then fails. Under Valgrind it always tries the copy first,
- * because Valgrind would report the signal set as an error of the program. */
+ * the kernel refuses such copies (in an old container), it makes an invalid request for each page: a system call that
+ * reads a signal set in the page, and then fails. Under Valgrind it always tries the copy first, because Valgrind would
+ * report the signal set as an error of the program. */
 static unsigned long view_readable(uintptr_t page, unsigned long count) {
     char bytes[PAGES_AT_ONCE];
     struct iovec local = {bytes, sizeof bytes}, remote[PAGES_AT_ONCE];
@@ -79,7 +79,7 @@ void view_look_up_to(struct view *view, uintptr_t end) {
     view->high = high;
 }
 
-/* The known part doubles each time. */
+/* The known part at least doubles each time, so that the kernel is asked rarely. */
 bool view_reaches(struct view *view, uintptr_t address) {
     if (view->own || address - view->high >= FURTHER || address - view->low >= LARGEST_STACK) return false;
     uintptr_t end = address + sizeof(uint64_t), twice = 2 * view->high - view->low;

@@ -1,7 +1,7 @@
 /* view.h — how much of the calling thread's present stack can be read.
  * In: slots (addresses of words on a stack). Out: how far outwards from them memory can be read. It asks the kernel
- * only about pages that are not known yet, and about none in a sandbox; errno is kept. Everything belongs to the
- * calling thread. */
+ * only about pages that are not known yet, and about none in a sandbox. It keeps errno. All data belong to the calling
+ * thread. */
 #ifndef MEMSTOW_VIEW_H
 #define MEMSTOW_VIEW_H
 
@@ -23,7 +23,7 @@ static inline bool region_has(const struct region *region, uintptr_t slot) {
 /* A thread's own stack. */
 struct own_stack {
     struct region known; /* the part that is known to be readable */
-    uintptr_t hole;      /* a page below it that could not be read; 0: none is known */
+    uintptr_t hole;      /* a page below `known` that could not be read; 0: none is known */
 };
 
 /* Whether the slot lies on the thread's own stack. If so, everything up to its end can be read, now and later. In a
