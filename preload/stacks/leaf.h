@@ -42,16 +42,15 @@ struct hop {
 #define LEAF_FAR ((uintptr_t)1 << 48)
 
 struct leaves {
-    struct hop
-        hops[1 << LEAF_HOP_BITS]; /* a table by hash of the address; the distance comes from the rule of the address */
-    struct leaf *leaves;          /* sets of LEAF_WAYS; NULL: nothing is remembered */
-    uint64_t more;                /* return addresses that choose a set in addition to the three innermost */
-    uint32_t shift;               /* 64 minus the number of bits that choose the set */
-    uint32_t hits;                /* since the last judgement */
-    uint32_t fills;               /* fills that were requested */
-    uint32_t hits_before;         /* the hits at the last judgement before `more` was raised */
-    uint32_t patience;            /* judgements to skip */
-    bool skips;                   /* most fills are skipped */
+    struct hop hops[1 << LEAF_HOP_BITS]; /* a table, by hash of the address */
+    struct leaf *leaves;                 /* sets of LEAF_WAYS; NULL: nothing is remembered */
+    uint64_t more;                       /* return addresses that choose a set in addition to the three innermost */
+    uint32_t shift;                      /* 64 minus the number of bits that choose the set */
+    uint32_t hits;                       /* since the last judgement */
+    uint32_t fills;                      /* fills that were requested */
+    uint32_t hits_before;                /* the hits at the last judgement before `more` was raised */
+    uint32_t patience;                   /* judgements to skip */
+    bool skips;                          /* most fills are skipped */
 };
 
 #define INLINE inline __attribute__((always_inline))

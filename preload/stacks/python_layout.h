@@ -31,7 +31,7 @@ struct python_layout {
     uint32_t type_dealloc;
     uint32_t bytes_start;
     uint32_t text_length, text_state, text_ascii, text_other; /* characters of an ASCII string; of another string */
-    uint32_t text_kind_shift; /* from this bit of the state: width of a character (3 bits), compact, ASCII */
+    uint32_t text_kind_shift; /* from this bit of the state: width of a character (3 bits), compact (1), ASCII (1) */
     uint32_t runtime_finalizing;
     uint8_t entry_owner;
     uint8_t fixed; /* the minor version if it is in one of the tables below; else 0 */

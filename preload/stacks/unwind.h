@@ -18,7 +18,7 @@ enum outcome {
     GOES_ON, /* the stack goes on as remembered */
     ENDED,   /* this is the outermost frame */
     UNKNOWN, /* the caller cannot be found, and never will be from this state */
-    BROKEN,  /* the words on the stack make no sense; the stack is not remembered */
+    BROKEN,  /* the words make no sense, or memory is lacking; the stack is not remembered */
 };
 
 /* The part of a stack that was unwound last. */

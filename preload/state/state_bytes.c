@@ -51,7 +51,7 @@ static int state_bytes_failed(struct state_bytes *self, int error) {
     return error;
 }
 
-/* A reader of a value looks at its first page, so only that page is brought into the page cache. */
+/* Brings only the first page into the page cache, because each reader of a value looks at that page. */
 static void read_first_page(const struct state_bytes *self) {
     char page[OS_PAGE];
     os_call(SYS_fcntl, self->file.fd, F_SETFL, 0); /* through the page cache from now on */
@@ -99,7 +99,7 @@ static int put_all(int fd, const struct state_source *source) {
     return error;
 }
 
-/* With vm.memfd_noexec=2 the kernel demands NO_EXEC. Kernels before 6.3 do not know it. */
+/* With vm.memfd_noexec=2 the kernel demands NO_EXEC. Kernels before 6.3 do not know this flag. */
 static int open_memfd(void) {
     const int flags = CLOSE_ON_EXEC | ALLOW_SEALING;
     int fd = (int)os_call(SYS_memfd_create, "memstow-state", flags | NO_EXEC);
@@ -108,7 +108,7 @@ static int open_memfd(void) {
 
 static int open_memory(struct state_bytes *self, uint64_t length) {
     struct stat status = {0};
-    if (length > os_file_limit()) return -EFBIG; /* the limit also holds for files in memory, and exceeding it kills */
+    if (length > os_file_limit()) return -EFBIG; /* also for files in memory: exceeding the limit kills the process */
     *self = (struct state_bytes){.file.fd = open_memfd()};
     if (self->file.fd < 0) return self->file.fd;
     int error = os_stat_fd(self->file.fd, &status);
@@ -204,7 +204,7 @@ bool state_bytes_are_whole(const struct state_bytes *self) {
 
 void *state_bytes_view(const struct state_bytes *self) { return stow_file_map(&self->file, self->length); }
 
-/* Copies into a file. The kernel reads the base, so a disk that fails gives an error and no signal. */
+/* Copies bytes into a file. The kernel reads the base, so a disk that fails gives an error and no signal. */
 static int copy_to_file(struct state_bytes *copy, const struct state_bytes *from) {
     uint32_t refusal = stow_file_open(&copy->file, NULL, from->length);
     if (refusal) return state_writer_error(refusal);
@@ -212,8 +212,8 @@ static int copy_to_file(struct state_bytes *copy, const struct state_bytes *from
     return error ? state_bytes_failed(copy, error) : 0;
 }
 
-/* The file's pages stay, but nothing maps them. Piece by piece, because older kernels let nobody map memory meanwhile,
- * so a reader would wait: 1 GiB takes tens of milliseconds. */
+/* Unmaps the pages at the base; they stay in the file. It works piece by piece, because 1 GiB takes tens of
+ * milliseconds, and older kernels let no other thread map memory meanwhile. */
 static void unmap_pages(const struct state_bytes *self) {
     for (uint64_t done = 0; done < self->length; done += BUFFER) {
         uint64_t part = self->length - done < BUFFER ? self->length - done : BUFFER;

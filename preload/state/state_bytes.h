@@ -1,10 +1,10 @@
-/* state_bytes.h — the bytes of one value of a loop, in memory or in a file. They never change once they are written.
- * In: pieces of the program's memory, or a file of an earlier process. Out: a mapping by which the ledger knows them,
- * and private views for readers. No hook may call it. It calls nothing of the program, and writes of the program change
- * only a view.
+/* state_bytes.h — the bytes of one value of a loop, in memory or in a file. Once written, the bytes never change.
+ * In: pieces of the program's memory, or a file of an earlier process. Out: a mapping by which the ledger knows the
+ * bytes, and private views for readers. No hook may call it. It calls nothing of the program, and writes of the program
+ * change only a view.
  *
- * Memory is a file in memory (memfd). A private mapping of it is a view that needs no copy and keeps it alive. Results
- * are 0 or -errno. */
+ * Bytes in memory lie in a file in memory (memfd). A private mapping of that file is a view: it needs no copy, and
+ * keeps the file alive. Results are 0 or -errno. */
 #ifndef MEMSTOW_STATE_BYTES_H
 #define MEMSTOW_STATE_BYTES_H
 
@@ -38,19 +38,20 @@ struct state_bytes {
     uint64_t checksum; /* only for bytes below a prefix */
 };
 
-/* What to copy: the header, and the present address of each part. */
+/* The bytes to copy: the header, and the present address of each part. */
 struct state_source {
     const struct state_header *header;
     const struct memstow_state_part *parts;
 };
 
-/* Sets the starts and the total length in a header whose parts have their lengths. False: it is too long. */
+/* Sets the starts and the total length in a header whose parts have their lengths. False: the value is too long. */
 bool state_header_lay_out(struct state_header *header);
 
 int state_bytes_in_memory(struct state_bytes *self, const struct state_source *source);
 /* Makes the bytes in a file without a name, in `directory`. NULL: in the directory for stowed memory. */
 int state_bytes_in_file(struct state_bytes *self, const struct state_source *source, const char *directory);
-/* As state_bytes_in_file, but in an open folder, so that the file can get a name later; with a checksum. */
+/* As state_bytes_in_file, but in an open folder, so that the file can get a name later. It also computes the
+ * checksum. */
 int state_bytes_in_folder(struct state_bytes *self, const struct state_source *source, int folder);
 /* Takes over the descriptor of a file with the bytes of a value; closes it on failure. -EUCLEAN: the content has
  * changed. */
@@ -59,12 +60,12 @@ void state_bytes_drop(struct state_bytes *self);
 
 /* A private, writable mapping of everything. NULL: there is no memory, or the program has closed the descriptor. */
 void *state_bytes_view(const struct state_bytes *self);
-/* False: somebody has made its file shorter, or closed it. */
+/* False: somebody has made the file of the bytes shorter, or has closed its descriptor. */
 bool state_bytes_are_whole(const struct state_bytes *self);
 
 /* copy: makes a copy in memory or in a file, as `place` says. exchange: the bytes and the copy exchange files, and the
- * address of the base stays; false: nothing changes. The caller drops the copy in each case. Exchanging is fast.
- * Dropping frees a file, which takes long. */
+ * address of the base stays; false: nothing changes. The caller drops the copy in any case. An exchange is fast.
+ * Dropping a copy frees a file, which takes long. */
 int state_bytes_copy(struct state_bytes *copy, const struct state_bytes *from, uint32_t place);
 bool state_bytes_exchange(struct state_bytes *self, struct state_bytes *copy);
 

@@ -21,7 +21,8 @@ enum {
     MANIFEST_MOST = 256 << 20
 };
 
-/* Results are generations or errors in one signed number, and each commit adds one. */
+/* A result is one signed number: a generation, or an error below 0. Each commit adds 1 to the generation, so it must
+ * begin far below the largest number. */
 static const uint64_t GENERATION_MOST = INT64_MAX / 2;
 
 static const char MAGIC[8] = "MSTSTATE", MANIFEST[] = "manifest", NEW_MANIFEST[] = "manifest.new", LOCK[] = "lock",
@@ -45,8 +46,8 @@ static char *append_hex(char *to, uint64_t n, int digits) {
     return to;
 }
 
-/* Escapes an id for use in a file name. Plain characters stand for themselves, others become numbers. A name that is
- * too long ends with a hash of the whole id. */
+/* Escapes an id for use in a file name. Plain characters stay as they are; any other becomes '%' and two digits. A name
+ * that is too long ends with a hash of the whole id. */
 static char *append_escaped(char *to, const char *id) {
     const char *end = to + ESCAPED_MOST;
     for (const char *at = id; *at; at++) {
@@ -89,7 +90,7 @@ static int open_at(int folder, const char *name, int flags) {
     return link ? -ELOOP : -ENOTDIR;
 }
 
-/* The next name in a path. NULL: the name would lead elsewhere or nowhere, or is too long. */
+/* The next name in a path. NULL: the name is empty, ".", ".." or too long. */
 static const char *next_name(const char **path, char name[NAME_SIZE], bool *last) {
     size_t length = strcspn(*path, "/");
     if (!length || length + sizeof FOLDER > NAME_MAX) return NULL;
@@ -114,7 +115,8 @@ static bool is_within(const char *prefix) {
     return true;
 }
 
-/* Opens or makes a folder in `above`. Keeps `above` on success, and closes it on failure. */
+/* Opens or makes the folders of a prefix, from the directory `above` on. Takes over the descriptor `above`. On success,
+ * self has the last folder and the folder that contains it. */
 static int open_folder(struct state_files *self, int above, const char *prefix) {
     bool last = false;
     int folder = above, error;
@@ -294,7 +296,8 @@ static bool state_files_clean(void *context, const char *name) {
     return true;
 }
 
-/* If there is no memory for the names, files that the manifest does not name stay until the next time. */
+/* Removes files that the manifest does not name. If there is no memory for the names, these files stay until the next
+ * time. */
 static void clean_folder(const struct state_files *self, const struct state_manifest *manifest) {
     struct cleaning cleaning = {.folder = self->folder.fd};
     char path[40] = "/proc/self/fd/";
@@ -353,9 +356,10 @@ static int write_new(const struct state_files *self, const struct state_manifest
 
 enum { EXCHANGE = 2 }; /* RENAME_EXCHANGE of <linux/fs.h> */
 
-/* The new manifest and the old one exchange their names, so that a failed flush can be undone. Where it cannot be
- * undone, the new manifest is the valid one, and the failed flush does not count: the files that it names must stay. So
- * it is on file systems that cannot exchange names, and on disks that fail altogether. */
+/* The new manifest and the old one exchange their names, so that a failed flush can be undone. If the exchange cannot
+ * be undone, the new manifest is the valid one: the failed flush counts as a success, because the files that the new
+ * manifest names must stay. This happens on file systems that cannot exchange names, and on disks that fail
+ * altogether. */
 static int replace_manifest(int folder) {
     int error = (int)os_call(SYS_renameat2, folder, NEW_MANIFEST, folder, MANIFEST, EXCHANGE);
     bool exchanged = !error, is_first = error == -ENOENT;
@@ -389,7 +393,7 @@ void state_files_remove(const struct state_files *self, const struct state_entry
     if (stow_file_is_still(&self->folder)) os_call(SYS_unlinkat, self->folder.fd, name, 0);
 }
 
-/* Opens the folder that contains the n-th folder of the prefix, and stores that folder's name. */
+/* Opens the folder that contains the n-th folder of the prefix, and writes the n-th folder's name to `name`. */
 static int open_around(const struct state_files *self, int n, char name[NAME_SIZE]) {
     const char *path = self->prefix;
     bool last;
@@ -415,7 +419,7 @@ static bool is_as_made(int above, const char *name) {
            status.st_mode == (S_IFDIR | FOLDER_MODE) && status.st_uid == (uid_t)os_call(SYS_geteuid);
 }
 
-/* Removes the empty folders around it, from the inside out. */
+/* Removes the empty folders around the loop's folder, from the inside out. */
 static void remove_around(const struct state_files *self) {
     char name[NAME_SIZE];
     int depth = 0;

@@ -1,8 +1,9 @@
 /* state_files.h — the files of a loop with a prefix: a folder PREFIX.state with a manifest, a file for each value that
  * the manifest names, and a lock.
- * In: values whose bytes lie in the folder without a name. Out: names; and at any moment a manifest on the disk whose
- * files all exist. It must never follow a link below the directory, and never touch what it did not make. Once it has
- * the lock, it must leave no file that the manifest does not name. No hook may call it. */
+ * In: values whose bytes lie in files without names in the folder. Out: names for these files, and at any moment a
+ * manifest on the disk whose files all exist. It must never follow a link below the directory, and never touch files
+ * that the store did not make. Once it has the lock, it must leave no file that the manifest does not name. No hook may
+ * call it. */
 #ifndef MEMSTOW_STATE_FILES_H
 #define MEMSTOW_STATE_FILES_H
 
@@ -16,15 +17,15 @@
 
 struct state_files {
     struct stow_file folder, lock;
-    struct stow_file above;         /* the folder that contains it */
+    struct stow_file above;         /* the folder that contains `folder` */
     char name[256];                 /* of the folder; "": there is no prefix */
-    const char *directory, *prefix; /* as they were given, and where they stay */
+    const char *directory, *prefix; /* the caller's strings, which must stay valid */
     uint64_t device, inode;         /* of the directory */
 };
 
 struct state_entry {
     char id[MEMSTOW_STATE_ID + 8];
-    uint64_t generation; /* the generation in which it was put, which is part of the file's name */
+    uint64_t generation; /* the generation in which the value was put; a part of the file's name */
     uint64_t length, checksum;
 };
 struct state_manifest {
@@ -41,7 +42,7 @@ bool state_files_are_same(const struct state_files *a, const struct state_files 
 /* -EBUSY: another process has the lock. */
 int state_files_lock(struct state_files *self);
 /* Reads the last manifest. Free it by os_unmap with its length. *manifest is NULL if there is none. Removes files that
- * it does not name. */
+ * the manifest does not name. */
 int state_files_read(const struct state_files *self, struct state_manifest **manifest, uint64_t *length);
 /* A descriptor of an entry's file, or -errno. */
 int state_files_value(const struct state_files *self, const struct state_entry *entry);
@@ -54,7 +55,7 @@ void state_files_remove(const struct state_files *self, const struct state_entry
 /* Closes the files. `all`: also removes the folder, with everything that is ours in it, and the folders of the prefix
  * around it if they are empty then and are as the store makes them. */
 void state_files_close(struct state_files *self, bool all);
-/* In a forked child: the folder is the parent's. */
+/* In a forked child: closes the files and leaves the folder as it is, because it is the parent's. */
 void state_files_forget(struct state_files *self);
 
 #pragma GCC visibility pop

@@ -1,4 +1,4 @@
-/* state_loop.c — see state_loop.h. Closed loops stay in the list, for the next ones. */
+/* state_loop.c — see state_loop.h. The structures of closed loops stay in the list, and are used for new loops. */
 #include "preload/state/state_loop.h"
 
 #include <errno.h>
@@ -17,7 +17,7 @@ struct state_loop *state_loop_known(int64_t number) {
     return NULL;
 }
 
-/* Another thread may write to the disk while it changes the loop, so this waits for as long as that takes. */
+/* Waits until no other thread changes the loop. Such a thread may be writing to the disk, so this may take long. */
 int state_loop_begin_change(int64_t number, struct state_loop **out) {
     lock_hold(&state_registry);
     struct state_loop *loop = *out = state_loop_known(number);

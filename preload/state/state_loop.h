@@ -1,4 +1,4 @@
-/* state_loop.h — the loops of the store, each with the values that it has now.
+/* state_loop.h — the loops of the store, each with its present values.
  * In: names and numbers of loops. Out: a loop that the caller alone may change, even on a disk, or a look at the values
  * of all loops. A loop is locked before the registry (state_value.h). No hook may call it. */
 #ifndef MEMSTOW_STATE_LOOP_H
@@ -23,33 +23,35 @@ struct state_loop {
     uint64_t generation, ram_limit;
     uint64_t promised;                   /* bytes in memory for values that are being written */
     struct state_value *committed, *put; /* put: in the present iteration */
-    struct state_value *dropped;         /* they are in no list any more, and are dropped at the end of the change */
+    struct state_value *dropped;         /* values in no other list; they are dropped at the end of the change */
     struct state_files files;
     char name[STATE_LOOP_SIZE], directory[STATE_PATH_SIZE], prefix[STATE_PATH_SIZE];
 };
 
-/* A loop with this name, without values, locked. 0 or -errno, as for memstow_state_open. */
+/* Makes a loop with this name and without values, and locks it. 0 or -errno, as for memstow_state_open. */
 int state_loop_reserve(const char *name, const struct memstow_state_options *options, struct state_loop **out);
 /* Drops all values, retires their owners and lets the lock go. `keep`: files below a prefix stay. */
 void state_loop_free(struct state_loop *loop, bool keep);
 
 /* 0: the caller has the loop's lock. -ENOENT: there is no such loop. */
 int state_loop_begin_change(int64_t number, struct state_loop **out);
-/* For a value that was taken out of its list. It is dropped once others can have the loop, because that takes long. */
+/* Drops a value that was taken out of its list, but later: when other threads can have the loop again, because dropping
+ * a value takes long. */
 void state_loop_drop_later(struct state_loop *loop, struct state_value *value);
-/* Returns the result. */
+/* Lets the loop's lock go, and then drops the values of state_loop_drop_later. Returns `result`. */
 int64_t state_loop_end_change(struct state_loop *loop, int64_t result);
 
-/* --- the caller of these holds the registry --- */
+/* --- the caller of these functions holds the registry --- */
 
 /* The open loop with this number, or NULL. */
 struct state_loop *state_loop_known(int64_t number);
-/* Whether another loop has the same folder. If two loops ask at once, the second one finds the first. */
+/* Whether another loop has the same folder. If two loops are opened at once, the second finds the first. */
 bool state_loop_has_folder(const struct state_loop *self);
 /* Whether this iteration has a newer value with the same id. */
 bool state_loop_is_replaced(struct state_loop *loop, const struct state_value *value);
 typedef bool state_loop_look(struct state_value *value, void *context);
-/* Calls `look` for all values of all loops, until it returns false. Returns the value for which it did, or NULL. */
+/* Calls `look` for all values of all loops, until `look` returns false. Returns the value for which it returned false,
+ * or NULL. */
 struct state_value *state_loop_each(state_loop_look *look, void *context);
 
 #pragma GCC visibility pop

@@ -1,6 +1,6 @@
-/* state_manifest.h — writes a loop's manifest and names its files when its values change.
- * In: a loop with a prefix, locked. Out: a manifest on the disk that names the values of one generation, and files with
- * names for these. A manifest never names a file that is not there. No hook may call it. */
+/* state_manifest.h — writes a loop's manifest, and gives names to files of values, when the values change.
+ * In: a loop with a prefix, locked. Out: a manifest on the disk that names the values of one generation, and a file
+ * with a name for each of these values. A manifest never names a file that is not there. No hook may call it. */
 #ifndef MEMSTOW_STATE_MANIFEST_H
 #define MEMSTOW_STATE_MANIFEST_H
 
@@ -10,12 +10,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The next generation: its files get names, then the manifest names them. Does nothing without a prefix. 0 or -errno.
- */
+/* Commits the next generation: gives names to its files, and then writes the manifest. Does nothing without a prefix. 0
+ * or -errno. */
 int state_manifest_commit(struct state_loop *loop);
-/* Writes the manifest of the loop after a commit. `gone` (may be NULL) is left out. 0 or -errno. */
+/* Writes the manifest of a generation. If it is the next one, the manifest has the values that were put, too. The value
+ * with the id `gone` (may be NULL) is left out. 0 or -errno. */
 int state_manifest_write(struct state_loop *loop, uint64_t generation, const char *gone);
-/* Removes the files of the values that the manifest no longer names. */
+/* Removes the files of the values in `list`, which the manifest does not name any more. */
 void state_manifest_unlink(const struct state_loop *loop, const struct state_value *list);
 
 #pragma GCC visibility pop

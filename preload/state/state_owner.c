@@ -1,4 +1,5 @@
-/* state_owner.c — see state_owner.h. While a value is moved it has a second holder, so that its loop may drop it. */
+/* state_owner.c — see state_owner.h. While a value is moved, it has a second holder, so that its loop may drop it
+ * meanwhile. */
 #include "preload/state/state_owner.h"
 
 #include <errno.h>
@@ -22,7 +23,7 @@ int64_t state_owner_open(const struct state_loop *loop, const char *id) {
     strcat(name, id);
     int64_t owner =
         owners_open(MEMSTOW_STATE, name, "store", (const uint64_t[2]){(uint64_t)loop->number, state_owner_hash_of(id)});
-    if (owner > 0) owners_idle((uint32_t)owner, true); /* the values never change */
+    if (owner > 0) owners_idle((uint32_t)owner, true); /* nobody writes to a value: values never change */
     return owner;
 }
 

@@ -15,7 +15,7 @@
 static uint64_t bytes_in_memory(const struct state_loop *loop) {
     const struct state_value *const lists[] = {loop->put, loop->committed};
     uint64_t sum = loop->promised;
-    lock_hold(&state_registry); /* a move changes the place */
+    lock_hold(&state_registry); /* because a move changes the place */
     for (int i = 0; i < 2; i++)
         for (const struct state_value *value = lists[i]; value; value = value->next)
             if (value->data.place == MEMSTOW_STATE_MEMORY) sum += value->data.length;
@@ -25,13 +25,13 @@ static uint64_t bytes_in_memory(const struct state_loop *loop) {
 
 struct wish {
     uint64_t generation;
-    uint64_t promised;       /* 0: it goes to a file */
+    uint64_t promised;       /* bytes that are promised in memory; 0: the value goes to a file */
     struct stow_file folder; /* a descriptor of its own; -1: there is no prefix */
     char directory[STATE_PATH_SIZE];
 };
 
-/* While the bytes are written, the loop may be closed, and another loop may get its entry. So the loop is not used
- * meanwhile. */
+/* Copies the loop's folder and directory. While the bytes of a value are written, the loop may be closed, and another
+ * loop may get its structure. So the loop is not used meanwhile. */
 static int copy_folder(const struct state_loop *loop, struct wish *wish) {
     wish->folder = (struct stow_file){.fd = -1};
     strcpy(wish->directory, loop->directory);

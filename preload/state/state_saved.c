@@ -1,4 +1,4 @@
-/* state_saved.c — see state_saved.h. A value that cannot be read fails the whole: the caller frees the loop. */
+/* state_saved.c — see state_saved.h. If one value cannot be read, the loop is not opened: the caller frees it. */
 #include "preload/state/state_saved.h"
 
 #include <errno.h>

@@ -16,13 +16,14 @@
 
 enum { STATE_LOOP_SIZE = 128, STATE_PATH_SIZE = 2048 };
 
-/* `number` is of a loop, as state_open gives it. `caller`: values count at its call stack. */
+/* `number`: a loop's number, from state_open. `caller`: values are counted at the caller's call stack. */
 int64_t state_open(const char *name, const struct memstow_state_options *options, struct caller caller);
 int64_t state_begin(int64_t number);
 int64_t state_put(int64_t number, const char *id, const struct state_source *source, struct caller caller);
 int64_t state_commit(int64_t number);
 int state_abandon_iteration(int64_t number);
-/* state_get: the visible value. state_get_committed: the last committed one. */
+/* state_get: the visible value, that is the one of the present iteration, or else the last committed one.
+ * state_get_committed: the last committed value. */
 int state_get(int64_t number, const char *id, struct memstow_state_value *out);
 int state_get_committed(int64_t number, const char *id, struct memstow_state_value *out);
 /* Calls visit for each visible value, until it returns false. */

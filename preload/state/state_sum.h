@@ -1,6 +1,6 @@
 /* state_sum.h — the checksum of a value below a prefix.
- * In: its bytes, in order, in pieces of whole pages. Out: the checksum. If a single word changes, it always changes. It
- * must not depend on how the bytes are divided into pieces. */
+ * In: the bytes of the value, in order, in pieces of whole pages. Out: the checksum. If a single word changes, the
+ * checksum always changes. The checksum must not depend on how the bytes are divided into pieces. */
 #ifndef MEMSTOW_STATE_SUM_H
 #define MEMSTOW_STATE_SUM_H
 

@@ -1,4 +1,4 @@
-/* state_value.c — see state_value.h. Unused values are kept in a list, as private memory is never given back. */
+/* state_value.c — see state_value.h. Unused values are kept in a list, because private memory is never given back. */
 #include "preload/state/state_value.h"
 
 #include <string.h>

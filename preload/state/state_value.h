@@ -1,6 +1,6 @@
 /* state_value.h — the values of all loops: their bytes, the owner that each counts for, and lists of them.
- * In: values that are put, read or dropped. Out: their memory, in the ledger; unused values for the next ones. It does
- * not know which loop a value is in. No hook may call it. */
+ * In: values that are put, read or dropped. Out: their memory, in the ledger; and unused structures for new values. It
+ * does not know which loop a value is in. No hook may call it. */
 #ifndef MEMSTOW_STATE_VALUE_H
 #define MEMSTOW_STATE_VALUE_H
 
@@ -25,23 +25,23 @@ struct state_value {
     struct state_bytes data;
 };
 
-/* Locked while lists of values or of loops are looked at. */
+/* Locked while lists of values or of loops are looked at or changed. */
 extern struct lock state_registry;
 
 /* A value with one holder, without bytes. NULL: there is no memory. */
 struct state_value *state_value_new(void);
-/* Counts its bytes for its owner, at the caller's call stack. */
+/* Counts the value's bytes for its owner, at the caller's call stack. */
 void state_value_count(const struct state_value *value, struct caller caller);
-/* A holder lets go. The last one frees the bytes. */
+/* Takes one holder away. The last holder frees the bytes. */
 void state_value_drop(struct state_value *value);
 /* Fills in everything but the view. */
 void state_value_describe(const struct state_value *value, struct memstow_state_value *out);
-/* Its bytes, if they lie in a file. */
+/* The value's bytes if they lie in a file; else 0. */
 uint64_t state_value_stowed(const struct state_value *value);
 
-/* The pointer in the list that points to the value, or the list's last one. */
+/* The pointer in the list that points to the value with this id; or the list's last pointer, which is NULL. */
 struct state_value **state_value_find(struct state_value **list, const char *id);
-/* Takes it out of the list. NULL: it is not there. */
+/* Takes the value with this id out of the list. NULL: it is not there. */
 struct state_value *state_value_take(struct state_value **list, const char *id);
 
 #pragma GCC visibility pop

@@ -1,6 +1,6 @@
 /* state_writer.c — see state_writer.h. The program's memory is rarely aligned as a disk needs it, so its bytes go
- * through the queue's buffers. The kernel copies them there. So memory that cannot be read is an error and raises no
- * signal. */
+ * through the queue's buffers. The kernel copies the bytes into the buffers, so memory that cannot be read yields an
+ * error and raises no signal. */
 #include "preload/state/state_writer.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "preload/stow/stow.h"
 #include "preload/stow/stow_queue.h"
 
-/* For statx, which tells the alignment that a file needs for writes past the page cache (Linux 6.1). */
+/* Numbers for statx, which tells the alignment that a file needs for writes past the page cache (Linux 6.1). */
 enum { STATX_DIRECT = 0x2000, DIRECT_MEMORY = 0x98, STATX_BYTES = 256 };
 
 struct writer {
@@ -88,8 +88,8 @@ static bool writer_is_direct(const struct writer *self, uint64_t from, uint64_t 
     return length >= STATE_LARGE && !self->sum && self->alignment && from % self->alignment == 0;
 }
 
-/* Writes directly from the program's memory if the disk can. With a checksum it cannot: the program may change the
- * memory between the sum and the write. */
+/* Writes a part, directly from the program's memory if the disk can take it. A part with a checksum is never written
+ * directly: the program might change the memory between the sum and the write. */
 static int writer_write_part(struct writer *self, uint64_t from, uint64_t length) {
     uint64_t pages = length & ~(uint64_t)(OS_PAGE - 1);
     if (!writer_is_direct(self, from, length)) return writer_write(self, from, length);

@@ -1,4 +1,4 @@
-/* http.c — see http.h. HTTP/1.0: an answer ends with the connection, or after its own length. */
+/* http.c — see http.h. HTTP/1.0: an answer ends when the connection ends, or after its Content-Length. */
 #include "tools/net/http.h"
 #include "tools/base/duration.h"
 #include "tools/base/list.h"
@@ -27,7 +27,7 @@ static bool may_wait(const struct exchange *exchange) {
     uint64_t now = duration_now();
     errno = EAGAIN; /* as after a call that had no more time */
     if (now >= exchange->end_ns) return false;
-    uint64_t left_us = (exchange->end_ns - now) / 1000 + 1; /* 0 would be without limit */
+    uint64_t left_us = (exchange->end_ns - now) / 1000 + 1; /* 0 would mean: without limit */
     struct timeval left = {.tv_sec = (time_t)(left_us / 1000000), .tv_usec = (suseconds_t)(left_us % 1000000)};
     return setsockopt(exchange->socket, SOL_SOCKET, SO_RCVTIMEO, &left, sizeof left) == 0 &&
            setsockopt(exchange->socket, SOL_SOCKET, SO_SNDTIMEO, &left, sizeof left) == 0;
@@ -81,7 +81,7 @@ static bool is_complete(const struct exchange *exchange) {
     return length && exchange->length - (size_t)(end + 4 - exchange->data) >= strtoull(length + 17, NULL, 10);
 }
 
-/* True if all of it came. A NUL follows the data. */
+/* Receives the answer. True: the whole answer came. A NUL follows the data. */
 static bool receive_all(struct exchange *exchange) {
     while (http_grow(exchange) && may_wait(exchange)) {
         ssize_t got = recv(exchange->socket, exchange->data + exchange->length, READ_SIZE, 0);
@@ -124,7 +124,7 @@ void http_send(struct http_answer *answer, const struct http_request *request) {
     if (used && connect_to(&exchange, request, &answer->why)) {
         answer->why = "no whole answer in time";
         if (send_all(&exchange, head, used)) send_all(&exchange, request->body, request->length);
-        if (receive_all(&exchange)) take_answer(answer, &exchange); /* also of a server that refused the rest */
+        if (receive_all(&exchange)) take_answer(answer, &exchange); /* also if the server refused part of the body */
     }
     if (exchange.socket >= 0) close(exchange.socket);
     free(exchange.data);

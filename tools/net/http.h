@@ -16,13 +16,13 @@ struct http_request {
 };
 struct http_answer {
     int status; /* 0: no answer */
-    char *body; /* followed by a NUL that is not counted; the caller frees it */
+    char *body; /* a NUL follows, which is not counted; the caller frees the body */
     size_t length;
     const char *why; /* without an answer: the reason, a text that nobody frees */
 };
 
-/* Sends a request with a JSON document as body. Takes an answer of at most 16 MiB, within the given time; only the name
- * of the host is looked up without a limit. */
+/* Sends a request with a JSON document as body. Takes an answer of at most 16 MiB. All of this must be done within the
+ * given time, except the look-up of the host's name, which has no limit. */
 void http_send(struct http_answer *answer, const struct http_request *request);
 
 /* Sends a request to 127.0.0.1, with `length` bytes of a body. */

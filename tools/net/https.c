@@ -60,13 +60,13 @@ int https_is_there(void) {
     return found;
 }
 
-/* The answer's body is not needed: a server's status says enough. */
+/* Drops the answer's body, because the server's status says enough. */
 static size_t https_forget(char *data, size_t size, size_t count, void *to) {
     (void)data, (void)to;
     return size * count;
 }
 
-/* The lines of the head, as a list of libcurl's. NULL: no memory. */
+/* The lines of the head, as a list for libcurl. NULL: no memory. */
 static void *https_headers(const struct http_request *request) {
     void *list = curl.append(NULL, "Content-Type: application/json");
     char line[2048];

@@ -1,5 +1,5 @@
-/* https.h — requests over TLS, by libcurl, which is opened when the first one is sent: the command is not linked with
- * it. In: a request. Out: what http.h has. The server's certificate is always checked. */
+/* https.h — requests over TLS, by libcurl. The command is not linked with libcurl, but opens it when it is first
+ * needed. In: a request. Out: an answer as in http.h, without a body. The server's certificate is always checked. */
 #ifndef MEMSTOW_HTTPS_H
 #define MEMSTOW_HTTPS_H
 

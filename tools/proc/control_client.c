@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { TRIES = 100, PAUSE_NS = 50000000 }; /* for connecting while the socket's queue is full */
+enum { TRIES = 100, PAUSE_NS = 50000000 }; /* for attempts to connect while the socket's queue is full */
 
 /* Opens the folder of the socket in the file system that the process sees. */
 static int open_inside(pid_t pid, const char *folder) {
@@ -48,7 +48,8 @@ static int check_peer(int fd, pid_t pid) {
     return peer.pid == pid && peer.uid == geteuid() ? 0 : -EPERM;
 }
 
-/* Connects in a folder, because the address has space for only 108 bytes, and the folder's name may be long. */
+/* Connects through the folder's descriptor, because an address has space for only 108 bytes, and the folder's name may
+ * be long. */
 static int connect_in(int folder, const char *name, pid_t pid) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder, name) >=

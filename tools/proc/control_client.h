@@ -1,6 +1,6 @@
 /* control_client.h — connects to the control socket of a process.
  * In: a pid, and the path of the socket from its ledger. Out: a connection to exactly that process, and messages. It
- * never trusts another process that listens there. */
+ * never trusts another process that listens at this path. */
 #ifndef MEMSTOW_CONTROL_CLIENT_H
 #define MEMSTOW_CONTROL_CLIENT_H
 

@@ -56,7 +56,7 @@ static bool look_in_sections(int fd, const Elf64_Ehdr *elf, const Elf64_Shdr *se
     return false;
 }
 
-/* Finds the addresses in the file, and whether they are relative to its mapping. */
+/* Finds the addresses in the file, and whether these are relative to the file's mapping. */
 static bool look_in_file(int fd, const char *const *names, uint64_t *addresses, size_t count, bool *moved) {
     Elf64_Ehdr elf;
     if (pread(fd, &elf, sizeof elf, 0) != sizeof elf || memcmp(elf.e_ident, ELFMAG, SELFMAG) != 0 ||
@@ -76,7 +76,7 @@ static bool dynsym_is_named(const char *path, const char *const *files) {
     return false;
 }
 
-/* Whether a line of maps is the beginning of one of the files. */
+/* Whether a line of /proc/PID/maps is the first mapping of one of the files. */
 static bool is_candidate(char *line, const char *const *files, uint64_t *start, const char **path) {
     uint64_t offset;
     int at = 0;

@@ -79,10 +79,10 @@ struct mapping {
     uint64_t start, end, offset;
     char permissions[8];
     const char *path;
-    pid_t thread; /* from process_living */
+    pid_t thread; /* the thread whose /proc entry shows the process (process_living) */
 };
 
-/* A ledger of memstow does not count as the program's. */
+/* Ledgers of memstow do not count as files of the program. */
 bool holdings_is_ledger(const char *path) {
     char magic[sizeof SNAP_MAGIC - 1] = "";
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);

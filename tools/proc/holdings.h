@@ -14,7 +14,7 @@
 struct handle {
     int fd; /* -1: mapped only */
     enum handle_kind kind;
-    bool standard;      /* descriptor 0, 1 or 2, or a copy of one */
+    bool standard;      /* descriptor 0, 1 or 2, a copy of one of these, or /dev/null */
     uint64_t mapped_at; /* address, for things that are only mapped */
     char what[256];
 };
@@ -29,9 +29,9 @@ struct task {
 /* A mapped file, other than shared memory and memstow's ledger. */
 struct mapped {
     char path[256];
-    uint64_t bytes; /* in all its mappings */
+    uint64_t bytes; /* in all mappings of the file */
     bool code;      /* it is a program or a library */
-    bool ledger;    /* used while maps are read; ledgers are then dropped */
+    bool ledger;    /* a ledger of memstow, which is dropped when all maps are read */
 };
 
 struct holdings {
@@ -40,8 +40,9 @@ struct holdings {
     size_t task_count, task_capacity;
     struct handle *handles;
     size_t handle_count, handle_capacity;
-    size_t of_kind[HANDLE_KINDS]; /* numbers by kind, without standard descriptors */
-    /* how many handles have a descriptor: they come first, sorted by it; then come those that are only mapped */
+    size_t of_kind[HANDLE_KINDS]; /* how many handles there are of each kind, without standard descriptors */
+    /* how many handles have a descriptor. These come first, sorted by descriptor; handles that are only mapped
+     * follow */
     size_t descriptors;
     uint64_t shared_bytes; /* bytes of shared mappings */
     uint64_t mapped_files; /* mappings of any file */

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Returns 0 or -errno. Except for the errors of process_lacks_means, -errno means that the process is gone or may not
- * be seen. */
+/* Returns 0 or -errno. If process_lacks_means says so, this command lacks means. Any other error means that the process
+ * is gone or may not be seen. */
 static int proc_table_read_line(int proc, const char *pid, char *line, size_t size) {
     char path[64];
     snprintf(path, sizeof path, "%.20s/stat", pid);
@@ -48,7 +48,8 @@ static int read_entry(int proc, const char *pid, struct proc_entry *entry) {
     return error || parse_entry(pid, line, entry) ? error : -ESRCH;
 }
 
-/* Reads a process through a live thread, because the first thread has no memory any more when it has ended. */
+/* Reads a process. If its first thread has ended, the size of its memory is read from a live thread, because an ended
+ * thread shows none. */
 static int read_process(int proc, const char *pid, struct proc_entry *entry) {
     struct proc_entry other;
     char thread[16];
@@ -70,8 +71,8 @@ static int by_pid(const void *left, const void *right) {
     return (a->pid > b->pid) - (a->pid < b->pid);
 }
 
-/* Whether /proc is mounted and has the pids of this PID namespace. Inside a new namespace it may still be the
- * machine's, whose pids belong to other processes. */
+/* Whether /proc is mounted and has the pids of this PID namespace. Inside a new namespace, /proc may still be that of
+ * the machine, whose pids belong to other processes. */
 static bool is_our_proc(void) {
     char number[16];
     ssize_t length = readlink("/proc/self", number, sizeof number - 1);

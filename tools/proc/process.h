@@ -13,35 +13,35 @@
 struct process {
     char name[32];
     char state;     /* R, S, Z … */
-    bool is_ending; /* it is exiting: its memory may be gone before it is a zombie */
+    bool is_ending; /* the process is exiting: its memory may be gone before it is a zombie */
     pid_t parent, group, session;
     uint32_t threads;
     uint64_t start_ticks; /* since boot */
     uint64_t processor_ticks, rss_pages;
 };
 
-/* Whether /proc is mounted and has this process. Without it no process can be seen. */
+/* Whether /proc is mounted and has this process. Without /proc, no process can be seen. */
 bool process_can_be_seen(void);
-/* Whether the error (errno) is a lack of this command's own descriptors or memory: it says nothing about the process.
- */
+/* Whether the error (errno) means that this command lacks descriptors or memory. Such an error says nothing about the
+ * process. */
 bool process_lacks_means(int error);
-/* Reads a line of /proc/PID/stat or /proc/PID/task/TID/stat, and changes it. False: it has another form. */
+/* Reads a line of /proc/PID/stat or /proc/PID/task/TID/stat, and changes it. False: the line has another form. */
 bool process_read_stat(struct process *process, char *line);
 /* Returns 0 or -errno. A zombie is found, in state Z. */
 int process_look(struct process *process, pid_t pid);
 /* The pid of the process inside its own namespace. */
 pid_t process_inner_pid(pid_t pid);
-/* Whether a process has not ended. A zombie has ended, unless only its first thread has (pthread_exit) and others run
- * on. */
+/* Whether a process has not ended. A zombie has ended, unless it has other threads that still run: only the first
+ * thread has called pthread_exit. */
 bool process_is_alive(char state, uint32_t threads);
 /* The thread whose /proc/THREAD shows the memory and descriptors of a process: the first thread, or another live one if
- * the first has ended. Without any it is the pid. */
+ * the first has ended. If no thread lives, the pid. */
 pid_t process_living(pid_t pid);
 /* Whether the process is gone, a zombie, or exiting. */
 bool process_is_over(pid_t pid);
 /* True if the process that wrote this header still runs, on this machine and since this boot. */
 bool process_wrote(const struct snap_header *header);
-/* Time since it started, in nanoseconds. */
+/* The time since the process started, in nanoseconds. */
 uint64_t process_age(const struct process *process);
 /* Parses "123" as 123; 0 for anything else. */
 pid_t process_parse(const char *string);

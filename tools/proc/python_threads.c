@@ -54,7 +54,7 @@ struct python {
     pid_t pid;
     bool main_only;
     const struct layout *layout;
-    size_t frames; /* number of frames so far: a hostile process may have endless ones */
+    size_t frames; /* number of frames so far: the chain of a hostile process may be endless */
     uint64_t runtime, true_object, false_object;
 };
 
@@ -102,7 +102,7 @@ static bool read_keys(const struct python *python, uint64_t address, struct keys
     return keys->count <= KEYS_MOST && keys->kind <= SPLIT_KEYS;
 }
 
-/* The value of an attribute. `values`: where values are if they are apart from the keys, or 0. */
+/* The value of an attribute. `values`: the address of the values if they lie apart from the keys; else 0. */
 static uint64_t find_value(const struct python *python, const struct keys *keys, uint64_t values, const char *name) {
     char text[32];
     for (uint64_t i = 0; i < keys->count; i++) {
@@ -157,18 +157,20 @@ static bool ends_in(const char *text, const char *tail) {
     return length >= size && strcmp(text + length - size, tail) == 0;
 }
 
-/* Whether the main thread is in Python's code for the end of a program, and in no function of the program. */
+/* Whether a function belongs to Python's code for the end of a program. If the outermost function of the main thread
+ * does, the thread is in no function of the program any more. */
 static bool is_of_the_end(const struct function *function) {
     return (strcmp(function->name, "_shutdown") == 0 && ends_in(function->file, "/threading.py")) ||
            (strcmp(function->name, "_exit_function") == 0 && ends_in(function->file, "/multiprocessing/util.py"));
 }
 
-/* Walks outwards. Notes the innermost function, and returns the object that Thread._bootstrap was called with. */
+/* Walks along a thread's frames outwards. Notes the innermost function, and returns the object that Thread._bootstrap
+ * was called with; 0: none. */
 static uint64_t python_threads_walk(struct python *python, uint64_t frame, struct python_thread *thread) {
     uint64_t outermost = 0, last = 0;
     for (; frame && python->frames < FRAMES_MOST; python->frames++) {
         if (!thread->function[0]) note_function(thread, function_of(python, frame));
-        last = outermost; /* 3.12 leaves a frame without function in front of the first one */
+        last = outermost; /* in 3.12, a frame without a function lies outside the outermost function's frame */
         outermost = frame;
         frame = python_threads_word(python, frame + python->layout->frame_previous);
     }

@@ -1,7 +1,7 @@
-/* python_threads.h — the Python threads of a running process: names, whether Python waits for them at its end, and the
- * function that each is in; and whether Python is ending.
- * In: a pid. Out: a list. It reads the memory of the process, which keeps running, so what it reads may be torn: all of
- * it is checked and bounded. It works for CPython 3.11 and 3.12; for others there is no list. */
+/* python_threads.h — the Python threads of a running process: their names, whether Python waits for them at its end,
+ * and the function that each thread is in. It also tells whether Python is ending.
+ * In: a pid. Out: a list. It reads the memory of the process while the process runs, so data may be torn: all data are
+ * checked and bounded. It works for CPython 3.11 and 3.12; for other versions the list is empty. */
 #ifndef MEMSTOW_PYTHON_THREADS_H
 #define MEMSTOW_PYTHON_THREADS_H
 
@@ -29,7 +29,7 @@ void python_threads_load(struct python_threads *threads, pid_t pid);
 /* Looks at the main thread only; false for a process without Python. */
 bool python_threads_at_end(pid_t pid);
 void python_threads_clear(struct python_threads *threads);
-/* NULL: it is not a Python thread. */
+/* NULL: `tid` is not a Python thread. */
 const struct python_thread *python_threads_find(const struct python_threads *threads, pid_t tid);
 
 #endif

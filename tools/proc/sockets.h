@@ -1,5 +1,5 @@
 /* sockets.h — describes a socket by its inode, from the tables of /proc/PID/net.
- * In: a process of that network, and an inode. Out: "tcp 127.0.0.1:8188, listens". */
+ * In: a process in the network namespace of the socket, and an inode. Out: "tcp 127.0.0.1:8188, listens". */
 #ifndef MEMSTOW_SOCKETS_H
 #define MEMSTOW_SOCKETS_H
 

@@ -6,8 +6,8 @@
 #include <sys/types.h>
 
 struct wait {
-    const char *call; /* "futex", "read", …; "runs" if it is not in a call; NULL: not known */
-    int number;       /* number of a call that has no name here */
+    const char *call; /* "futex", "read", …; "runs" if the thread is in no call; NULL: not known */
+    int number;       /* number of the call, if it has no name here */
     int fd;           /* -1: the call uses none */
 };
 

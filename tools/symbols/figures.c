@@ -81,7 +81,7 @@ static void figures_widen(struct range *range, uint64_t value, bool first) {
     if (first || value > range->high) range->high = value;
 }
 
-/* Ends a run. A figure that was missing in an earlier run was 0 there, so its lowest value is 0. */
+/* Ends a run. A figure that was missing in an earlier run was 0 in that run, so its lowest value is 0. */
 void figures_end_run(struct figures *figures) {
     for (struct figure *figure = figures->table; figure; figure = figure->hh.next) {
         figures_widen(&figure->bytes, figure->run_bytes, figures->runs == 0);
@@ -150,7 +150,8 @@ static uint32_t name_hash(const char *text) {
     return sum;
 }
 
-/* Writes the last name of a path. A long one is cut between characters, and ends with a hash of the whole. */
+/* Writes a text; of a path, only its last name. A long text is cut between characters, and ends with a hash of the
+ * whole text. */
 static void figures_part(char *to, const char *text) {
     size_t length = strlen(text), from = 0;
     if (*text == '/') {
@@ -174,7 +175,7 @@ static bool name_put(char *to, size_t capacity, const char *text) {
     return true;
 }
 
-/* Appends the whole text or nothing. */
+/* Appends `lead`, and then `a`, `between` and `b` as one quoted text. Appends all of this or nothing. */
 static bool put_pair(char *to, size_t capacity, const char *lead, const char *a, const char *between, const char *b) {
     char text[2 * PART_MOST + 8], first[PART_MOST], second[PART_MOST];
     size_t used = strlen(to);

@@ -27,7 +27,7 @@ struct figure {
     enum figure_kind kind;
     bool cuda; /* on devices */
     struct range bytes, blocks;
-    uint64_t run_bytes, run_blocks; /* of the run that is being added */
+    uint64_t run_bytes, run_blocks; /* figures of the run that is being added */
     char *file;                     /* the source file of a call site; NULL: not known */
     uint32_t line;
     char key[]; /* a letter for kind and place, followed by the name */
@@ -37,9 +37,9 @@ struct figures {
     struct figure *table;
     size_t count;
     uint32_t runs;
-    uint64_t floor; /* the floor: call sites that stay below it in every run may be missing; 1: none are missing */
+    uint64_t floor; /* call sites that stay below this many bytes in every run may be missing; 1: none are missing */
     bool peak;      /* figures of the peak, not of live memory */
-    bool with_cuda; /* a missing figure for devices means 0; otherwise devices were not looked at */
+    bool with_cuda; /* devices were looked at, so a missing figure of a device means 0 */
 };
 
 void figures_begin(struct figures *figures);
@@ -65,11 +65,11 @@ const char *figure_name(const struct figure *figure);
 /* Sorts in the same order everywhere: total, owners, call sites; in each group the host's first; then by name. */
 void figures_sort(struct figures *figures);
 
-/* Keeps the range of the earlier baseline wherever all new figures lie in it. So a new baseline differs only where
- * something changed. */
+/* Keeps the range of the earlier baseline wherever all new figures lie in it. So a new baseline differs from the
+ * earlier one only where memory use changed. */
 void figures_settle(struct figures *figures, const struct figures *before);
 /* Raises the floor until at most `most` call sites are left, and drops the others. Call sites in `before` (may be NULL)
- * stay down to half the floor, so that they do not come and go. */
+ * stay if they have at least half the floor, so that sites do not come and go. */
 void figures_cut(struct figures *figures, const struct figures *before, size_t most);
 
 /* --- names --- */
@@ -77,7 +77,7 @@ void figures_cut(struct figures *figures, const struct figures *before, size_t m
 /* The functions below write names of figures. They cut the parts of a name to a limited length, and paths to their last
  * name. False: the name does not fit. */
 bool figure_name_owner(char *to, size_t capacity, const char *kind, const char *name, const char *origin);
-/* Begin with to = "at". Then add the frames, innermost first, and then the owners, if any. */
+/* For a call site, begin with to = "at". Then add the frames, innermost first, and then the owners, if any. */
 bool figure_name_frame(char *to, size_t capacity, const char *function, const char *module);
 bool figure_name_of(char *to, size_t capacity, const char *kind, const char *name);
 

@@ -79,7 +79,7 @@ static bool all_frames;
 void innermost_show_all(void) { all_frames = true; }
 bool innermost_shows_all(void) { return all_frames; }
 
-/* Adds lines for a frame, from one of its functions on, up to `most` lines in all. */
+/* Adds lines for the frame from.frame, one for each of its functions from from.symbol on, up to `most` lines in all. */
 static void frame_add(struct innermost *innermost, const struct stack *stack, struct start from, size_t most) {
     const struct named_frame *frame = symbols_frame(stack->symbols, stack->frames[from.frame]);
     for (uint32_t i = from.symbol; i < frame->count && innermost->count < most; i++)
@@ -100,7 +100,7 @@ void innermost_of(struct innermost *innermost, const struct image *image, struct
         next = from.frame + 1;
         from = (struct start){python ? find_python(&stack, next) : next, 0};
     }
-    /* a note about a single frame would take a line, too, so the frame is shown */
+    /* a note that one frame is hidden would take a line, too, so the frame is shown */
     if (stack.count - next == 1 && !innermost->inside)
         frame_add(innermost, &stack, (struct start){next++, 0}, INNERMOST_LINES);
     innermost->more = stack.count - next;

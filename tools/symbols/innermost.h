@@ -1,6 +1,6 @@
 /* innermost.h — the few lines of a call stack that show where an allocation comes from.
- * In: a node. Out: its innermost frames outside of the allocator; or, if it has Python frames, the innermost of
- * these. */
+ * In: a node. Out: the innermost frames of the stack outside of the allocator; or, if the stack has Python frames, its
+ * innermost Python frames. */
 #ifndef MEMSTOW_INNERMOST_H
 #define MEMSTOW_INNERMOST_H
 
@@ -12,7 +12,7 @@
 enum {
     INNERMOST_NATIVE = 4,  /* lines of a stack without Python */
     INNERMOST_PYTHON = 3,  /* lines of a stack with Python */
-    INNERMOST_LINES = 512, /* of any stack */
+    INNERMOST_LINES = 512, /* at most, for any stack */
 };
 
 struct innermost {
@@ -25,8 +25,8 @@ struct innermost {
     size_t more;   /* number of hidden frames further out */
 };
 
-/* From now on innermost_of() gives all frames of a stack, allocator and import machinery too: --all-frames. Commands
- * call it before they print. */
+/* From now on innermost_of() gives all frames of a stack, also those of the allocator and the import machinery:
+ * --all-frames. Commands call this before they print. */
 void innermost_show_all(void);
 bool innermost_shows_all(void);
 
@@ -37,9 +37,9 @@ void innermost_of(struct innermost *innermost, const struct image *image, struct
  * C++'s library. False for a stack that the image does not have. */
 bool innermost_caller(struct innermost_line *line, const struct image *image, struct symbols *symbols, uint32_t node);
 
-/* Whether it is a Python frame of the import machinery, which Python leaves out of its own tracebacks. */
+/* Whether the frame `id` is a Python frame of the import machinery, which Python leaves out of its own tracebacks. */
 bool innermost_is_import(const struct image *image, uint32_t id);
-/* Whether it is a Python frame outside of the import machinery. */
+/* Whether the frame `id` is a Python frame outside of the import machinery. */
 bool innermost_is_python(const struct image *image, uint32_t id);
 
 /* Whether the function allocates memory for its callers: operator new, functions of the C++ library, those of CPython's

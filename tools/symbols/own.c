@@ -8,7 +8,7 @@
 
 static bool own_begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
-/* Whether the path is in the node pack: "…/custom_nodes/memstow/runs.py". The folder may have another name, such as
+/* Whether the path lies in the node pack: "…/custom_nodes/memstow/runs.py". The folder may have another name, such as
  * ComfyUI-memstow for a cloned repository. */
 static bool in_pack(const char *path) {
     static const char nodes[] = "custom_nodes/";
@@ -21,8 +21,8 @@ static bool in_pack(const char *path) {
     return false;
 }
 
-/* Whether it is one of memstow's modules, by exact names, and the package memstow_loops. A user's program may be called
- * memstow_demo.py. */
+/* Whether a file is one of memstow's modules, or is in the package memstow_loops or in the node pack. Modules have
+ * exact names here, because a user's program may be called memstow_demo.py. */
 static bool own_file(const char *path) {
     static const char *const modules[] = {
         "memstow.py",       "memstow_blocks.py",    "memstow_comfy.py",     "memstow_looks.py",    "memstow_packs.py",
@@ -34,7 +34,7 @@ static bool own_file(const char *path) {
     return strstr(path, "/memstow_loops/") || in_pack(path);
 }
 
-/* Python's own library works on behalf of its callers. */
+/* Whether a file is part of Python's own library, which works on behalf of its callers. */
 static bool is_library(const char *path) {
     bool third_party = strstr(path, "/site-packages/") || strstr(path, "/dist-packages/");
     return own_begins(path, "<frozen ") || (!third_party && strstr(path, "/lib/python3"));

@@ -20,14 +20,14 @@ enum {
     BYTES_MAX = 64 << 20, /* most bytes of the file that are read */
     LINE_MAX_BYTES = 8000,
     RANGES_MAX = 1 << 20,
-    /* how many ranges are looked at: the last one that begins before the address, and those before it */
+    /* how many ranges are looked at: the last range that begins at or before the address, and ranges before it */
     RANGES_BACK = 64,
     SLACK_NS = 100000000 /* file times come from a coarser clock */
 };
 
 struct range {
     uint64_t start, end;
-    size_t name; /* position in the text: a later one is newer */
+    size_t name; /* position in the text: a name at a later position is newer */
 };
 
 struct perfmap {
@@ -45,8 +45,8 @@ static bool is_from_here(const struct snap_header *header) {
     return memcmp(boot_id, header->boot_id, sizeof boot_id) == 0;
 }
 
-/* Whether the file was written while the process ran: other processes may have had the pid before and after it. When a
- * killed process ended is not known. */
+/* Whether the file was written while the process ran: other processes may have had the pid before and after it. For a
+ * killed process, the end is not known; then the pid must not be in use again. */
 static bool is_of_its_time(const struct stat *st, const struct snap_header *header, pid_t pid) {
     uint64_t written = (uint64_t)st->st_mtim.tv_sec * 1000000000 + (uint64_t)st->st_mtim.tv_nsec;
     struct process other;
@@ -56,8 +56,8 @@ static bool is_of_its_time(const struct stat *st, const struct snap_header *head
     return process_look(&other, (pid_t)header->pid) < 0;
 }
 
-/* Whether the file's user is the process's. The user id in the ledger is valid in the process's user namespace; for a
- * running process /proc has the right one. */
+/* Whether the file belongs to us or to the process's user. The user id in the ledger is valid in the process's user
+ * namespace. For a running process, /proc has the user id that is valid here. */
 static bool is_owned(const struct stat *st, const struct snap_header *header, pid_t pid) {
     char path[64];
     struct stat process;
@@ -125,7 +125,7 @@ static bool add_line(struct perfmap *map, const char *line) {
     return add_range(map, range);
 }
 
-/* Parses all lines. A last line without an end may still be being written. */
+/* Parses all lines. A last line without a newline is left out, because it may not be complete yet. */
 static void perfmap_parse(struct perfmap *map) {
     char *end, *line = map->text, *all = map->text + map->length;
     for (; (end = memchr(line, '\n', (size_t)(all - line))); line = end + 1) {

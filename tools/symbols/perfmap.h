@@ -1,6 +1,6 @@
 /* perfmap.h — names for the addresses of JIT-compiled code, from /tmp/perf-PID.map.
- * In: the header of a ledger, addresses of its process. Out: names. Anybody can put a file there. So the file must
- * belong to the process's user or to ours, and must have been written while the process ran. Malformed lines are
+ * In: the header of a ledger, addresses of its process. Out: names. Anybody can put a file at that path. So the file
+ * must belong to the process's user or to ours, and must have been written while the process ran. Malformed lines are
  * skipped. */
 #ifndef MEMSTOW_PERFMAP_H
 #define MEMSTOW_PERFMAP_H
@@ -14,7 +14,8 @@ struct perfmap;
 /* pid: of a running process, or 0. NULL: there is no such file, or no memory. */
 struct perfmap *perfmap_open(const struct snap_header *header, pid_t pid);
 void perfmap_close(struct perfmap *map);
-/* NULL: not known. If several pieces of code were at that address, the name is that of the last. */
+/* NULL: not known. If several pieces of code were at that address one after the other, the name is that of the last
+ * piece. */
 const char *perfmap_name(const struct perfmap *map, uint64_t address);
 
 #endif

@@ -9,14 +9,14 @@
 struct margin {
     int width;
     const char *style;  /* of the first line, from text_style(); NULL: plain */
-    size_t count, next; /* number of texts, and the index for the next line */
+    size_t count, next; /* number of texts, and index of the text for the next line */
     char lines[2][80];
 };
 
 void site_margin_add(struct margin *margin, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prints one line; text may be "". */
 void site_line(struct margin *margin, const char *text);
-/* Prints the owners on as few lines as possible; NULL for missing ones. */
+/* Prints the owners on as few lines as possible. NULL: there is no owner of that kind. */
 void site_owners(struct margin *margin, const char *model, const char *node, const char *run);
 /* Prints the frames, or the given text if there are none. Then prints the rest of the margin. */
 void site_lines(struct margin *margin, const struct innermost *stack, const char *otherwise);

@@ -15,7 +15,7 @@
 
 struct interned {
     UT_hash_handle hh;
-    struct symbol_line line; /* the first line with this text; its frame is stored plus 1 */
+    struct symbol_line line; /* for symbols_alike: the first line with this text; its frame is stored plus 1 */
     char text[];
 };
 
@@ -24,10 +24,10 @@ struct symbols {
     struct symreader reader;
     size_t frame_capacity, module_capacity; /* how many frames and modules the arrays below can hold */
     struct named_frame **frames;            /* by frame id; NULL: not looked up yet */
-    uint8_t *bad;                           /* by module: unusable, and reported as such */
-    uint8_t *names_only;                    /* by module: no debug information */
+    uint8_t *bad;                           /* by module: the module's file cannot be used, and this was reported */
+    uint8_t *names_only;                    /* by module: the module's file has no debug information */
     struct interned *strings;
-    struct perfmap *made_code; /* NULL: not looked for yet, or not there */
+    struct perfmap *made_code; /* names of JIT-compiled code; NULL: not looked for yet, or not there */
     bool made_code_sought, lack_said;
     union {
         struct symreader_answer head;
@@ -74,7 +74,8 @@ void symbols_end(struct symbols *symbols) {
     free(symbols);
 }
 
-/* Makes capacity for items from `count` on, as zeros. NULL: no memory; the old array stays. */
+/* Makes capacity for `more` items after the first `count`, and sets them to zeros. NULL: no memory; the old array
+ * stays. */
 static void *array_grow(void *array, size_t size, size_t count, size_t more) {
     uint8_t *grown = reallocarray(array, count + more + 1, size);
     if (grown) memset(grown + (count + 1) * size, 0, more * size);
@@ -95,7 +96,7 @@ bool symbols_grow(struct symbols *symbols) {
     if (!frames_grow(symbols)) return false;
     if (symbols->image->module_count <= symbols->module_capacity) return true;
     size_t more = symbols->image->module_count - symbols->module_capacity;
-    symreader_end(&symbols->reader); /* the reader's copy of the modules is as old as the reader */
+    symreader_end(&symbols->reader); /* the reader is a fork, which has the modules of the time when it was started */
     uint8_t *bad = array_grow(symbols->bad, 1, symbols->module_capacity, more);
     if (bad) symbols->bad = bad;
     uint8_t *names_only = array_grow(symbols->names_only, 1, symbols->module_capacity, more);
@@ -160,14 +161,14 @@ static void symbols_say(struct symbols *symbols, uint32_t module, enum symfile_s
     complain("%s %s: its functions are not named", TEXT_SAFE(path), words[state]);
 }
 
-/* Says once what this command lacks. No file is blamed. */
+/* Says once what this command lacks, and blames no file. */
 static void say_lack(struct symbols *symbols, int error) {
     if (!symbols->lack_said)
         complain("some functions are not named, because memstow itself failed: %s", strerror(error));
     symbols->lack_said = true;
 }
 
-/* The reader ended, as it does by a damaged file, and by a lack of memory. */
+/* The reader has ended: the file is damaged, or this command lacks memory or descriptors. */
 static void say_crash(struct symbols *symbols, uint32_t module) {
     struct stat st = {0};
     const char *path = image_string(symbols->image, symbols->image->modules[module].path);
@@ -221,7 +222,7 @@ static void take_answer(struct symbols *symbols, struct named_frame *named) {
     }
 }
 
-/* The name of code outside any file. */
+/* The name of code that is in no file, such as JIT-compiled code. */
 static const char *name_made_code(struct symbols *symbols, uint64_t address) {
     if (!symbols->made_code_sought) symbols->made_code = perfmap_open(&symbols->image->header, symbols->reader.target);
     symbols->made_code_sought = true;

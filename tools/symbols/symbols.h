@@ -26,11 +26,11 @@ struct named_frame {
 
 struct symbols;
 
-/* pid: of a running process, whose file system is used; or 0. NULL: no memory. */
+/* pid: of a running process, whose file system is then used; or 0. NULL: no memory. */
 struct symbols *symbols_begin(const struct image *image, pid_t pid);
 void symbols_end(struct symbols *symbols);
-/* For the image of a program that runs on: call it when frames or modules were added to the image. What was looked up
- * stays. False: no memory, and the image must not be used with more frames than before. */
+/* For the image of a program that runs on: call it when frames or modules were added to the image. Names that were
+ * looked up stay. False: there is no memory, and the image must not be used with more frames than before. */
 bool symbols_grow(struct symbols *symbols);
 /* Never NULL. */
 const struct named_frame *symbols_frame(struct symbols *symbols, uint32_t id);
@@ -42,15 +42,16 @@ struct symbol_line {
 /* The first requested line with the same text: function, file and line. */
 struct symbol_line symbols_alike(struct symbols *symbols, struct symbol_line line);
 
-/* Modules whose functions are known, but not their lines, among the frames that were looked up: some names, and the
- * total number. */
+/* Finds modules whose functions are known, but not the lines, among the frames that were looked up. Writes at most
+ * `most` names, and returns the number of all such modules. */
 size_t symbols_without_lines(const struct symbols *symbols, const char **names, size_t most);
 
-/* For each frame id: whether its module, or a function or file in it, contains the text. any_case: capital and small
- * letters are the same. Looks up all frames. NULL: no memory. */
+/* For each frame id: 1 if the name of the frame's module, or of one of its functions or files, contains the text.
+ * any_case: capital and small letters are the same. Looks up all frames. NULL: no memory. */
 uint8_t *symbols_match(struct symbols *symbols, const char *text, bool any_case);
 
-/* The last name of a path. For a name that every package has, such as torch/__init__.py, the last two. */
+/* The last name of a path. If the last name is one that every package has, as in torch/__init__.py, the last two
+ * names. */
 const char *symbols_short_path(const char *path);
 /* The text for an unknown function: "libx.so+0x1f0", or "(unknown)" for a Python function. */
 enum { SYMBOL_NAMELESS = 320 };

@@ -1,8 +1,8 @@
 /* symfile.c — see symfile.h.
  *
- * elfutils finds separate debug files by build id and by name, symbol tables, and the compressed one of MiniDebugInfo.
- * The functions of a unit of debug information are read once, and kept as spans. elfutils' own functions would walk the
- * whole unit for every address, and recurse as deep as the file says. */
+ * elfutils finds separate debug files by build id and by name, symbol tables, and the compressed symbol table of
+ * MiniDebugInfo. The functions of a unit of debug information are read once, and kept as spans. elfutils' own functions
+ * would walk the whole unit for every address, and recurse as deep as the file says. */
 #include "tools/symbols/symfile.h"
 #include "tools/base/list.h"
 
@@ -107,7 +107,7 @@ static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dw
     return length > 0 && length <= 64 ? find_in_cache(build_id, (size_t)length) : -1;
 }
 
-static char *debuginfo_path; /* elfutils' default: beside the file, and below /usr/lib/debug */
+static char *debuginfo_path; /* NULL: elfutils' default, beside the file and below /usr/lib/debug */
 static const Dwfl_Callbacks callbacks = {
     .find_elf = dwfl_build_id_find_elf,
     .find_debuginfo = find_debuginfo,
@@ -115,7 +115,7 @@ static const Dwfl_Callbacks callbacks = {
     .debuginfo_path = &debuginfo_path,
 };
 
-/* Takes over fd. Addresses are those in the file: it is laid out from 0. */
+/* Takes over fd. The file is laid out from address 0, so that addresses are those in the file. */
 static enum symfile_state read_file(struct symfile *file, int fd, const char *path) {
     file->dwfl = dwfl_begin(&callbacks);
     if (!file->dwfl) {
@@ -130,7 +130,8 @@ static enum symfile_state read_file(struct symfile *file, int fd, const char *pa
     return file->dwarf ? SYMFILE_FINE : SYMFILE_NAMES_ONLY;
 }
 
-/* Returns 0, or an errno. elfutils maps the file, and has no error of its own for a lack of descriptors. */
+/* Tries what elfutils needs: memory to map the file, and a descriptor, for the lack of which elfutils has no error of
+ * its own. Returns 0, or an errno. */
 int symfile_lack(size_t size) {
     int error = 0, fd = open("/", O_PATH | O_CLOEXEC);
     size += LEAST_MORE;
@@ -144,7 +145,7 @@ int symfile_lack(size_t size) {
     return error;
 }
 
-/* If this command lacked the means to read the whole file, the file is not blamed for it. */
+/* If this command lacked the means to read the whole file, the state says so, and the file is not blamed. */
 static void look_for_lack(struct symfile *file, const char *path) {
     struct stat st = {0};
     if (file->state == SYMFILE_FINE) return;
@@ -238,7 +239,7 @@ static bool holds_functions(int tag) {
            tag == DW_TAG_class_type || tag == DW_TAG_enumeration_type || tag == DW_TAG_union_type;
 }
 
-/* The first child; 1: there is none. It counts steps, so that a file with circular lists ends. */
+/* Gets the first child. 1: there is none. The function counts steps, so that a file with circular lists ends. */
 static int first_child(struct symfile *file, Dwarf_Die *die, Dwarf_Die *child) {
     return ++file->steps > STEPS_MAX ? 1 : dwarf_child(die, child);
 }
@@ -281,7 +282,8 @@ static void read_all_units(struct symfile *file) {
     spans_sort(&file->all_units);
 }
 
-/* Finds the unit of an address in the file's table of units. Compilers other than GCC leave that table out. */
+/* Finds the unit of an address in the file's table of units. Compilers other than GCC leave that table out; then all
+ * units are searched. */
 static bool find_unit(struct symfile *file, Dwarf_Addr address, Dwarf_Die *cu) {
     if (dwarf_addrdie(file->dwarf, address, cu)) return true;
     if (!file->all_units_read) read_all_units(file);
@@ -374,8 +376,8 @@ static size_t names_by_debug(struct symfile *file, Dwarf_Addr address, struct sy
     return count;
 }
 
-/* The rank of a symbol: of several names of an address, the one with the highest rank is taken. Global symbols come
- * before local ones. */
+/* The rank of a symbol: of several symbols at an address, the symbol with the highest rank gives the name. Global
+ * symbols rank higher than weak ones, and weak ones higher than local ones. */
 static Dwarf_Off symbol_key(const GElf_Sym *symbol, int index) {
     int binding = GELF_ST_BIND(symbol->st_info);
     uint64_t rank = binding == STB_GLOBAL ? 2 : binding == STB_WEAK ? 1 : 0;

@@ -11,10 +11,10 @@
 enum symfile_state {
     SYMFILE_FINE,
     SYMFILE_NAMES_ONLY,  /* no debug information: functions, but no lines and no inlined functions */
-    SYMFILE_MISSING,     /* it cannot be opened */
-    SYMFILE_OTHER_BUILD, /* the file is of another build than the process's */
+    SYMFILE_MISSING,     /* the file cannot be opened */
+    SYMFILE_OTHER_BUILD, /* the process ran another build of the file */
     SYMFILE_DAMAGED,
-    SYMFILE_NO_MEANS, /* this command lacks descriptors or memory to read it */
+    SYMFILE_NO_MEANS, /* this command lacks descriptors or memory to read the file */
 };
 
 /* When elfutils lacks memory, it prints a line on stderr and ends the process with this status. */
@@ -26,10 +26,10 @@ struct symfile_name {
 };
 enum { SYMFILE_NAMES_MAX = 64 };
 
-/* NULL only if there is no memory. Any state but FINE and NAMES_ONLY has no names. */
+/* NULL only if there is no memory. In a state other than FINE and NAMES_ONLY there are no names. */
 struct symfile *symfile_open(const char *path, const uint8_t *build_id, size_t build_id_length);
 enum symfile_state symfile_state(const struct symfile *file);
-/* errno of SYMFILE_NO_MEANS. */
+/* The errno that explains SYMFILE_NO_MEANS. */
 int symfile_error(const struct symfile *file);
 /* What this process lacks to open a file of this size: an errno, or 0. */
 int symfile_lack(size_t size);

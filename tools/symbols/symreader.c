@@ -26,7 +26,8 @@ struct question {
 
 /* ---- the reader */
 
-/* Opens a module as the process sees it, because a process in a container has other files under the same names. */
+/* Opens a module's file as the process sees it, because a process in a container has other files under the same
+ * names. */
 static struct symfile *open_module(const struct symreader *reader, const struct snap_module *module) {
     const char *path = image_string(reader->image, module->path);
     size_t length = module->build_id_length <= sizeof module->build_id ? module->build_id_length : 0;
@@ -106,7 +107,7 @@ static bool symreader_answer_one(const struct symreader *reader, struct symfile 
     return send_all(reader->socket, out.bytes, out.head.size);
 }
 
-/* elfutils would print a line of its own beside ours. Sanitizers do not use this stream. */
+/* Silences elfutils, which would print a line of its own beside ours. Sanitizers do not use this stream. */
 static void silence_elfutils(void) {
     static char nowhere[256];
     FILE *silent = fmemopen(nowhere, sizeof nowhere, "w");
@@ -127,7 +128,7 @@ static void symreader_serve(const struct symreader *reader) {
     struct symfile **files = calloc(reader->image->module_count + 1, sizeof *files);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     silence_elfutils();
-    unsetenv("DEBUGINFOD_URLS"); /* elfutils would ask the servers that this names */
+    unsetenv("DEBUGINFOD_URLS"); /* elfutils would ask the servers that this variable names */
     while (files && receive_all(reader->socket, &question, sizeof question))
         if (question.module >= reader->image->module_count || !symreader_answer_one(reader, files, &question)) break;
     _exit(0);
@@ -160,7 +161,8 @@ static int symreader_start(struct symreader *reader) {
     return error;
 }
 
-/* Ends the reader, and gives its status. One that has closed its socket is about to end, and is given the time. */
+/* Ends the reader, and returns its exit status. `ends`: the reader has closed its socket, so it is about to end, and
+ * gets up to ENDING_MS for that. */
 static int end_reader(struct symreader *reader, bool ends) {
     const struct timespec pause = {.tv_nsec = 1000000};
     int status = 0;

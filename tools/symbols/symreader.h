@@ -1,5 +1,6 @@
 /* symreader.h — a separate process that reads symbol files.
- * In: a module and an address. Out: names, or the fault of the file. If a file makes it crash, it is started again. */
+ * In: a module and an address. Out: names, or the fault of the file. If a file makes the process crash, it is started
+ * again. */
 #ifndef MEMSTOW_SYMREADER_H
 #define MEMSTOW_SYMREADER_H
 
@@ -22,7 +23,7 @@ struct symreader_answer {
     uint32_t size;  /* including this head */
     uint16_t state; /* enum symfile_state */
     uint16_t count;
-    int32_t error; /* errno of SYMFILE_NO_MEANS */
+    int32_t error; /* the errno that explains SYMFILE_NO_MEANS */
 };
 
 /* Asks for an address of the module's file. False: the reader crashed or did not answer in time. If it cannot be

@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many frames name a call site. With fewer frames, different sites would get one name. With more, each change of
- * the code in between would rename a site. */
+/* How many frames name a call site. With fewer frames, different sites would get one name. With more frames, more
+ * changes of the program's code would rename a site. */
 enum { NATIVE = 6, BELOW_PYTHON = 2, PYTHON = 4 };
 
 static const char PROGRAM[] = "(program)"; /* in place of the program's own module */
@@ -100,14 +100,14 @@ static bool is_libc(const char *module) {
            strncmp(module, "ld-linux", 8) == 0;
 }
 
-/* Whether it is the program itself. The file of a program may get a new name, for example one with a hash of the
- * source. */
+/* Whether the module is the program itself. It is called PROGRAM in names, because the file of a program may get a new
+ * name, for example one with a hash of the source. */
 static bool is_program(const struct image *image, const char *module) {
     return module && strcmp(module, image_fact(image, SNAP_FACT_EXE)) == 0;
 }
 
-/* Adds a frame to the name. If functions were inlined, it takes the outer one, because compilers inline differently.
- * False: the name ends here, after main or for lack of space. */
+/* Adds a frame to the name. If functions were inlined into the frame, the outermost function gives the name, because
+ * compilers inline differently. False: the name ends here, after main or for lack of space. */
 static bool name_frame(char *name, size_t capacity, const struct image *image, const struct named_frame *frame,
                        bool *libc) {
     const struct symbol *symbol = &frame->symbols[frame->count - 1];
@@ -120,7 +120,7 @@ static bool name_frame(char *name, size_t capacity, const struct image *image, c
     return frame->python || strcmp(function, "main") != 0;
 }
 
-/* Whether it is a hook of memstow's between the program and libc. A hook has a name only if the library was not
+/* Whether the frame is a hook of memstow's between the program and libc. A hook has a name only if the library was not
  * stripped. */
 static bool is_own(const struct named_frame *frame) {
     return !frame->python && frame->module && strcmp(text_base_name(frame->module), "libmemstow.so") == 0;
@@ -161,7 +161,7 @@ static void name_owner(char *name, size_t capacity, const char *owner) {
     figure_name_of(name, capacity, roster_kind(&of_kind), text);
 }
 
-/* Notes where the source of the site is, for forms that can show it. */
+/* Notes the source file and line of the site, for output forms that can show them. */
 static void figure_locate(struct figure *figure, const struct image *image, struct symbols *symbols, uint32_t node) {
     struct innermost_line line;
     if (figure->file || !innermost_caller(&line, image, symbols, node) || !line.symbol->file) return;
