@@ -1,7 +1,7 @@
 /* abi.h — the parts of CUPTI's binary interface that are used here: functions, numbers and records of memory.
- * The build needs no header of CUPTI, and does not link it. Newer versions add fields at the end of a record.
- * Everything declared here is the same from CUDA 11.2 on, if the version has it. (tests/real/cupti_layout compares it
- * with NVIDIA's headers.) */
+ * The build needs no header of CUPTI, and does not link it. Newer versions add fields at the end of a record. From CUDA
+ * 11.2 on, no version has any of these declarations in another form. (tests/real/cupti_layout compares them with
+ * NVIDIA's headers.) */
 #ifndef MEMSTOW_CUPTI_ABI_H
 #define MEMSTOW_CUPTI_ABI_H
 

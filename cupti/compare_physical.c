@@ -9,7 +9,7 @@
 #include "preload/shared/os.h"
 
 struct item {
-    uint64_t order; /* what lists are sorted by; equal items of two lists have the same value */
+    uint64_t order; /* lists are sorted by this number; equal items of two lists have the same number */
     struct snap_cuda_block block;
 };
 static uint64_t order_of(const struct item *item) { return item->order; }
@@ -48,7 +48,7 @@ static void compare_physical_put(enum cuda_space space, const struct snap_cuda_b
 
 static void compare_physical_ours(cupti_visit *visit, void *context) { cuda_blocks_all(visit, context); }
 
-/* Counts the items, and then lists them. Items beyond that number and 64 more are new, and left out. */
+/* Counts the items, and then lists at most 64 more than it has counted. Items beyond these are new, and left out. */
 static struct list list_of(compare_blocks *blocks, enum cuda_space space) {
     struct list list = {.space = space};
     blocks(compare_physical_put, &list);

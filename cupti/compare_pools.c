@@ -13,7 +13,7 @@ static struct {
     uint64_t pools[MOST];
     uint16_t devices[MOST];
     size_t count;
-    uint64_t live[DEVICES], rounded[DEVICES]; /* bytes from pools */
+    uint64_t live[DEVICES], rounded[DEVICES]; /* bytes of blocks from pools: exact, and rounded up */
 } ledger;
 static uint64_t used[DEVICES], before[DEVICES][2];
 

@@ -48,7 +48,7 @@ static uint8_t source_of(const char *path) {
 
 const char *seen_source(const struct seen *seen) { return sources[seen->source]; }
 
-/* --- the table: a slot becomes empty only when everything is copied into the other table --- */
+/* --- the table: a slot becomes empty only when blocks are copied into the other table --- */
 
 static struct seen *slot_of(struct seen *in, uint64_t address) {
     size_t i = (size_t)(address * 0x9E3779B97F4A7C15ull >> 48) % SLOTS;

@@ -19,7 +19,7 @@ struct seen {
     uint32_t context;
     uint16_t device;
     uint8_t kind;   /* enum snap_cuda_kind; 0: a kind that the ledger does not list */
-    uint8_t source; /* seen_source */
+    uint8_t source; /* index of the library that made the call: seen_source */
     int8_t owed;    /* how many records of frees must still come; below 0: how many came before their block's record */
     bool lives, matched, suspect; /* compare.c sets the last two; a newer record clears them */
 };

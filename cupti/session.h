@@ -18,7 +18,7 @@ struct session {
     cupti_subscriber subscriber;
     bool alone;               /* set by the caller: this session must be the only client */
     bool several;             /* there may be other clients */
-    bool has_source;          /* records name the library that asked */
+    bool has_source;          /* records name the library that made the call */
     const char *failed;       /* the call that failed */
     char other[SESSION_NAME]; /* the client that has CUPTI; "": unknown */
 };

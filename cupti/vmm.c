@@ -1,7 +1,7 @@
 /* vmm.c — see vmm.h. Physical memory exists while it has users. Users are mappings, and handles; a handle is released
- * as often as it was returned. The driver may reuse a handle or an address as soon as it has taken it back, before the
- * call returns to us. So the physical memory or reserved range that a call gives up is looked up when the call begins.
- * When the call ends, the entry is removed only if it is still the same. */
+ * as often as it was returned. When the program gives a handle or an address back, the driver may reuse it even before
+ * the call returns to us. So the physical memory or reserved range that a call gives up is looked up when the call
+ * begins. When the call ends, the entry is removed only if it is still the same. */
 #include "cupti/vmm.h"
 
 #include <pthread.h>

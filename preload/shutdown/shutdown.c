@@ -42,7 +42,7 @@ static uint32_t count;
 static struct lock lock;
 static uint32_t owner_pid, runners;
 static uint32_t noted_stage;                    /* the stage whose beginning is in the log */
-static uint64_t stage_begun_ns, stage_limit_ns; /* the time that all drains share */
+static uint64_t stage_begun_ns, stage_limit_ns; /* for DRAIN: the time that its handlers share */
 
 /* The limit of an ending. Endings have numbers, because a signal may begin a new ending just after the last one was
  * called off. */

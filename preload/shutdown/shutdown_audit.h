@@ -1,8 +1,8 @@
 /* shutdown_audit.h — memory, open files and sockets that a program has at each stage of its end, and those that are
  * left in the end.
- * In: /proc of this process, and the ledger's knowledge through pointers, because this room does not depend on the
- * ledger. Out: lines of the log. It makes only system calls and takes no lock, because the thread that ends the process
- * at its limit calls it, too. */
+ * In: /proc of this process, and the ledger's answers. The ledger is asked through pointers to functions, because this
+ * room does not depend on it. Out: lines of the log. It makes only system calls and takes no lock, because the thread
+ * that ends the process at its limit calls it, too. */
 #ifndef MEMSTOW_SHUTDOWN_AUDIT_H
 #define MEMSTOW_SHUTDOWN_AUDIT_H
 

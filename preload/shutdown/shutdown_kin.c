@@ -13,8 +13,8 @@
 enum { TABLE_MOST = 1 << 16, KNOWN_MOST = 1024, STAT_FIELDS = 24, CHUNK = 1 << 14, MARK_SIZE = 64 };
 
 /* The bonds by which a process may be kin. The processes with one parent form a list, and so do those of one group or
- * session. The list begins with `first` of the process whose pid the parent, group or session has, and goes on with
- * `next` of each member. */
+ * session. The list begins with `first` of the process whose pid is the number of that parent, group or session. It
+ * goes on with `next` of each member. */
 enum { BY_PARENT, BY_GROUP, BY_SESSION, BONDS };
 enum { GENERATIONS = 64 }; /* how many ancestors is_beside looks at, at most */
 
@@ -253,9 +253,9 @@ static void link_marked(struct table *table) {
     }
 }
 
-/* A shell may start this process as the leader of a pipeline's group. Whether `process` is another part of that
- * pipeline, or was started by such a part: then it descends from this process's parent. If that parent is init, orphans
- * of this process descend from init, too, so only init's own children count. */
+/* A shell may start this process as the leader of a pipeline's group. This function returns whether `process` is
+ * another part of that pipeline, or was started by such a part. Such a process descends from this process's parent. If
+ * that parent is init, orphans of this process descend from init, too, so only init's own children count. */
 static bool is_beside(struct table *table, const struct process *process) {
     uint32_t parent = table->self.kin.parent;
     for (int left = parent == 1 ? 1 : GENERATIONS; process && left; left--) {

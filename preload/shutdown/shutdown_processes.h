@@ -9,7 +9,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* 0 or -errno. */
+/* Registers a process, or ends its registration. 0 or -errno. */
 int shutdown_process_add(uint32_t pid, const char *name, bool keep, uint64_t number);
 int shutdown_process_forget(uint32_t pid);
 /* Ends the registered processes: sends SIGTERM, and SIGKILL after `patience_ns`. If `patience_ns` is 0, it sends

@@ -81,7 +81,8 @@ static void copy_threads(struct wait *self) {
     if (locked) lock_let_go(&lock);
 }
 
-/* Writes threads that have ended to the log, and takes them out of the list. `last`: the same for all other threads. */
+/* Writes threads that have ended to the log, and takes them out of the list. `last`: does the same with the threads
+ * that still run. */
 static void look_at_threads(struct wait *self, uint64_t took_ns, bool last) {
     for (uint32_t i = 0; i < self->count;) {
         bool there = shutdown_threads_is_there(&self->threads[i]);
@@ -154,8 +155,7 @@ static void log_thread(const char *tid) {
 enum { ASIDE = 3 };
 
 struct left {
-    uint32_t
-        aside[ASIDE]; /* ids of threads that do not count: a thread that has just begun has no name of its own yet */
+    uint32_t aside[ASIDE]; /* threads that do not count, by id: a new thread may not have its name yet */
     int64_t count;
 };
 

@@ -1,6 +1,6 @@
 /* cfi.h — reads .eh_frame: from a code address to the rule that finds the caller's frame.
- * In: an object's unwind tables and an address. Out: a rule, or the reason why there is none. Whatever the tables hold,
- * it must never read outside the given range, allocate, lock, touch errno or loop for long. */
+ * In: an object's unwind tables and an address. Out: a rule, or the reason why there is none. Even if the tables are
+ * damaged or hostile, it must never read outside the given range, allocate, lock, touch errno or loop for long. */
 #ifndef MEMSTOW_CFI_H
 #define MEMSTOW_CFI_H
 

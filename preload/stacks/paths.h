@@ -43,7 +43,8 @@ static inline uint32_t paths_find(const struct paths *self, uint64_t path) {
 
 void paths_add(struct paths *self, uint64_t path, uint32_t site);
 
-/* Forgets everything. A signal handler that left by longjmp may have interrupted an addition. */
+/* Forgets all paths. Call it after a signal handler left by longjmp, because the handler may have interrupted
+ * paths_add. */
 void paths_forget(struct paths *self);
 
 #pragma GCC visibility pop

@@ -9,7 +9,7 @@ struct bytes {
     const uint8_t *at, *end;
 };
 
-/* A varint has six bits a byte, lowest first. Bit 6 says that more follow. */
+/* A varint has six bits a byte, lowest first. Bit 6 says that more bytes follow. */
 static uint32_t python_code_varint(struct bytes *in) {
     uint32_t value = 0;
     for (unsigned shift = 0; in->at < in->end && shift < 32; shift += 6) {
@@ -27,7 +27,7 @@ static int32_t signed_varint(struct bytes *in) {
 
 enum { ONE_LINE = 10, NO_COLUMNS = 13, LONG = 14, NONE = 15 }; /* kinds below ONE_LINE: short forms, on the same line */
 
-/* How many lines an entry of this kind moves on. */
+/* By how many lines an entry of this kind goes on. */
 static int32_t line_step(struct bytes *in, unsigned kind) {
     if (kind == NO_COLUMNS || kind == LONG) return signed_varint(in);
     return kind >= ONE_LINE && kind < NO_COLUMNS ? (int32_t)kind - ONE_LINE : 0;

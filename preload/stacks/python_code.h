@@ -11,8 +11,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The line of code unit `unit` (instruction offset / 2), from a location table (co_linetable, 3.11 and later). 0: it
- * has none. It never reads beyond `length`. */
+/* The line of code unit `unit` (instruction offset / 2), from a location table (co_linetable, 3.11 and later). 0: the
+ * code unit has no line. The function never reads beyond `length`. */
 uint32_t python_code_line(const uint8_t *table, size_t length, uint32_t first_line, uint32_t unit);
 
 /* As python_code_line, for several look-ups in one table in ascending order: each search continues where the last one
@@ -33,7 +33,7 @@ size_t python_code_utf8(const void *characters, size_t count, unsigned width, ch
 /* As python_code_utf8, for a str object. "": the object is not a str, or is of an unsupported kind of str. */
 size_t python_code_text(const struct python_layout *layout, uintptr_t object, char *to, size_t capacity);
 
-/* A word, a half-word and a byte of the interpreter. */
+/* A word, a half-word and a byte of the interpreter's memory, at `base` + `offset`. */
 static inline uintptr_t python_word(uintptr_t base, uint32_t offset) { return *(const uintptr_t *)(base + offset); }
 static inline uint32_t python_half(uintptr_t base, uint32_t offset) { return *(const uint32_t *)(base + offset); }
 static inline uint8_t python_byte(uintptr_t base, uint32_t offset) { return *(const uint8_t *)(base + offset); }

@@ -40,7 +40,7 @@ static bool from_words(const uint64_t *words, const struct groups *at, struct py
         .code_start = python_layout_offset(words, at->code, 9, &good),
         .object_type = python_layout_offset(words, at->object, 1, &good),
         .object_size = head,
-        .type_dealloc = head + 4 * sizeof(void *), /* size, name and two sizes come before it */
+        .type_dealloc = head + 4 * sizeof(void *), /* a size, the name and two sizes come before tp_dealloc */
         .bytes_start = python_layout_offset(words, at->bytes, 2, &good),
         .text_state = python_layout_offset(words, at->text, 1, &good),
         .text_length = python_layout_offset(words, at->text, 2, &good),

@@ -25,7 +25,7 @@ struct python_layout {
     uint32_t frame_code, frame_previous, frame_instruction, frame_owner;
     uint32_t frame_is_entry; /* 0: a loop has an entry frame of its own */
     uint32_t code_file, code_name, code_first_line, code_lines;
-    uint32_t code_first_traceable; /* the instruction before which a frame is not yet complete */
+    uint32_t code_first_traceable; /* the index of the first instruction at which a frame is complete */
     uint32_t code_start;           /* where the instructions begin */
     uint32_t object_type, object_size;
     uint32_t type_dealloc;

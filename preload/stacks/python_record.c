@@ -47,7 +47,7 @@ static uint64_t hash_more(uint64_t hash, const void *bytes, size_t length) {
 
 static uint64_t hash_key(uint64_t hash) { return hash | 2; } /* words.h reserves 0 and 1 */
 
-/* What is recorded of a code object. */
+/* The content of a code object that is recorded. */
 struct description {
     struct lines {
         uint32_t first;

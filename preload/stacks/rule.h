@@ -2,8 +2,8 @@
  * In: return addresses. Out: a rule, read once from .eh_frame (cfi.h) and stored. No lock; any thread, any signal
  * handler.
  *
- * Rules end with their code: rule_forget makes all of them stale, and each is read again when it is next needed. A code
- * address keeps its frame id if the same file is still mapped at the same place. */
+ * Rules are no longer valid when code is unloaded: rule_forget makes all rules stale, and each rule is read again when
+ * it is next needed. A code address keeps its frame id if the same file is still mapped at the same place. */
 #ifndef MEMSTOW_RULE_H
 #define MEMSTOW_RULE_H
 
@@ -44,7 +44,7 @@ enum {
     RULE_CODE_BITS = 48,
     RULE_NO_BP = INT16_MIN, /* rbp is not saved: the caller's rbp is the same */
 };
-#define RULE_INTERRUPTED ((uint64_t)1 << 47) /* the address is the instruction itself, not the one after a call */
+#define RULE_INTERRUPTED ((uint64_t)1 << 47) /* the address of an interrupted instruction, not a return address */
 #define RULE_NO_FRAME UINT32_MAX
 
 static inline enum rule_kind rule_kind(uint32_t how) { return how & RULE_KIND_MASK; }

@@ -326,7 +326,7 @@ static bool is_left_behind(const struct stack *self, const struct stack *by, uin
             (region_has(&by->own.known, by->unwound.handler) && by->unwound.handler > self->busy));
 }
 
-/* Frees the memories in front of `by` whose hooks are gone. */
+/* Of the memories in front of `by` in the chain, makes those free whose hooks were left. */
 static void free_those_left(struct stack *self, const struct stack *by, uintptr_t slot) {
     for (; self != by; self = self->nested)
         if (is_left_behind(self, by, slot)) {

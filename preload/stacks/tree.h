@@ -46,7 +46,7 @@ uint32_t tree_frame(uint32_t place);
 enum progress {
     PROGRESS_MORE,
     PROGRESS_DONE,
-    PROGRESS_LATER, /* nothing was done now */
+    PROGRESS_LATER, /* nothing could be done now */
     PROGRESS_OVER,  /* the work cannot be done */
 };
 

@@ -25,7 +25,7 @@ static enum outcome out_of_signal(struct unwound *self, struct own_stack *own, s
     return GOES_ON;
 }
 
-/* Steps to the state of the caller. Its return address lies just below the CFA. */
+/* Steps to the state of the caller. The return address lies just below the CFA. */
 static inline enum outcome out_of_frame(struct steps *self, struct view *view, const struct rule *rule, uintptr_t cfa,
                                         struct state *state) {
     uintptr_t slot = cfa - sizeof(uint64_t);

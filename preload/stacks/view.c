@@ -17,10 +17,10 @@ enum {
 
 extern void *__libc_stack_end;
 
-/* Counts the first pages that can be read. It asks the kernel to copy a byte of each page. If there are few pages, or
- * the kernel refuses such copies (in an old container), it makes an invalid request for each page: a system call that
- * reads a signal set in the page, and then fails. Under Valgrind it always tries the copy first, because Valgrind would
- * report the signal set as an error of the program. */
+/* Counts how many of the pages can be read, from the first one on. It asks the kernel to copy a byte of each page. If
+ * there are few pages, or the kernel refuses such copies (in an old container), it makes an invalid request for each
+ * page: a system call that reads a signal set in the page, and then fails. Under Valgrind it always tries the copy
+ * first, because Valgrind would report the signal set as an error of the program. */
 static unsigned long view_readable(uintptr_t page, unsigned long count) {
     char bytes[PAGES_AT_ONCE];
     struct iovec local = {bytes, sizeof bytes}, remote[PAGES_AT_ONCE];

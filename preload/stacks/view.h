@@ -57,7 +57,8 @@ void view_look_up_to(struct view *view, uintptr_t end);
 /* Whether a word beyond the known part can be read, too. */
 bool view_reaches(struct view *view, uintptr_t address);
 
-/* The word at an address. NULL: it cannot be read, or lies below `above`, where no outer frame lies. */
+/* The word at an address. NULL: the word cannot be read, is not aligned, or lies below `above`, where no outer frame
+ * lies. */
 static inline const uint64_t *view_word(struct view *view, uintptr_t above, uintptr_t address) {
     if (address < above || address % sizeof(uint64_t)) return NULL;
     return likely(address < view->high) || view_reaches(view, address) ? (const uint64_t *)address : NULL;
