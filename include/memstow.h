@@ -127,7 +127,7 @@ struct memstow_share {
 
 /* All live memory that has an owner, divided by model, node and run. Each byte is in one share. Writes at most
  * `capacity` shares to `out`, each of `size` bytes (sizeof(struct memstow_share)), and returns the number of all
- * shares. Several shares may have the same model, node and run. It takes as long as memstow_owner_figures for all
+ * shares. Several shares may have the same model, node and run. The call takes as long as memstow_owner_figures for all
  * owners together. */
 int64_t memstow_shares(struct memstow_share *out, uint32_t capacity, uint32_t size);
 
@@ -167,9 +167,9 @@ int32_t memstow_scope_save(struct memstow_scopes *out);
  * The bytes may also lie in a block from CUDA, on a device or pinned. A block on a device moves only with an owner that
  * has the whole block.
  *
- * The caller makes sure that nobody frees the block meanwhile. -ENXIO: there is no such memory; -EBUSY: it is off the
- * device, so call memstow_restore for its owner first; -ENOMEM: the ledger cannot grow, so the bytes cannot be counted
- * for the owner.
+ * The caller makes sure that nobody frees the block meanwhile. -ENXIO: there is no such memory; -EBUSY: the memory is
+ * off the device, so call memstow_restore for its owner first; -ENOMEM: the ledger cannot grow, so the bytes cannot be
+ * counted for the owner.
  * After an error nothing has changed. The call waits while the ledger grows on a slow disk. */
 int32_t memstow_assign(uint32_t owner, const void *start, uint64_t length);
 
@@ -210,8 +210,8 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome);
 
 /* Moves the owner's memory out to files in the stow directory, as far as possible. Addresses stay, and a later use
  * brings the memory back page by page. Since 1.3, if MEMSTOW_CUDA_MOVES is set, device memory of an idle owner moves,
- * too: to memory of the process. It comes back only by memstow_restore. Returns the bytes that moved. The trace says
- * which memory could not move, and why.
+ * too: to memory of the process. Device memory comes back only by memstow_restore. Returns how many bytes moved. The
+ * trace says which memory could not move, and why.
  *
  * - -EBUSY: the owner's memory is moving already.
  * - -ENOTSUP: the kernel cannot move the memory atomically, and the owner is not idle; or there is no stow directory;
@@ -231,8 +231,8 @@ int64_t memstow_stow(uint32_t owner);
  * must not be used. */
 int64_t memstow_restore(uint32_t owner);
 /* Gives memory back to the system without loss of content: free memory of the owner's heap, and clean pages of files.
- * Returns the bytes of those pages; the bytes of the heap are not known. The heaps of owners that this owner adopted,
- * and the heap of a retired owner, are left out: their pages go back as they become free. */
+ * Returns the bytes of the clean pages; the bytes of the heap are not known. The heaps of owners that this owner
+ * adopted, and the heap of a retired owner, are left out: their pages go back as they become free. */
 int64_t memstow_release(uint32_t owner);
 
 /* --- triggers and the trace of decisions --- */
@@ -262,7 +262,7 @@ enum memstow_why {
     MEMSTOW_WHY_RETIRED = 6,    /* retired: the trigger only notes what the owner left */
     MEMSTOW_WHY_NOT_NEEDED = 7, /* there was no pressure any more when the owner's turn came */
     MEMSTOW_WHY_CANNOT = 8,     /* the policy is stow, but moving fails (see memstow_stow) or would not help */
-    MEMSTOW_WHY_RECENT = 9,     /* used too recently for MEMSTOW_IDLE */
+    MEMSTOW_WHY_RECENT = 9,     /* the owner was used too recently for MEMSTOW_IDLE */
 };
 
 /* Begins a trigger and decides. The decisions are in the order of execution. A program whose own objects hold the
@@ -308,10 +308,10 @@ enum memstow_request_kind {
     MEMSTOW_ASK_HOLDERS = 8, /* say in the trace what holds the blocks of the call stacks in `text` (docs/control.md) */
 };
 
-/* Waits for the next request, at most `milliseconds`. 1: `out` is a request; 0: none came, or a signal came. From the
- * first call on, the program answers requests of all kinds except COLLECT and HOLDERS; before that, memstow does. If
- * the environment variable MEMSTOW_PRESSURE or MEMSTOW_IDLE is set, the triggers that memstow begins by itself come to
- * the program as requests, too. -ENODEV also in a sandbox, where no request can come any more. */
+/* Waits for the next request, at most `milliseconds`. 1: `out` is a request; 0: no request came, or a signal came. From
+ * the first call on, the program answers requests of all kinds except COLLECT and HOLDERS; before that, memstow answers
+ * them. If the environment variable MEMSTOW_PRESSURE or MEMSTOW_IDLE is set, the triggers that memstow begins by itself
+ * come to the program as requests, too. -ENODEV also in a sandbox, where no request can come any more. */
 int32_t memstow_request_next(struct memstow_request *out, uint32_t milliseconds);
 /* As memstow_request_next, but only for some kinds of requests: `kinds` has a bit 1 << MEMSTOW_ASK_… for each kind.
  * From the first call on, the program answers requests of these kinds, and memstow answers the others. Before the first
@@ -453,7 +453,7 @@ int32_t memstow_shutdown_files(const char *log, const char *registry);
 /* The stages of a shutdown, one after the other. */
 enum memstow_stage {
     MEMSTOW_STOP_ACCEPTING = 1,
-    MEMSTOW_DRAIN = 2,  /* handlers run at once; the stage has 10 s, or the longest limit of a handler */
+    MEMSTOW_DRAIN = 2,  /* handlers run side by side, within 10 s or the longest of their limits, if longer */
     MEMSTOW_CANCEL = 3, /* runs only if a handler of DRAIN failed or was late */
     MEMSTOW_CLEAN = 4,
     MEMSTOW_END_PROCESSES = 5, /* since 1.6, like the next; memstow_shutdown_run runs neither of them */
@@ -477,13 +477,14 @@ enum { MEMSTOW_HANDLERS = 256 };
  * MEMSTOW_HANDLERS handlers. */
 int32_t memstow_shutdown_handler(const struct memstow_handler *handler);
 
-/* Registers a process that this one has started. It ends with this process; with keep = 1 it lives on. It is known by
- * pid and start time, and is in the list from now on.
+/* Registers a process that this one has started. The registered process ends with this process; with keep = 1 it lives
+ * on. It is known by pid and start time, and is in the list from now on.
  *
- * - If it leads a process group, the group ends with it. A process leads a group after setpgid(0, 0) before exec, or
- *   with POSIX_SPAWN_SETPGROUP. If it leads no group, the processes that it has started are not ended.
- * - If it lives on, so do the processes that it has started, and all members of sessions and groups that it began, even
- *   if they are registered to end.
+ * - If the registered process leads a process group, the group ends with it. A process leads a group after setpgid(0,
+ *   0) before exec, or with POSIX_SPAWN_SETPGROUP. If it leads no group, the processes that it has started are not
+ *   ended.
+ * - If it lives on, the processes that it has started live on, too, and so do all members of sessions and groups that
+ *   it began, even if they are registered to end.
  *
  * -ESRCH: there is no such process, or it is this one; -ENOSPC: 256 are registered; -EIO: the list cannot be
  * written. */
@@ -525,13 +526,13 @@ int64_t memstow_shutdown_processes(uint32_t milliseconds);
  * -EINVAL: it is the first thread; -ENOSPC: 256 threads are registered. */
 int32_t memstow_shutdown_thread(const char *name);
 /* Since 1.4: waits for all registered threads except the caller, at most `milliseconds` (0: 3,000) for all together.
- * Returns how many are left; each is a line of the log. */
+ * Returns how many are left. The log gets a line for each thread. */
 int64_t memstow_shutdown_threads(uint32_t milliseconds);
 /* Writes to the log which threads, processes and (since 1.6) descriptors are left. Returns the number of threads and
  * processes. `goes_on` = 1: the process goes on after all, and will not be ended. `goes_on` = 0: the process may use
  * the rest of its time to end. -ENOENT: no shutdown has begun.
  *
- * Since 1.6 it counts all processes that come from this one, registered or not, except those that live on:
+ * Since 1.6 it counts all processes that come from this one, registered or not, except processes that live on:
  *
  * - its children, and the processes that they have started;
  * - processes that were its children or their descendants when a stage began, even if their parent has ended;

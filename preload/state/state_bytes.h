@@ -48,7 +48,7 @@ struct state_source {
 bool state_header_lay_out(struct state_header *header);
 
 int state_bytes_in_memory(struct state_bytes *self, const struct state_source *source);
-/* Makes the bytes in a file without a name, in `directory`. NULL: in the directory for stowed memory. */
+/* Writes the bytes to a file without a name, in `directory`; NULL: in the directory for stowed memory. */
 int state_bytes_in_file(struct state_bytes *self, const struct state_source *source, const char *directory);
 /* As state_bytes_in_file, but in an open folder, so that the file can get a name later. It also computes the
  * checksum. */

@@ -21,8 +21,8 @@ enum {
     MANIFEST_MOST = 256 << 20
 };
 
-/* A result is one signed number: a generation, or an error below 0. Each commit adds 1 to the generation, so it must
- * begin far below the largest number. */
+/* A result is one signed number: a generation, or an error below 0. Each commit adds 1 to the generation, so a
+ * manifest's generation must be far below the largest number. */
 static const uint64_t GENERATION_MOST = INT64_MAX / 2;
 
 static const char MAGIC[8] = "MSTSTATE", MANIFEST[] = "manifest", NEW_MANIFEST[] = "manifest.new", LOCK[] = "lock",

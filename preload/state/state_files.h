@@ -47,7 +47,7 @@ int state_files_read(const struct state_files *self, struct state_manifest **man
 /* A descriptor of an entry's file, or -errno. */
 int state_files_value(const struct state_files *self, const struct state_entry *entry);
 
-/* link: gives a file without a name its name. write: makes a manifest the valid one. */
+/* link: gives a name to a file that has none. write: makes a manifest the valid one. */
 int state_files_link(const struct state_files *self, const struct stow_file *file, const struct state_entry *entry);
 int state_files_write(const struct state_files *self, struct state_manifest *manifest);
 void state_files_remove(const struct state_files *self, const struct state_entry *entry);

@@ -24,7 +24,7 @@ int64_t state_generation(int64_t number) {
     return error ? error : state_loop_end_change(loop, (int64_t)loop->generation);
 }
 
-/* The caller holds the loop's lock. */
+/* Drops the values that were put, and ends the iteration. The caller holds the loop's lock. */
 static void abandon_iteration(struct state_loop *loop) {
     lock_hold(&state_registry);
     struct state_value *dropped = loop->put;

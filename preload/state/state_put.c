@@ -26,7 +26,7 @@ static uint64_t bytes_in_memory(const struct state_loop *loop) {
 struct wish {
     uint64_t generation;
     uint64_t promised;       /* bytes that are promised in memory; 0: the value goes to a file */
-    struct stow_file folder; /* a descriptor of its own; -1: there is no prefix */
+    struct stow_file folder; /* the loop's folder, with a descriptor of its own; -1: there is no prefix */
     char directory[STATE_PATH_SIZE];
 };
 
@@ -107,7 +107,7 @@ int64_t state_put(int64_t number, const char *id, const struct state_source *sou
         state_value_drop(value);
         return -EPERM;
     }
-    int64_t owner = put_value(number, value, source, caller); /* the value may be gone by now */
+    int64_t owner = put_value(number, value, source, caller); /* another thread may have dropped the value by now */
     if (owner < 0)
         state_value_drop(value);
     else

@@ -1,4 +1,4 @@
-/* state_value.h — the values of all loops: their bytes, the owner that each counts for, and lists of them.
+/* state_value.h — the values of all loops: their bytes, the owner for which each value is counted, and lists of values.
  * In: values that are put, read or dropped. Out: their memory, in the ledger; and unused structures for new values. It
  * does not know which loop a value is in. No hook may call it. */
 #ifndef MEMSTOW_STATE_VALUE_H

@@ -16,7 +16,7 @@ int state_writer_fill(struct stow_file *file, const struct state_source *source,
 /* Copies whole pages, which must not change meanwhile. */
 int state_writer_copy(struct stow_file *file, const char *pages, uint64_t length);
 
-int state_writer_error(uint32_t refusal); /* a refusal as -errno */
+int state_writer_error(uint32_t refusal); /* the -errno for a refusal (STOW_…) */
 
 #pragma GCC visibility pop
 

@@ -10,7 +10,7 @@ struct http_request {
     const char *host; /* a name or an address */
     uint16_t port;
     const char *method, *path, *body;
-    const char *headers; /* more lines of the head, each with its end; "": none */
+    const char *headers; /* more lines of the head, each with its end of line; "": none */
     size_t length;       /* of the body */
     uint64_t within_ns;
 };

@@ -24,7 +24,7 @@ enum { COMPACT_ASCII = 3, UNICODE_KEYS = 1, SPLIT_KEYS = 2 };
 struct layout {
     uint32_t interpreters, thread_head, thread_id, cframe_frame, frame_code, frame_previous, cached_keys, text_state,
         text_start, text_shift;
-    int values; /* how many words in front of an object its attributes lie */
+    int values; /* where an object's attributes lie, in words from the object's start */
     bool values_tagged;
 };
 static const struct layout layouts[2] = {

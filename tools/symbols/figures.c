@@ -9,7 +9,7 @@
 
 enum { PART_MOST = 160, HASHED = sizeof "~01234567" };
 
-static const char kinds[2][4] = {"TOS", "tos"}; /* letters for the host, and for devices */
+static const char kinds[2][4] = {"TOS", "tos"}; /* first letters of keys: for the host, and for devices */
 
 void figures_begin(struct figures *figures) { *figures = (struct figures){.floor = 1}; }
 

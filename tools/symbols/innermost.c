@@ -53,7 +53,8 @@ bool innermost_is_allocator(const char *function) {
     return found;
 }
 
-/* Where the shown part of a stack begins: a frame, and a function that is inlined into it. */
+/* Where the shown part of a stack begins: a frame, and one of the functions of the frame, of which it has several if
+ * functions were inlined. */
 struct start {
     size_t frame;
     uint32_t symbol;

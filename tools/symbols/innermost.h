@@ -42,8 +42,8 @@ bool innermost_is_import(const struct image *image, uint32_t id);
 /* Whether the frame `id` is a Python frame outside of the import machinery. */
 bool innermost_is_python(const struct image *image, uint32_t id);
 
-/* Whether the function allocates memory for its callers: operator new, functions of the C++ library, those of CPython's
- * and PyTorch's allocators, and those with names like malloc. */
+/* Whether the function allocates memory for its callers: operator new, functions of the C++ library, functions of
+ * CPython's and PyTorch's allocators, and functions with names like malloc. */
 bool innermost_is_allocator(const char *function);
 
 /* "py function  file:line", with three blanks in place of "py " for native frames; at most `width` columns. */

@@ -216,8 +216,8 @@ static void spans_sort(struct spans *spans) {
     if (spans->count) qsort(spans->list, spans->count, sizeof *spans->list, by_low);
 }
 
-/* The span for an address: the last one that begins at or before it and reaches it, which is the innermost of nested
- * spans. */
+/* The span for an address: the last span that begins at or before the address and reaches it. Of nested spans, this is
+ * the innermost. */
 static const struct span *spans_find(const struct spans *spans, Dwarf_Addr address) {
     size_t low = 0, high = spans->count;
     while (low < high) {

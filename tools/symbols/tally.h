@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-/* Total and owners; call sites, whose names take longer. */
+/* Which figures are added: total and owners; call sites, whose names take longer to find; both. */
 enum { TALLY_OWNERS = 1, TALLY_SITES = 2, TALLY_ALL = 3 };
 
 /* Adds live memory, or the peak if the figures are of the peak. pid: of a running process, or 0. Returns 0, or -1: no
