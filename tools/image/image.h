@@ -1,5 +1,5 @@
 /* image.h — a ledger or snapshot in memory: flat tables; accessors check every reference.
- * In: the tables that the reader fills. Out: tables and sums for every view. It knows nothing of files. */
+ * In: the tables that the reader fills. Out: tables and sums for every view. It opens no file. */
 #ifndef MEMSTOW_IMAGE_H
 #define MEMSTOW_IMAGE_H
 
@@ -14,17 +14,19 @@ enum total_flag {
     TOTAL_INHERITED = SNAP_TOTALS_INHERITED,
     TOTAL_UNKNOWN_SITE = SNAP_TOTALS_UNKNOWN,
     TOTAL_NOT_SAMPLED = SNAP_TOTALS_NOT_SAMPLED,
-    /* never in a file: the difference between estimates and their exact total; its figures may be negative */
+    /* The exact total less the sum of the estimates. No file has it. Its figures may be negative. */
     TOTAL_REMAINDER = 1 << 7,
 };
 
-/* The measures of a total: what is live, what was live in the picture of the peak, what was ever allocated. */
+/* The measures of a total: memory that is live, memory that was live in the picture of the peak, and all memory that
+ * was ever allocated. */
 enum measure { MEASURE_LIVE, MEASURE_PEAK, MEASURE_ALLOCATED, MEASURES };
 
-/* The figures of one site and class. The first total of a site holds the peak of the site. */
+/* The figures of one site in one class (host or mapped memory). The first total of a site has the site's figures at the
+ * peak. */
 struct total {
-    uint32_t tag, stack, module; /* stack: a node; module: 1 + id. 0: none */
-    uint8_t class, flags;
+    uint32_t tag, stack, module; /* stack: a node, 0: none; module: 1 + id, 0: none */
+    uint8_t class, flags;        /* enum snap_class, enum total_flag */
     uint64_t alloc_bytes, alloc_blocks, free_bytes, free_blocks;
     uint64_t peak_bytes, peak_blocks;
 };
@@ -33,11 +35,11 @@ struct sum {
     uint64_t alloc_bytes, alloc_blocks, free_bytes, free_blocks, live_bytes, live_blocks;
 };
 
-/* CUPTI's report about CUDA memory, and its differences to the ledger. */
+/* CUPTI's report about CUDA memory, and the differences between the report and the ledger. */
 struct cupti_image {
     bool asked; /* false: the comparison was not asked for, or CUDA did not begin */
     struct snap_cupti head;
-    struct snap_cupti_block *blocks; /* the differences, as far as they have names */
+    struct snap_cupti_block *blocks; /* the differences that the file lists; there may be more */
     size_t block_count;
 };
 
@@ -53,12 +55,12 @@ struct cuda_image {
     struct sum kinds[SNAP_CUDA_KINDS], device; /* sums of the sites; device: of all kinds that take device memory */
 };
 
-/* NVML's report: now, or when the snapshot was taken. */
+/* NVML's report about devices. */
 struct nvml_image {
     struct snap_nvml *devices;
     struct snap_nvml_process *processes;
     size_t device_count, process_count; /* 0 devices: NVML was not asked */
-    bool now;
+    bool now;                           /* NVML was asked now; false: when the snapshot was taken */
 };
 
 /* The origin of a descriptor, a thread, or memory that other processes may share: where it was opened, started or
@@ -72,9 +74,9 @@ struct origin {
     uint64_t start, end; /* address range of a mapping */
 };
 
-/* The node of a stack, under the number that the process has for the stack. */
+/* Maps the process's number of a stack to the stack's node. */
 struct image_place {
-    uint32_t place, node;
+    uint32_t place, node; /* place: the process's number */
 };
 
 struct image {
@@ -87,10 +89,10 @@ struct image {
     struct snap_owner *owners;
     struct snap_thread *threads;
     struct snap_large *large;      /* site: 1 + index of its total, or 0 */
-    struct snap_mapping *mappings; /* site: 1 + index, too */
+    struct snap_mapping *mappings; /* site: as in `large` */
     struct origin *origins;        /* filled by origin_stacks.h */
     struct snap_misuse *misuses;   /* filled by misuse_image.h */
-    struct snap_point *points;     /* filled by history_image.h, in the order of their times; so are the next two */
+    struct snap_point *points;     /* history_image.h fills this and the next two tables, sorted by time */
     struct snap_cuda_point *cuda_points;
     struct snap_mark *marks;
     struct snap_region *regions;
@@ -98,7 +100,7 @@ struct image {
     uint32_t *words;
     struct snap_frame *frames;
     struct snap_code *codes;
-    struct image_place *places; /* ledger only: the process's numbers of stacks; several may mean one node */
+    struct image_place *places; /* of a ledger only; several numbers may have the same node */
     uint8_t *trace;             /* a snap_ring and its lines, for trace_lines.h */
     struct total *totals;
     size_t fact_count, module_count, tag_count, owner_count, thread_count, large_count, mapping_count;
@@ -107,29 +109,29 @@ struct image {
     size_t trace_size; /* 0: the file has no trace */
     uint8_t *series;   /* earlier readings, packed; series.h reads them */
     size_t series_size;
-    /* variance of the bytes of each total, where they are estimates (estimate.h); NULL: all figures are exact */
+    /* by total: the variance of its bytes, if they are estimates (estimate.h); NULL: all figures are exact */
     double (*variances)[MEASURES];
 
     struct cuda_image cuda;
     struct cupti_image cupti;
     struct nvml_image nvml;
     struct sum host, mapped, inherited; /* filled by image_sum */
-    uint64_t inexact;                   /* totals whose counters did not settle */
-    uint64_t rss;                       /* 0 when not measured */
+    uint64_t inexact;                   /* number of totals whose counters changed while they were read */
+    uint64_t rss;                       /* bytes; 0: not measured */
     bool has_picture;
-    bool picture_is_live; /* live memory is nearer to the peak than the picture, and replaces it: at_peak.h */
+    bool picture_is_live; /* at_peak.h has replaced the picture by live memory, which is nearer to the peak */
     bool running;         /* the process is alive, and this is its live ledger */
     char error[160];
 };
 
 void image_clear(struct image *image);
-/* Frees the totals once they are added up. Sites can still be looked up. */
+/* Frees the totals, for a caller that has added them up. The call stacks stay. */
 void image_drop_totals(struct image *image);
 /* Adds up host, mapped and inherited. */
 void image_sum(struct image *image);
 
-/* Sets the RSS: from the kernel, or from the regions. The regions also count pages of zeros, which the kernel does
- * not. */
+/* Sets image->rss to the kernel's figure, or, if that is missing, to the sum of the regions' resident bytes. The sum
+ * also counts pages of zeros, which the kernel's figure does not count. */
 void image_sum_rss(struct image *image);
 
 /* total.c */
@@ -143,13 +145,13 @@ bool total_same_site(const struct total *host, const struct total *mapped);
 
 /* Never NULL; "" for an offset outside the file. */
 const char *image_string(const struct image *image, uint32_t offset);
-/* The text of a fact, enum snap_fact_key; "" if there is none. */
+/* The text of a fact; "" if the image does not have the fact. `key`: enum snap_fact_key. */
 const char *image_fact(const struct image *image, uint32_t key);
-/* Path of the module of a site (1 + id; 0: none). NULL when none was recorded. */
+/* The path of a site's module. `module`: 1 + id, 0: none. NULL: no path was recorded. */
 const char *image_module(const struct image *image, uint32_t module);
-/* As image_module, but text to show; never NULL. */
+/* As image_module, but a text for people; never NULL. */
 const char *image_module_name(const struct image *image, uint32_t module);
-/* Variance of the total's bytes; 0: they are exact. */
+/* The variance of the total's bytes in the measure; 0: the bytes are exact. */
 double image_variance(const struct image *image, const struct total *total, enum measure measure);
 
 /* The total at the site of a large block or mapping; NULL: there is none. */
@@ -160,17 +162,18 @@ const struct snap_tag *image_tag(const struct image *image, uint32_t tag);
 void image_sort_owners(struct image *image);
 /* Moves everything of adopted owners to the owners that adopted them. */
 void image_adopt(struct image *image);
-/* The owner that has this owner's memory now: itself, unless it was adopted. In a damaged file that owner may be
- * missing. */
+/* The id of the owner that has this owner's memory now. It is the same id unless the owner was adopted. A damaged file
+ * may have no owner with the returned id. */
 uint32_t image_final_owner(const struct image *image, uint32_t id);
-/* The last owner in the chain of adoptions that the image has. NULL: it does not even have the first. */
+/* Follows the chain of adoptions from the owner with this id, and returns the last owner that the image has. NULL: the
+ * image has no owner with this id. */
 const struct snap_owner *image_heir(const struct image *image, uint32_t id);
-/* NULL for an untagged total. */
+/* The owner with this id. NULL: there is none; id 0 means untagged. */
 const struct snap_owner *image_owner(const struct image *image, uint32_t id);
 /* NULL if no owner has that id. The id may come from a trace. */
 const char *image_owner_name(const struct image *image, uint64_t id);
-/* The owner's name for people. Models and custom owners with the same name differ by origin: "NAME (ORIGIN)". NULL as
- * above. */
+/* The owner's name for people. Models and custom owners with the same name differ by origin: "NAME (ORIGIN)". NULL: no
+ * owner has that id. */
 const char *image_owner_words(const struct image *image, uint64_t id, char *to, size_t size);
 /* Whether any tag names an owner. */
 bool image_has_tags(const struct image *image);
@@ -180,13 +183,13 @@ bool image_has_stacks(const struct image *image);
 /* Whether both headers are of one program in one process, at two times. */
 bool image_same_process(const struct snap_header *a, const struct snap_header *b);
 
-/* Whether image_now is known. It is not for the ledger of a killed process, because the time of its end is not in the
- * ledger. */
+/* Whether image_now() returns the true time. For the ledger of a killed process it does not, because the ledger does
+ * not have the time of the process's end. */
 bool image_knows_now(const struct image *image);
-/* The image's present by CLOCK_MONOTONIC: the end of the process, the time of the snapshot, or now. For a
- * killed process it is the time of the peak, or of the start. */
+/* The image's present, in nanoseconds of CLOCK_MONOTONIC: the end of the process, the time of the snapshot, or now. For
+ * the ledger of a killed process it is the time of the peak or, without a peak, of the start. */
 uint64_t image_now(const struct image *image);
-/* The most bytes of host and mapped memory together; at least what is live. */
+/* The most bytes of host and mapped memory together. It is never less than the live bytes. */
 uint64_t image_peak(const struct image *image);
 
 #endif

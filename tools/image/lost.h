@@ -12,7 +12,7 @@ struct lost_kind {
 
 /* NULL for kinds that this version does not know. */
 const struct lost_kind *lost_kind(size_t kind);
-/* Whether anything was lost. Sites that did not settle count as lost. */
+/* Whether anything was lost. Totals that changed while they were read (image->inexact) count as lost, too. */
 bool lost_any(const struct image *image);
 
 #endif

@@ -1,4 +1,4 @@
-/* order.c — see order.h. Files of this version are in order already. */
+/* order.c — see order.h. Files that this version of memstow writes are in order already. */
 #include "tools/image/order.h"
 
 #include <stdlib.h>
@@ -13,7 +13,8 @@ static bool in_order(const struct image *image) {
     return true;
 }
 
-/* Numbers a node and its unnumbered ancestors, the outermost first. */
+/* Gives new numbers, from `next` on, to a node and its ancestors that have no new number yet, the outermost first.
+ * Returns the next free number. */
 static uint32_t nodes_number(struct image *image, uint32_t node, uint32_t *numbers, uint32_t *route, uint32_t next) {
     size_t length = 0;
     while (node && node < image->node_count && numbers[node] == UNSEEN) {

@@ -1,10 +1,11 @@
-/* runs.c — see runs.h. A node ends where a stack ends, and where an inner run joins. A run without frames has no
- * node. */
+/* runs.c — see runs.h. "Run" here means a run of frames. A node ends at a place where a stack ends, or to which an
+ * inner run is attached. A run without frames gets no node: its place has the node of the place outside of it. */
 #include "tools/image/runs.h"
 
 #include <stdlib.h>
 
-/* Markers that `nodes` has for a place whose node is not made yet. */
+/* Markers in `nodes` for a place without a node. NOTHING: no node ends here. END: a node ends here, and is not made
+ * yet. ON_THE_ROUTE: make_nodes() is about to make the node. */
 enum { NOTHING = 0, END = UINT32_MAX, ON_THE_ROUTE = UINT32_MAX - 1 };
 
 struct unfolding {
@@ -20,8 +21,8 @@ struct unfolding {
 
 static bool is_place(const struct unfolding *self, uint32_t place) { return place && place < self->count; }
 
-/* Walks outwards from a place, to the next place where another node ends. If this run has none, returns the place
- * outside of the run. *frames: the number of words on the route. */
+/* Returns the next place outwards where another node ends. If the place's run has none, it is the outer place to which
+ * the run is attached. 0: the run is damaged. *frames: the number of words from the first place to there. */
 static uint32_t runs_outwards(const struct unfolding *self, uint32_t place, uint32_t *frames) {
     for (*frames = 1; place >= SNAP_RUN_HEAD && *frames <= SNAP_RUN_MOST; place--, ++*frames) {
         if (self->from[place] & SNAP_RUN_FIRST) return self->from[place - SNAP_RUN_HEAD + SNAP_RUN_OUTER];
@@ -30,7 +31,7 @@ static uint32_t runs_outwards(const struct unfolding *self, uint32_t place, uint
     return 0;
 }
 
-/* Marks all places where nodes end, from this one outwards. */
+/* Marks the place, and each place outwards at which a node ends. */
 static void mark_ends(struct unfolding *self, uint32_t place) {
     uint32_t frames;
     for (; is_place(self, place) && !self->nodes[place]; place = runs_outwards(self, place, &frames)) {
@@ -53,7 +54,7 @@ static void make_node(struct unfolding *self, uint32_t place) {
     self->nodes[place] = self->next_node++;
 }
 
-/* Makes the node of the place, after the missing nodes outside it. */
+/* Makes the node of a place. It first makes the missing nodes of places outwards. */
 static void make_nodes(struct unfolding *self, uint32_t place) {
     size_t length = 0;
     uint32_t frames;

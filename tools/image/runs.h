@@ -6,7 +6,7 @@
 
 #include "tools/image/image.h"
 
-/* Returns 0, or -1: no memory. A stack that leads nowhere, as in a hostile file, is cut there. */
+/* Returns 0, or -1: no memory. A stack that leads out of the table, as in a hostile file, is cut there. */
 int runs_unfold(struct image *image);
 
 #endif

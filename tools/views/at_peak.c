@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-enum { NEAR_MIN = 1 << 20, NEAR_LIVE = 4 /* NEAR_LIVE: figures "at peak" may be off by 1/4 of the peak */ };
+/* Distances from the peak up to which figures are called "at peak": NEAR_MIN bytes, or 1 / NEAR_LIVE of the peak. */
+enum { NEAR_MIN = 1 << 20, NEAR_LIVE = 4 };
 
 static uint64_t distance_between(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }
 

@@ -1,6 +1,7 @@
 /* calltree.c — see calltree.h. Nodes are a tree of segments, not of frames: two siblings may begin with the same
- * frames. So a place in the tree of frames is a set of (node, position). One step inwards moves each of them by a
- * frame, and into the node's children at the end of a segment. */
+ * frames. So a branch of the tree of frames is a set of pairs (node, position). One step inwards moves each pair to the
+ * next frame of its segment. At the end of a segment it replaces the pair by the first frames of the node's
+ * children. */
 #include "tools/views/calltree.h"
 #include "tools/base/list.h"
 #include "tools/views/stacks.h"
@@ -20,7 +21,7 @@ static void sum_up(struct calltree *tree) {
     }
 }
 
-static const uint64_t STEPS_MAX = 100000000; /* a million honest stacks need a hundredth of this */
+static const uint64_t STEPS_MAX = 100000000; /* a million stacks that memstow recorded need a hundredth of this */
 
 int calltree_begin(struct calltree *tree, const struct image *image, uint64_t *bytes, double *variances) {
     *tree = (struct calltree){.image = image, .bytes = bytes, .variances = variances, .steps_left = STEPS_MAX};

@@ -1,12 +1,12 @@
 /* calltree.h — the stacks of an image as one tree, from the outermost frames inwards.
- * In: bytes per node. Out: the callees of each frame, with the bytes below them. Branches are expanded on request, and
- * only those are in memory. */
+ * In: bytes per node. Out: the callees of each frame, with the bytes below them. Branches are expanded on request. Only
+ * expanded branches are in memory. */
 #ifndef MEMSTOW_CALLTREE_H
 #define MEMSTOW_CALLTREE_H
 
 #include "tools/image/image.h"
 
-/* A line of the tree: a function of a frame. With inlining a frame has several; level 0 is the outermost one. */
+/* A line of the tree: a function of a frame. With inlining a frame has several functions; level 0 is the outermost. */
 struct calltree_line {
     uint32_t frame, level;
 };
@@ -16,23 +16,22 @@ struct calltree {
     uint64_t *bytes;           /* per node: its bytes and those of all nodes below it */
     double *variances;         /* variances of the bytes, if they are estimates; NULL: they are exact */
     uint32_t *child, *sibling; /* per node: first child and next sibling with any bytes, or 0 */
-    /* Gives the line that stands for all lines with the same text as this one. Called only for lines of more than
-     * `line_from` bytes. NULL: each frame is a line of its own. */
+    /* Returns the line that stands for all lines with the same text as `line`. *more: whether the frame has an inner
+     * level. It is called only for lines of more than `line_from` bytes. NULL: each frame is a line of its own. */
     struct calltree_line (*line)(void *context, struct calltree_line line, bool *more);
     void *line_context;
     uint64_t line_from;
-    /* True for frames that are left out: their callees take their place. NULL: none are. */
+    /* True for a frame that is left out: its callees take its place. NULL: no frame is left out. */
     bool (*skips)(void *context, uint32_t frame);
     void *skips_context;
     uint64_t steps_left; /* limits the work that a file can cause: at 0 no more callees are looked for */
 };
 
-/* A line at its place in the tree. If the place is in several segments, each has a part. */
+/* One frame of a branch. A branch has a part for each segment in which it lies. */
 struct calltree_part {
-    /* the line that it counts as; the frame itself is at this position of the node's segment */
-    struct calltree_line line;
-    uint32_t node, position;
-    uint32_t level : 31, more : 1; /* of the frame itself: its level, and whether there is an inner level */
+    struct calltree_line line;     /* the line as which the part counts: another frame's, if the texts are the same */
+    uint32_t node, position;       /* where the frame itself is: at this position of the node's segment */
+    uint32_t level : 31, more : 1; /* of the frame itself: its level, and whether it has an inner level */
 };
 struct branch {
     struct calltree_line line;
@@ -47,7 +46,8 @@ struct branches {
     struct calltree_part *parts;
 };
 
-/* Takes over `bytes` and `variances`: the memory at each node itself. Returns 0, or -1: no memory. */
+/* Takes over `bytes` and `variances`, which have the figures of each node itself, without the nodes below it. Returns
+ * 0, or -1: no memory. */
 int calltree_begin(struct calltree *tree, const struct image *image, uint64_t *bytes, double *variances);
 void calltree_end(struct calltree *tree);
 /* The callees of a branch; NULL: the outermost frames. Returns 0 or -1. */

@@ -31,7 +31,7 @@ bool cuda_line_of(const struct image *image, size_t index, struct cuda_line *out
 
 /* The rest of NVML's figure for this process: contexts, modules and fragments. It is NVML's figure less live memory
  * (gap.live, without memory that was moved off the device) and less memory that the pool, graphs and memstow keep.
- * False: NVML does not tell. */
+ * False: NVML's or the driver's figures are not known. */
 static bool line_own_rest(const struct cuda_line *line, int64_t *bytes) {
     const struct cuda_gap *gap = &line->gap;
     if (line->nvml.state != SNAP_NVML_KNOWN || !(line->nvml.flags & SNAP_NVML_HAS_OWN) || !gap->known) return false;
@@ -64,7 +64,7 @@ void cuda_line_text(const char *label, const struct cuda_line *line) {
     putchar('\n');
 }
 
-/* The value, or null if NVML does not tell it. */
+/* Writes the bytes, or null if they are not known. */
 static void json_told(struct json *json, const char *key, bool known, uint64_t bytes) {
     if (known)
         json_number(json, key, bytes);

@@ -1,5 +1,5 @@
-/* cuda_devices.h — compares devices: live memory in the ledger, memory that the pool keeps, memory in use according to
- * the driver, and the reasons for the difference.
+/* cuda_devices.h — compares the figures of a CUDA device: live memory in the ledger, memory that the pool keeps, memory
+ * in use according to the driver, and the parts of the difference.
  * In: an image. Out: text and JSON of a device, in full for report, as one line for owners and diff. */
 #ifndef MEMSTOW_CUDA_DEVICES_H
 #define MEMSTOW_CUDA_DEVICES_H
@@ -18,8 +18,9 @@ struct cuda_line {
 /* The figures of the device with this index in the image. False: the process does not use that device. */
 bool cuda_line_of(const struct image *image, size_t index, struct cuda_line *out);
 
-/* Print the heads of the columns, and a line of them. */
+/* Prints the heads of the columns. */
 void cuda_line_head(const char *label);
+/* Prints the figures of a device in these columns, as text; and writes them as JSON. */
 void cuda_line_text(const char *label, const struct cuda_line *line);
 void cuda_line_json(struct json *json, const struct cuda_line *line);
 

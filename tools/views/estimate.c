@@ -54,7 +54,7 @@ static void estimate_scale(struct image *image, size_t index) {
     if (!mixed) total->peak_blocks = peak.blocks;
 }
 
-/* By tag: 1 + the index of the total of its blocks that are not samples. */
+/* By tag: 1 + the index of the total for the tag's blocks that are not samples; 0: there is none. */
 struct rests {
     size_t *by_tag, tags;
 };
@@ -70,7 +70,8 @@ static bool add_rest(struct image *image, struct rests *rests, uint32_t tag) {
     return true;
 }
 
-/* Finds those totals, and adds missing ones: a tag whose blocks are all samples has none. */
+/* Finds the total of each tag's blocks that are not samples. A tag whose blocks are all samples has no such total, and
+ * gets an empty one. */
 static bool find_rests(struct image *image, struct rests *rests) {
     size_t count = image->total_count;
     rests->tags = image->tag_count ? image->tag_count : 1;
@@ -88,7 +89,7 @@ static bool find_rests(struct image *image, struct rests *rests) {
     return true;
 }
 
-/* Adds the figures of a total to the remainder, or subtracts them. */
+/* Adds the figures of a total to the remainder (sign 1), or subtracts them (sign -1). */
 static void estimate_give(struct total *rest, const struct total *total, int sign) {
     uint64_t one = (uint64_t)(int64_t)sign;
     rest->alloc_bytes += one * total->alloc_bytes;

@@ -1,28 +1,28 @@
 /* estimate.h — estimates all blocks of a ledger from its samples.
  * In: an image as it was read, whose call stacks are sampled: each call stack has the sums of its samples, and each tag
- * one total of all other blocks. Out: the image with estimates in place of those sums, their variances, and remainders
- * that keep the figures of owners exact. Figures of the whole process and of mappings are exact, and do not change.
- * docs/stacks.md has the reasons. */
+ * one total of its blocks that are not samples. Out: the image with estimates in place of those sums, the variances of
+ * the estimates, and remainders that keep the figures of owners exact. Figures of the whole process and of mappings are
+ * exact, and do not change. docs/stacks.md has the reasons. */
 #ifndef MEMSTOW_ESTIMATE_H
 #define MEMSTOW_ESTIMATE_H
 
 #include "tools/image/image.h"
 
-/* Call it once, after all steps that need the counted blocks. It leaves an image without sampling as it is. Returns 0,
- * or -1: no memory. */
+/* Call it once, after all steps that need the figures as they were counted. It leaves an image without sampling as it
+ * is. Returns 0, or -1: no memory. */
 int estimate_stacks(struct image *image);
 
-/* The error of a sum of estimates: its standard deviation, from the sum of their variances. */
+/* The standard error of a sum of estimates. `variance`: the sum of their variances. */
 uint64_t estimate_error(double variance);
 
-/* The sum of all call stacks, and the difference to the exact sum of the measure. */
+/* The sum of all call stacks in a measure. remainder: the exact sum less this sum. */
 struct estimate {
     uint64_t bytes, blocks, error; /* error: of the bytes */
     int64_t remainder, remainder_blocks;
 };
 struct estimate estimate_sum(const struct image *image, enum measure measure);
 
-/* The estimate in a sentence or two, for people. */
+/* Says in two sentences that call stacks are estimates, and gives their sum, its error and the remainder. */
 void estimate_words(const struct image *image, enum measure measure, char *text, size_t size);
 
 #endif

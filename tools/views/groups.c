@@ -142,8 +142,9 @@ static int cache_fill(struct groups *groups, const struct image *image, struct c
     return 0;
 }
 
-/* The key of the row to which a total belongs. Each tag has a remainder of its own, so that owners are exact. Returns
- * 0, or -1: no memory. */
+/* Makes the key of the row to which a total belongs. `by_stack`: the view shows call stacks, and remainders of all tags
+ * share one row. In other views a remainder belongs to the row of its tag, so that owners are exact. Returns 0, or -1:
+ * no memory. */
 static int key_of(struct groups *groups, const struct image *image, const struct cache *cache,
                   const struct total *total, bool by_stack, struct row *key) {
     uint32_t node = total->stack < image->node_count ? total->stack : 0;
@@ -209,8 +210,8 @@ static int add_inherited(struct groups *groups, const struct image *image, int s
     return 0;
 }
 
-/* Adds the rows of threads. A slot may have served several threads: `before` has the figures of the earlier ones, whose
- * names are gone. */
+/* Adds the rows of threads. A slot may have served several threads. `before` has the figures of the earlier threads,
+ * whose names are gone. */
 static int add_threads(struct groups *groups, const struct image *image, int side) {
     for (size_t i = 0; i < image->thread_count; i++) {
         const struct snap_thread *thread = &image->threads[i];
@@ -233,7 +234,7 @@ int groups_add(struct groups *groups, const struct image *image, int side) {
     uint32_t untagged;
     if (groups->name_count == 0 && groups_intern(groups, "", &untagged) < 0) return -1;
     if (groups->view == BY_THREAD) return add_threads(groups, image, side);
-    /* There may be a million sites. */
+    /* allocates all rows at once, because there may be a million sites */
     if (groups->view == BY_SITE && !groups->capacity && rows_grow(groups, image->total_count + 1) < 0) return -1;
     int result = cache_fill(groups, image, &cache);
     if (result == 0) result = add_totals(groups, image, &cache, side);
@@ -329,7 +330,7 @@ int64_t groups_row_growth_blocks(const struct row *row) {
 
 const struct row *groups_row(const struct groups *groups, size_t rank) { return &groups->rows[groups->order[rank]]; }
 
-/* The keys by which rows are sorted. They are sorted instead of the rows, which are large, and may be a million. */
+/* The key by which a row is sorted. Keys are sorted instead of rows, because rows are large and may be a million. */
 struct rank {
     int64_t first, second; /* the highest comes first */
     uint64_t stack;

@@ -47,8 +47,8 @@ static int by_mark_time(const void *left, const void *right) {
     return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
 }
 
-/* The counters know the present bytes exactly. For a killed process the time of its end is not known, so its last bytes
- * get the time of the last point. */
+/* Adds a point for the image's present, with the exact bytes of the counters. For a killed process the time of its end
+ * is not known, so the point gets the time of the last one. */
 static void add_present(struct history *self) {
     const struct image *image = self->image;
     uint64_t last = self->point_count ? self->points[self->point_count - 1].time_ns : 0;
@@ -103,7 +103,8 @@ size_t history_column(const struct history *history, uint64_t ns, size_t count) 
     return column < count ? column : count - 1;
 }
 
-/* A curve: `before` is what the last point said, and holds up to the next one. */
+/* A curve that is being put into columns. `at`: the column of the last point. `before`: the bytes of the last point,
+ * which hold until the next point. */
 struct curve {
     const struct history *history;
     uint64_t *columns;

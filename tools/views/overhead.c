@@ -18,7 +18,8 @@ static uint64_t glibc_chunk(uint64_t size) {
     return chunk < CHUNK_MIN ? CHUNK_MIN : chunk;
 }
 
-/* mimalloc, jemalloc and similar: multiples of 16, then four sizes between one power of two and the next. */
+/* The size of a block in mimalloc, jemalloc and similar allocators. Small sizes are multiples of 16. Larger sizes are
+ * four from each power of two to the next. */
 static uint64_t size_class(uint64_t size) {
     if (size <= SMALL_CLASSES) return round_up(size, CHUNK_UNIT);
     unsigned power = 63 - (unsigned)__builtin_clzll(size - 1);

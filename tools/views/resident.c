@@ -1,6 +1,7 @@
-/* resident.c — see resident.h. Regions are told apart in three steps: by what the ledger knows of their addresses, by
- * their path, and by the layout of glibc's heaps. Freed memory that the allocator retains is the resident memory of
- * heaps, less live blocks and the allocator's overhead; it is never more than was freed. */
+/* resident.c — see resident.h. The use of a region is found in three steps: from the ledger's list of address ranges,
+ * from the region's path, and from the layout of glibc's heaps. Retained memory is freed memory that the allocator
+ * keeps. It is estimated as the resident bytes of heaps less live blocks and the allocator's overhead. The estimate is
+ * never more than was freed. */
 #include "tools/views/resident.h"
 #include "tools/views/overhead.h"
 #include "tools/subject/ranges.h"
@@ -17,12 +18,12 @@ struct split {
     struct resident *resident;
     struct ranges ranges;
     uint64_t *large;   /* addresses of large blocks, sorted */
-    uint64_t heap;     /* resident in heaps of the allocator */
+    uint64_t heap;     /* resident bytes of the allocator's heaps */
     uint64_t overhead; /* estimate: the allocator's overhead for live blocks */
     uint64_t stowed;   /* resident memory of blocks that a file of memstow's backs */
-    bool bss_here;     /* the next region may be the .bss of a module, at bss_at */
+    bool bss_here;     /* the next region is the .bss of a module, if it begins at bss_at */
     uint64_t bss_at;
-    uint64_t arena_at; /* where a heap of glibc for threads continues; madvise may have cut its regions */
+    uint64_t arena_at; /* the next region continues a heap of glibc for threads, if it begins here; 0: it cannot */
 };
 
 static uint64_t resident_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
@@ -63,12 +64,12 @@ static void add_file(struct split *split, uint32_t path, uint64_t bytes) {
         resident->files[resident->file_count++] = (struct resident_file){image_string(split->image, path), bytes};
 }
 
-/* Bytes of a piece of a region: those that are present, and the part of them that no file backs. */
+/* Bytes of a piece of a region: `resident` in memory, of which no file backs `anonymous`. */
 struct piece {
     uint64_t resident, anonymous;
 };
 
-/* Whether it is a file that memory was stowed to. Such a file has no name, or had one for a moment
+/* Whether the region maps a file to which memory was stowed. Such a file has no name, or had a name for a moment
  * (preload/stow/stow_file.c). */
 static bool is_stowed(const struct split *split, const struct snap_region *region) {
     static const char gone[] = " (deleted)";
@@ -121,8 +122,9 @@ static void add_piece(struct split *split, const struct snap_region *region, enu
         add_region(split, region, piece);
 }
 
-/* The piece of a region. Regions are cut at every change of use. If a region is not cut there, because its maker did
- * not know the change, its bytes are shared out by size. */
+/* The piece of a region from `start` to `end`. The process that measured the regions cut them wherever it knew of a
+ * change of use. If it did not know of a change inside a region, each piece gets a share of the region's bytes by its
+ * size. */
 static struct piece piece_of(const struct snap_region *region, uint64_t start, uint64_t end) {
     if (start == region->start && end == region->end) return (struct piece){region->resident, region->anonymous};
     double share = (double)(end - start) / (double)(region->end - region->start);
@@ -165,8 +167,8 @@ static void merge_files(struct resident *resident) {
     qsort(resident->files, used, sizeof *resident->files, resident_by_bytes);
 }
 
-/* The bytes that were freed, which limit retained memory. In a forked child, the heap also has memory that its parent
- * freed. */
+/* The bytes that were freed: the limit for retained memory. A forked child has no limit, because its heap also has
+ * memory that its parent freed. */
 static uint64_t resident_freed(const struct image *image) {
     if (image->header.flags & SNAP_FORK_CHILD) return UINT64_MAX;
     const struct sum *host = &image->host;
@@ -179,7 +181,8 @@ static uint64_t bytes_take(uint64_t *left, uint64_t wanted) {
     return taken;
 }
 
-/* Splits the heaps. Large blocks count by their pages, small blocks by their size. */
+/* Splits the resident bytes of heaps into live blocks, headers, overhead and retained memory. Large blocks count by
+ * their resident pages, small blocks by their size. */
 static void split_heap(struct split *split) {
     const struct image *image = split->image;
     struct resident *resident = split->resident;
@@ -197,7 +200,8 @@ static void split_heap(struct split *split) {
     resident->own += resident->headers;
     resident->overhead = bytes_take(&left, split->overhead);
     resident->retained = bytes_take(&left, resident_freed(image));
-    /* What is left of glibc's heaps is overhead. For other allocators that is not certain, so it goes to the rest. */
+    /* The remaining bytes of glibc's heaps are overhead. For other allocators this is not certain, so they stay in
+     * `rest`. */
     if (overhead_is_glibc(image)) resident->overhead += left;
 }
 
@@ -217,7 +221,7 @@ static int resident_prepare(struct split *split) {
     const struct image *image = split->image;
     size_t pieces = image->region_count;
     if (ranges_collect(&split->ranges, image) < 0 || overhead_estimate(image, &split->overhead) < 0) return -1;
-    /* Every edge cuts at most one region. */
+    /* An edge cuts at most one region, so there are no more files than regions and edges. */
     split->resident->files = calloc(pieces + split->ranges.edge_count + 1, sizeof *split->resident->files);
     split->large = calloc(image->large_count + 1, sizeof *split->large);
     if (!split->resident->files || !split->large) return -1;
@@ -226,7 +230,8 @@ static int resident_prepare(struct split *split) {
     return 0;
 }
 
-/* Overlapping regions, which only a damaged file has, could be cut more than once at one edge. */
+/* Whether the regions are sorted and do not overlap. In a damaged file they may overlap: then one edge cuts several
+ * regions, and the list of files is too short. */
 static bool in_order(const struct image *image) {
     for (size_t i = 0; i < image->region_count; i++)
         if (image->regions[i].end <= image->regions[i].start ||

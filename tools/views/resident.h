@@ -13,15 +13,15 @@ struct resident_file {
 struct resident {
     bool measured;
     uint64_t rss;
-    uint64_t live;         /* live blocks, without their pages that are not resident */
+    uint64_t live;         /* live blocks: large ones by their resident pages, small ones by their size */
     uint64_t overhead;     /* estimate: what the allocator adds to live blocks, by headers and rounding */
     uint64_t retained;     /* estimate: freed memory that the allocator keeps; never more than was freed */
     uint64_t anonymous;    /* mappings that the program made */
     uint64_t program_data; /* .data and .bss of the program and its libraries */
     uint64_t file;         /* mapped files */
     uint64_t of_devices;   /* memory that was moved out of devices */
-    uint64_t buffers;      /* memstow's pinned buffers, through which such memory is copied */
-    uint64_t stowed;       /* stowed blocks and mappings that were used again; a file backs them */
+    uint64_t buffers;      /* memstow's pinned buffers for copies from and to devices */
+    uint64_t stowed;       /* pages of stowed blocks and mappings that were used again; a file backs them */
     uint64_t stack;
     uint64_t own;     /* memstow's own memory: tables, ledger, library, headers of blocks */
     uint64_t headers; /* part of own: the headers of live blocks */

@@ -84,14 +84,14 @@ int roster_make(struct roster *roster, const struct image *image) {
 
 static uint64_t roster_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* The stowed bytes of an owner, limited to its present bytes: the ledger has them as of the last move, and some may be
- * freed by now. */
+/* The stowed bytes are limited to the owner's present bytes. The ledger has the stowed bytes as of the last move, and
+ * some of them may be freed by now. */
 struct roster_stowed roster_stowed(const struct snap_owner *owner, uint64_t live_bytes, uint64_t cuda_bytes) {
     uint64_t all = owner->stowed_bytes, of_devices = roster_least(owner->device_stowed_bytes, all);
     return (struct roster_stowed){roster_least(all - of_devices, live_bytes), roster_least(of_devices, cuda_bytes)};
 }
 
-/* The owner that adopted it meanwhile has the memory now. */
+/* If the moving owner was adopted meanwhile, the move counts for the owner that adopted it. */
 struct roster_moving roster_moving(const struct image *image, const struct snap_owner *owner) {
     const struct snap_header *header = &image->header;
     if (!image->running || !header->moving_owner || image_heir(image, header->moving_owner) != owner)

@@ -1,6 +1,6 @@
 /* roster.h — the owners of an image, and the memory of each.
- * In: an image. Out: a list to show, and the owners that users name. Memory of an adopted owner counts for its new
- * owner. */
+ * In: an image. Out: a list of all owners with their memory, and the owner that a user's words mean. Memory of an
+ * adopted owner counts for the owner that adopted it. */
 #ifndef MEMSTOW_ROSTER_H
 #define MEMSTOW_ROSTER_H
 
@@ -42,9 +42,9 @@ struct roster_stowed {
 };
 struct roster_stowed roster_stowed(const struct snap_owner *owner, uint64_t live_bytes, uint64_t cuda_bytes);
 
-/* Progress of an owner's move in a running process; `wanted` is 0 while its size is not known. */
+/* Progress of an owner's move in a running process. `wanted`: bytes of the whole move; 0: not known yet. */
 struct roster_moving {
-    bool now, out; /* out: to storage; else back */
+    bool now, out; /* now: a move is under way; out: content is moved out, false: it is moved back */
     uint64_t moved, wanted;
 };
 struct roster_moving roster_moving(const struct image *image, const struct snap_owner *owner);

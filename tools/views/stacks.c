@@ -1,9 +1,9 @@
 /* stacks.c — see stacks.h.
  *
  * Segments may lie anywhere among the words. So facts about a segment are computed from running sums over all words.
- * The number of marks between two words is the difference of two sums. The polynomial hash of the words between is a
- * difference, too, after the first sum is multiplied by a power of the base. Work and memory grow with the tables only,
- * whatever the nodes say. */
+ * The number of marked words between two words is the difference of two sums. The polynomial hash of these words is
+ * also a difference of two sums, the first of which is multiplied by a power of the base. So work and memory grow with
+ * the sizes of the tables only, even if nodes of a hostile file share long segments. */
 #include "tools/views/stacks.h"
 
 #include <stdlib.h>
@@ -106,8 +106,8 @@ static uint64_t stacks_power(uint64_t base, uint32_t exponent) {
     return result;
 }
 
-/* Hashes of all words before a word, as if they were one stack. Only those before every EVERY-th word are stored: there
- * may be many millions of words. */
+/* For each word, the hash of all words before it, as if they were one stack. Only the hash before every EVERY-th word
+ * is stored, because there may be many millions of words. */
 struct word_sums {
     const struct image *image;
     uint64_t base, *frames, *stored;
@@ -120,7 +120,8 @@ static uint64_t add_word(const struct word_sums *self, uint64_t sum, size_t word
     return sum * self->base + self->frames[frame];
 }
 
-/* Takes the hashes of the frames. Returns 0, or -1: no memory. */
+/* Takes over `frames`, the hashes of the frames. Returns 0, or -1: no memory. Call word_sums_end() whatever the result
+ * is. */
 static int word_sums_begin(struct word_sums *self, const struct image *image, uint64_t *frames, uint64_t base) {
     *self = (struct word_sums){image, base, frames, malloc((image->word_count / EVERY + 1) * sizeof *self->stored)};
     if (!frames || !self->stored) return -1;
@@ -144,7 +145,7 @@ static void word_sums_end(struct word_sums *self) {
     free(self->stored);
 }
 
-/* Takes the hashes of the frames. */
+/* The hash of each node's path. Takes over `frames`, the hashes of the frames. NULL: no memory. */
 static uint64_t *hash_paths(const struct image *image, uint64_t *frames, uint64_t base) {
     struct word_sums sums;
     uint64_t *hashes = calloc(image->node_count + 1, sizeof *hashes);

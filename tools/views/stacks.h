@@ -7,7 +7,7 @@
 
 #include "tools/image/image.h"
 
-/* The most frames of one stack. Honest stacks are shorter, and hostile ones are cut there. */
+/* The most frames of one stack. Stacks that memstow records are shorter. Longer stacks, of a hostile file, are cut. */
 enum { STACK_FRAMES_MAX = 1 << 19 };
 
 /* The frame ids of a node's own segment, outermost first. */
@@ -30,10 +30,12 @@ const struct snap_code *stack_frame_code(const struct image *image, const struct
 /* The module of a native frame, or NULL. */
 const struct snap_module *stack_frame_module(const struct image *image, const struct snap_frame *frame);
 
-/* A hash of the path of each node. It depends on what the frames are, not on ids or addresses, so equal paths in two
- * files have equal hashes. The empty stack has 0. NULL: no memory. */
+/* For each node, a hash of its path: of all frames of the stack that ends there. It is made of names, build ids, lines
+ * and offsets in modules, not of ids or addresses of one file. So equal paths in two files have equal hashes. The empty
+ * stack has 0. NULL: no memory. */
 uint64_t *stack_hashes(const struct image *image);
-/* The same for the Python frames of each path alone, in any order. A path without Python has 0. */
+/* For each node, a hash of the Python frames of its path, whatever their order. A path without Python frames has 0.
+ * NULL: no memory. */
 uint64_t *stack_python_hashes(const struct image *image);
 
 /* For each node: whether its path has a marked frame. `marks` has one byte a frame. NULL: no memory. */

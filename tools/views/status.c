@@ -45,8 +45,8 @@ static int terminal_width(void) {
     return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col ? size.ws_col : USUAL_WIDTH;
 }
 
-/* Saves the cursor, goes to a column from the right, writes, and returns. The last column stays free, because terminals
- * behave differently there. */
+/* Writes the text at the right end of the line, and puts the cursor back. `width`: columns of the text; `erased`:
+ * columns of the old text. The last column stays free, because terminals differ in how they treat it. */
 static void status_draw(const char *text, int width, int erased) {
     int columns = terminal_width();
     int column = columns - (width > erased ? width : erased);

@@ -1,6 +1,7 @@
 /* status.h — the live status of `memstow run` on a terminal.
- * In: the pid of the program. Out: what it holds now, at the right end of the line that the program writes to. The
- * cursor then returns to its position, so the program's output stays whole, even an unfinished line. */
+ * In: the pid of the program. Out: its live memory and its peak, at the right end of the terminal line to which the
+ * program writes. The cursor then returns to its position, so the program's output stays whole, even an unfinished
+ * line. */
 #ifndef MEMSTOW_STATUS_H
 #define MEMSTOW_STATUS_H
 
@@ -18,9 +19,9 @@ struct status {
 };
 
 void status_begin(struct status *status, pid_t pid);
-/* Rewrites it, for launch_wait: `context` is a struct status. */
+/* Draws the status again. launch_wait() calls it; `context` is a struct status. */
 void status_tick(void *context);
-/* Clears it from the terminal. */
+/* Clears the status from the terminal. */
 void status_end(struct status *status);
 
 #endif

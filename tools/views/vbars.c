@@ -18,7 +18,7 @@ static uint64_t vbars_number_of(struct jsontext object, const char *name) {
     return jsontext_member(object, name, &value) && jsontext_number(value, &number) ? number : 0;
 }
 
-/* The owner that has the memory now: a model may have adopted the owner that loaded it. */
+/* The owner that has the range's memory now. If a model adopted the owner that loaded the memory, it is the model. */
 static uint64_t owner_of(const struct image *image, struct jsontext object) {
     uint64_t owner = vbars_number_of(object, "owner");
     return owner <= UINT32_MAX ? image_final_owner(image, (uint32_t)owner) : owner;

@@ -1,4 +1,4 @@
-/* vbars.h — comfy-aimdo's ranges of device memory, as the Python module noted them last.
+/* vbars.h — comfy-aimdo's ranges of device memory (VBARs), as memstow's Python module last noted them in the trace.
  * In: the trace of a file, which is not trusted. Out: the owner of each range, and how much of it was resident. */
 #ifndef MEMSTOW_VBARS_H
 #define MEMSTOW_VBARS_H
@@ -12,16 +12,16 @@ struct vbar {
 };
 
 struct vbars {
-    bool known; /* the trace has a line about them */
+    bool known; /* the trace has a line about ranges */
     size_t count;
-    uint64_t omitted; /* ranges that did not fit into the line */
+    uint64_t omitted; /* number of ranges that did not fit into the line */
     struct vbar at[VBARS_MOST];
 };
 
 /* Reads the last line of the trace about ranges. */
 void vbars_find(const struct image *image, struct vbars *out);
 
-/* The ranges of an owner: their bytes, and how many of those were resident. */
+/* The bytes of all ranges of an owner, and how many of these bytes were resident. */
 struct vbars_share {
     uint64_t bytes, resident_bytes;
 };
