@@ -1,5 +1,5 @@
-/* html_choice.c — see html_choice.h. What a leaf costs is what it adds to the nodes and lines of the leaves that were
- * chosen before it. */
+/* html_choice.c — see html_choice.h. The cost of a leaf is the space in the file for its figures, and for the nodes and
+ * lines that the leaves chosen before it do not have. */
 #include "tools/html/html_choice.h"
 #include "tools/views/stacks.h"
 
@@ -11,15 +11,15 @@ static uint32_t node_of(const struct html_tree *tree, const struct html_leaf *le
     return image && leaf->stack < image->node_count ? leaf->stack : 0;
 }
 
-/* The cost of each item in a file, in eighths of a byte: an average of real and random programs. A line costs almost
- * nothing if it also came next when the line before it was last used. A new segment costs almost nothing, either. */
+/* The cost of each item in a file, in eighths of a byte: an average of real and random programs. The number of a new
+ * segment costs nothing, because it is the next number. */
 enum {
     COST_NODE = 2,
-    COST_SEGMENT_AGAIN = 8,
-    COST_FIRST = 3, /* a line of a segment */
-    COST_LINE = 25,
-    COST_EXPECTED = 1,
-    COST_FRAME = 40
+    COST_SEGMENT_AGAIN = 8, /* the number of a segment that the file has already */
+    COST_FIRST = 3,         /* the first line of a segment */
+    COST_LINE = 25,         /* another line of a segment */
+    COST_EXPECTED = 1,      /* a line that also came next when the line before it was last used */
+    COST_FRAME = 40         /* the texts of a frame that the file does not have yet */
 };
 
 struct choice {
@@ -97,7 +97,8 @@ static void choice_fold(const struct choice *choice, struct html_leaf *leaf) {
     leaf->folded = 1;
 }
 
-/* The upper half of a non-negative float. It sorts like the number itself, to within one part in 128. */
+/* The upper half of the bits of a weight, which is not negative. It sorts like the weight itself, to within one part in
+ * 128. */
 static uint32_t html_choice_rank_of(float weight) {
     uint32_t bits;
     memcpy(&bits, &weight, sizeof bits);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 enum {
-    MOST = 4600000,  /* bytes for columns; the rest of a page is far smaller than the difference to 5 MB */
+    MOST = 4600000,  /* bytes for columns. The rest of a page is much smaller than 400 kB, so a page has at most 5 MB */
     GUESS = 3000000, /* bytes that the first choice aims at, by the average cost of each item */
     AIM = MOST / 8 * 7,
     ENOUGH = MOST / 4 * 3,
@@ -30,7 +30,7 @@ static int write_columns(struct html_fit *fit, html_data *write, void *context) 
     return result;
 }
 
-/* Whether the columns have the right size: all requested sites are in, or the columns nearly fill the space. */
+/* Whether the columns fit into the space, and either have all requested sites or nearly fill the space. */
 static bool html_fit_fits(const struct html_fit *fit, const struct html_tree *tree, size_t most) {
     bool all = tree->leaf_count - tree->folded >= (most < tree->leaf_count ? most : tree->leaf_count);
     return fit->size <= MOST && (all || fit->size >= ENOUGH);

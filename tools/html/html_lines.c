@@ -106,7 +106,7 @@ static uint32_t html_lines_kind_of(const struct image *image, uint32_t id, const
     return kind;
 }
 
-/* The text for an unknown function: the last name of the module, and the offset in it. */
+/* The text for an unknown function: the file name of the module, and the offset in the module. */
 static void html_lines_place(char *to, size_t size, const struct named_frame *frame) {
     if (frame->module)
         snprintf(to, size, "%.300s+0x%" PRIx64, text_base_name(frame->module), frame->offset);

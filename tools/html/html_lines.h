@@ -1,6 +1,6 @@
 /* html_lines.h — the lines of call stacks for a page, with each text stored once.
- * In: frames of one image or two, which are named here. Out: the numbers of their lines, and columns of a page. Frames
- * with the same text are one line, even in different images. */
+ * In: frames of one image or two. Out: the numbers of their lines, and columns of a page. Frames with the same text are
+ * one line, even in different images. The names of frames are looked up here. */
 #ifndef MEMSTOW_HTML_LINES_H
 #define MEMSTOW_HTML_LINES_H
 
@@ -11,7 +11,7 @@ enum html_line_kind {
     HTML_LINE_PYTHON = 1,
     HTML_LINE_IMPORT = 2,       /* part of Python's import machinery */
     HTML_LINE_ALLOCATOR = 4,    /* allocates memory for other functions */
-    HTML_LINE_UNNAMED = 8,      /* the function is not known: its text says where the code is */
+    HTML_LINE_UNNAMED = 8,      /* the function is not known: the line's text says where the code is */
     HTML_LINE_INTERPRETER = 16, /* part of Python's own native code */
 };
 
@@ -30,10 +30,10 @@ void html_lines_end(struct html_lines *lines);
 /* The lines of a frame, the outermost of inlined functions first. Returns their number, at most `most`. */
 size_t html_lines_frame(struct html_lines *lines, const struct image *image, struct symbols *symbols, uint32_t id,
                         uint32_t *numbers, size_t most);
-/* The line of a site without a call stack: its module, or "unknown". */
+/* The line of a site without a call stack: its module, or "(call stack unknown)". */
 uint32_t html_lines_module(struct html_lines *lines, const char *module);
 
-/* Writes the groups "lines" and the document "texts". Returns 0, or -1: no memory. */
+/* Writes the group "lines" and the document "texts". Returns 0, or -1: no memory. */
 int html_lines_write(const struct html_lines *lines, struct html_out *out);
 
 #endif

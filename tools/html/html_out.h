@@ -12,7 +12,7 @@
 struct html_out {
     FILE *to;
     z_stream stream;
-    bool failed; /* zlib had no memory */
+    bool failed; /* zlib reported an error */
     size_t waiting;
     uint8_t bytes[1 << 16];  /* bytes that wait for compression */
     uint8_t packed[3 << 14]; /* a multiple of three, so that a chunk of letters ends without padding */
@@ -21,11 +21,12 @@ struct html_out {
 
 /* Returns 0, or -1: no memory. */
 int html_out_begin(struct html_out *out, FILE *to);
-/* Returns 0, or -1 if something failed on the way. */
+/* Returns 0, or -1: zlib failed at some time since html_out_begin(). */
 int html_out_end(struct html_out *out);
 void html_out_text(struct html_out *out, const void *text, size_t length);
 
-/* Begins a column of a group; `count` numbers follow. `form` says how a reader decodes them: "numbers", or "signed". */
+/* Begins a column of a group; `count` numbers follow. `form` says how the page decodes them; docs/html.md lists the
+ * forms. */
 void html_column_begin(struct html_out *out, const char *group, const char *column, const char *form, size_t count);
 void html_column_put(struct html_out *out, uint64_t number);
 void html_column_put_signed(struct html_out *out, int64_t number);

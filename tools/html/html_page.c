@@ -53,7 +53,8 @@ static bool is_ledger(const char *path) {
     return is;
 }
 
-/* Opens the target. If it is not a file, such as a pipe, it is written to directly. */
+/* Opens the target. A target that is not a regular file, such as a pipe, is written to directly. Returns 0, or
+ * errno. */
 static int open_file(struct new_file *file, const char *path) {
     struct stat st;
     if (stat(path, &st) < 0 || S_ISREG(st.st_mode)) return new_file_begin(file, path, true);

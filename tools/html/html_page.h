@@ -12,7 +12,8 @@ typedef int html_data(struct html_out *out, void *context);
 /* Writes to the path, or to standard output for NULL. Returns 0, or an exit code after a complaint. The caller finishes
  * standard output. */
 int html_page_write(const char *path, html_data *data, void *context);
-/* "A page goes to a file": returns 0, or the exit code of wrong usage after a complaint. */
+/* Refuses an empty path, and a terminal as standard output. Returns 0, or the exit code of wrong usage after a
+ * complaint. */
 int html_page_check(const char *command, const char *path);
 
 #endif

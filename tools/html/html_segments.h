@@ -1,5 +1,6 @@
-/* html_segments.h — the pieces of stack of a page, each stored once.
- * In: lines, from the outside. Out: the number of their segment; equal lines have the same. */
+/* html_segments.h — the segments (pieces of call stacks) of a page, each stored once.
+ * In: the lines of a segment, the outermost first. Out: the number of the segment. Segments with the same lines have
+ * the same number. */
 #ifndef MEMSTOW_HTML_SEGMENTS_H
 #define MEMSTOW_HTML_SEGMENTS_H
 
@@ -7,7 +8,7 @@
 #include "tools/html/html_out.h"
 
 struct html_segments {
-    uint32_t *end, *words; /* the lines of all segments; a segment begins at the end of the previous one */
+    uint32_t *end, *words; /* words: the lines of all segments; end: where each segment ends in `words` */
     size_t count, capacity, word_count, word_capacity;
     struct slots slots; /* by content */
 };

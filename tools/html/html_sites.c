@@ -42,7 +42,7 @@ static int find_sites(struct html_sites *self) {
     return failed ? -1 : 0;
 }
 
-/* ---- the weight of a site: its share of the whole, in the measure where that is largest */
+/* ---- the weight of a site: its share of all memory, in the measure in which this share is largest */
 
 struct whole {
     double bytes[MEASURES];
@@ -70,8 +70,8 @@ static float weight_of(const struct total *total, const struct whole *whole) {
 
 static unsigned bits_of(uint64_t number) { return number ? 64 - (unsigned)__builtin_clzll(number) : 0; }
 
-/* The cost of a total in the page. Numbers that are 0 or equal the live figures take almost no space. Most other
- * numbers compress well, too. */
+/* The cost of a total's figures in the page, in eighths of a byte. Figures that are 0 or equal the live figures take
+ * almost no space. Most other figures compress well, too. */
 static unsigned cost_of(const struct total *total) {
     unsigned cost = 6;
     for (int measure = 0; measure < MEASURES; measure++) {
@@ -115,7 +115,7 @@ static struct html_leaf *make_leaves(struct html_sites *self) {
     return result;
 }
 
-/* ---- figures of an entry: sums over its leaves */
+/* ---- figures of an entry: the sums over its leaves */
 
 struct html_figures {
     uint64_t bytes[MEASURES], blocks[MEASURES];
@@ -271,11 +271,12 @@ enum block_column { BLOCK_ADDRESS, BLOCK_SIZE, BLOCK_RESIDENT, BLOCK_AGE, BLOCK_
 
 struct blocks {
     const struct html_sites *self;
-    uint32_t *site_of; /* by total: 1 + its entry */
+    uint32_t *site_of; /* by total: 1 + the index of its entry */
     size_t count;
 };
 
-/* kind: 0 for a block; for a mapping 2 * its kind, and 1 more if it is shared. */
+/* The value of a block or mapping in a column. The column of kinds has 0 for a block. For a mapping it has 2 * its
+ * kind, and 1 more if the mapping is shared. */
 static uint64_t block_value(const struct blocks *blocks, const struct listed *item, enum block_column column) {
     const struct image *image = blocks->self->report->image;
     switch (column) {

@@ -1,6 +1,6 @@
 /* html_sites.h — the sites of one report as columns of a page, in the order of its tree.
- * In: a report. Out: the groups "lines", "segments", "tree", "sites", "tags" and "blocks". Their sums equal those of
- * the report, to the byte. */
+ * In: a report. Out: the groups "lines", "segments", "tree", "sites", "tags" and "blocks". Sums over these columns
+ * equal the sums of the report, to the byte. */
 #ifndef MEMSTOW_HTML_SITES_H
 #define MEMSTOW_HTML_SITES_H
 
@@ -8,7 +8,7 @@
 #include "tools/report/report.h"
 
 enum {
-    HTML_BLOCKS_MOST = 100000, /* the largest blocks and mappings */
+    HTML_BLOCKS_MOST = 100000, /* of all blocks and mappings, only the largest are in the page */
 };
 
 struct html_sites {
@@ -17,14 +17,14 @@ struct html_sites {
     struct html_tree tree;
     struct listed_site *sites; /* sites of host memory, then of devices */
     size_t count, host_count, block_count;
-    struct image devices; /* a view whose totals are those of device memory */
+    struct image devices; /* cuda_view of the image: its totals are those of device memory */
     struct listed *blocks;
     struct html_fit packed;    /* the columns of lines, stacks and sites */
-    struct html_figures *sums; /* the sums of merged entries */
-    uint32_t *sum_of;          /* by entry: 1 + index of its sum; 0: it is a single site */
+    struct html_figures *sums; /* the figures of entries that stand for several sites */
+    uint32_t *sum_of;          /* by entry: 1 + index in `sums`; 0: the entry is a single site */
 };
 
-/* `most`: limit for sites that are not merged. Returns 0, or -1: no memory. Call both end functions whatever the result
+/* `most`: limit for sites that are not merged. Returns 0, or -1: no memory. Call html_sites_end() whatever the result
  * is. */
 int html_sites_begin(struct html_sites *self, const struct report *report, size_t most);
 int html_sites_write(struct html_sites *self, struct html_out *out);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEVELS_MOST = 64 /* functions that are inlined in one frame */, LINE_CURSOR = UINT32_MAX };
+enum { LEVELS_MOST = 64 /* limit for functions that are inlined in one frame */, LINE_CURSOR = UINT32_MAX };
 static const uint64_t STEPS_MAX = 100000000;
 
 static int begin_side(struct html_side *side, const struct image *image, struct symbols *symbols) {
@@ -91,7 +91,7 @@ static void link_leaf(struct html_tree *tree, uint32_t index) {
     *first = index + 1;
 }
 
-/* Links those nodes that have something in or below them. */
+/* Links the nodes that have a leaf, or a leaf below them. */
 static void link_nodes(struct html_side *side) {
     const struct image *image = side->image;
     for (size_t node = image->node_count; node-- > 1;) {
@@ -154,7 +154,7 @@ static int by_tag(const void *left, const void *right, void *context) {
     return a < b ? -1 : a > b;
 }
 
-/* Adds merged leaves as one entry for each tag. */
+/* Adds merged leaves: those of one tag become one entry. */
 static int add_folded(struct html_tree *tree, uint32_t *folded, size_t count) {
     qsort_r(folded, count, sizeof *folded, by_tag, tree->leaves);
     for (size_t first = 0, end; first < count; first = end) {
@@ -178,7 +178,7 @@ static int attach_folded(struct html_tree *tree, uint32_t first) {
     return result;
 }
 
-/* Adds the sites that end here as entries of the node that is being built. */
+/* Adds a list of leaves, from `first` on, as entries of the node that is being built. */
 static void html_tree_attach(struct build *build, uint32_t first) {
     struct html_tree *tree = build->tree;
     for (uint32_t leaf = first; leaf; leaf = tree->next_leaf[leaf - 1]) {
@@ -253,8 +253,8 @@ static void push_group(struct build *build, const struct cursor *first, size_t c
     build->stack.count += count;
 }
 
-/* Pushes the next lines in groups with the same text. The last group that is pushed is the first to be built. Returns
- * their number. */
+/* Pushes the cursors of build->next as groups with the same line. The last group that is pushed is the first to be
+ * built. Returns the number of groups. */
 static uint32_t push_groups(struct build *build) {
     struct cursors *next = &build->next;
     uint32_t count = 0;
@@ -346,7 +346,7 @@ static void clear_side(struct html_side *side) {
     memset(side->leaf, 0, size);
 }
 
-/* Drops the result of an earlier build; names of frames stay. */
+/* Drops the result of an earlier build. The names of frames stay. */
 static void tree_clear(struct html_tree *tree) {
     for (int i = 0; i < 2; i++)
         if (tree->sides[i].image) clear_side(&tree->sides[i]);
@@ -381,7 +381,7 @@ static void write_column(struct html_out *out, const char *group, const char *co
     html_column_end(out);
 }
 
-/* Writes 0 for a new segment, which gets the next number, else 1 + its number. */
+/* Writes the segment of each node: 0 for a segment that is new and has the next number, else 1 + its number. */
 static void write_segments(const struct html_tree *tree, struct html_out *out) {
     uint32_t next = 0;
     html_column_begin(out, "tree", "segment", "again", tree->node_count);

@@ -1,6 +1,7 @@
 /* html_tree.h — the call stacks of a page as one tree of lines.
- * In: leaves (one for each site) with the stacks of one image, or of two that are compared. Out: nodes in the order of
- * a walk from the outside, each with a piece of stack that is stored once, and entries at the nodes. */
+ * In: leaves (one for each site) with the stacks of one image, or of two that are compared. Out: nodes, and entries at
+ * the nodes. A node has a segment, and is followed by its children and all nodes below them. An entry is a single leaf,
+ * or several merged leaves. */
 #ifndef MEMSTOW_HTML_TREE_H
 #define MEMSTOW_HTML_TREE_H
 
@@ -9,18 +10,18 @@
 
 struct html_leaf {
     uint32_t stack, line; /* line: used if there is no stack */
-    uint32_t node;        /* of the image: the node of its stack, or an outer one if it is merged */
+    uint32_t node;        /* a node of the image: that of its stack, or, if the leaf is merged, an outer node */
     uint32_t tag;         /* leaves of different tags are never merged */
     float weight;         /* leaves with the largest weights are shown singly */
-    uint32_t cost : 16;   /* of its figures in a file, in eighths of a byte */
-    uint32_t side : 1, folded : 1;
+    uint32_t cost : 16;   /* the cost of its figures in a file, in eighths of a byte */
+    uint32_t side : 1, folded : 1; /* folded: merged with others */
 };
 
 struct html_side {
     const struct image *image;
     struct symbols *symbols;
     uint32_t *child, *sibling, *leaf; /* by node: the first child, sibling and leaf, 0: none. Leaves count from 1 */
-    /* by frame: position of the number of its lines in `levels`, followed by the lines; 0: not named yet */
+    /* by frame: the position in `levels` of the number of its lines, which the lines follow; 0: not named yet */
     uint32_t *frame_lines;
 };
 
@@ -32,7 +33,7 @@ struct html_tree {
     uint32_t *line_leaf; /* by line: the first leaf without a stack */
     size_t module_lines;
     size_t leaf_count;
-    uint32_t *levels; /* lines of frames */
+    uint32_t *levels; /* for each named frame, the number of its lines and the lines */
     size_t level_count, level_capacity;
 
     uint32_t *node_segment, *node_children, *node_entries;
@@ -44,14 +45,15 @@ struct html_tree {
     uint64_t steps_left; /* limits the work that a file can cause */
 };
 
-/* Takes over the leaves. `lines` has the lines of leaves without a stack, and no others. An image may be NULL. Like all
- * functions below it returns 0, or -1: no memory. */
+/* Takes over the leaves. `lines` has the lines of leaves without a stack, and no others. An image may be NULL. Returns
+ * 0, or -1: no memory. Call html_tree_end() whatever the result is. */
 int html_tree_begin(struct html_tree *tree, struct html_lines *lines, const struct image *const images[2],
                     struct symbols *const symbols[2], struct html_leaf *leaves, size_t count);
 void html_tree_end(struct html_tree *tree);
-/* Builds nodes and entries for the leaves as they were chosen (html_choice.h). It may be called again. */
+/* Builds nodes and entries for the leaves as html_choice.h has chosen them. It may be called again. Returns 0, or -1:
+ * no memory. */
 int html_tree_build(struct html_tree *tree);
-/* Writes the groups "segments" and "tree". */
+/* Writes the groups "segments" and "tree". Returns 0, or -1: no memory. */
 int html_tree_write(const struct html_tree *tree, struct html_out *out);
 
 /* The leaves of an entry. */

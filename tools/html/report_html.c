@@ -7,14 +7,14 @@
 
 #include <stdlib.h>
 
-enum { ROWS = 1000 /* limit for lists of the report that are not columns */ };
+enum { ROWS = 1000 /* limit for each list in the report's JSON */ };
 
 static const char *measure_key(enum measure measure) {
     static const char *const keys[] = {"live", "peak", "allocated"};
     return keys[measure];
 }
 
-/* Writes the subject of the page, and what was left out of it. */
+/* Writes which view the page shows, and how many sites are merged and blocks left out. */
 static int write_about(const struct report *report, const struct html_sites *sites, struct html_out *out) {
     static struct json json;
     FILE *to = html_document(out, "page");
@@ -32,7 +32,7 @@ static int write_about(const struct report *report, const struct html_sites *sit
     return fclose(to) == 0 ? 0 : -1;
 }
 
-/* Writes all but the sites and blocks, which are columns. */
+/* Writes the report as JSON, without its sites, which are columns. Other lists are limited to ROWS entries. */
 static int write_report(const struct report *report, struct html_out *out) {
     struct report without = *report;
     FILE *to = html_document(out, "report");

@@ -1,5 +1,5 @@
-/* report.h — a report as text or JSON; cmd_report.c chooses.
- * In: an image, its split of resident memory, and options. Out: text or JSON on standard output. */
+/* report.h — a report as text, JSON or a page; cmd_report.c chooses the form.
+ * In: an image, its split of resident memory, and options. Out: the form, on standard output or in the page's file. */
 #ifndef MEMSTOW_REPORT_H
 #define MEMSTOW_REPORT_H
 
@@ -11,7 +11,7 @@
 #include "tools/symbols/symbols.h"
 #include "tools/base/text.h"
 
-/* A document that the command adds to a page. The page opens with its view. */
+/* A document that a command adds to a page. The page opens with the view of this document. */
 struct report_tab {
     const char *command;
     const char *text;
@@ -30,7 +30,7 @@ struct report {
     bool python;             /* in a profile: Python frames only */
     bool min_given;          /* in a profile: --min was given */
     uint64_t min;            /* in a profile: branches of fewer bytes are merged */
-    size_t top_sites;        /* `top` for sites in JSON, which have call stacks of perhaps a hundred frames */
+    size_t top_sites;        /* instead of `top` for sites in JSON: each may have a call stack of a hundred frames */
     const char *match;       /* NULL: no --match */
     const uint8_t *matched;  /* by node: whether --match keeps it. NULL: it keeps all */
     struct symbols *symbols; /* names of frames */
@@ -58,40 +58,41 @@ int report_json_cupti(struct json *json, const struct report *report);
 /* Blocks that were freed twice, or whose header was overwritten. The JSON function returns 0, or -1: no memory. */
 void report_text_misuse(const struct report *report);
 int report_json_misuse(struct json *json, const struct report *report);
-/* Memory over time. The text is a curve; nothing where there are too few points. They return 0, or -1: no memory. */
+/* Memory over time. The text is a curve, or nothing if there are too few points. Both return 0, or -1: no memory. */
 int report_text_history(const struct report *report);
 int report_json_history(struct json *json, const struct image *image);
-/* Blocks that several owners share. They return 0, or -1: no memory. */
+/* Blocks of device memory that several owners share. Both return 0, or -1: no memory. */
 int report_text_mixed(const struct report *report);
 int report_json_mixed(struct json *json, const struct report *report);
 /* Memory that comfy-aimdo manages itself. */
 bool report_has_vbars(const struct report *report);
 void report_text_vbars(const struct report *report);
 void report_json_vbars(struct json *json, const struct report *report);
-/* Tables of the text: of a view; and of the owners, if there are any. They return 0, or -1: no memory. */
+/* Prints the table of a view. Returns 0, or -1: no memory. */
 int report_text_table(const struct report *report, enum view view);
+/* Prints the table by model, if there are owners. Returns 0, or -1: no memory. */
 int report_text_owners(const struct report *report);
 /* Model, node and run of a tag. */
 void report_json_tag(struct json *json, const struct image *image, uint32_t id);
-/* Id and name of an owner; null for memory without owner, or if no owner has that id. */
+/* Id and name of an owner. For id 0 (no owner) both are null. If no owner has that id, the name is null. */
 void report_json_owner(struct json *json, const struct image *image, uint64_t id);
 
-/* What the text shows unless a view is asked for: the call stacks if there are any, and the owners if there are any;
- * else the modules. */
+/* Which parts the text shows. Without a requested view these are the call stacks, if there are any, and the table by
+ * model, if there are owners. If there is neither, it is the table by module. */
 bool report_shows_stacks(const struct report *report);
 bool report_shows_table(const struct report *report, enum view *view);
 
 /* The lines "where" and "next": where most memory is, and what to type next. Returns 0, or -1: no memory. */
 int report_text_lead(const struct report *report);
 
-/* Parts of the text: the sites with the most memory, and the call tree. They return 0, or -1: no memory. */
+/* Parts of the text: the sites with the most memory, and the call tree. Both return 0, or -1: no memory. */
 int report_text_sites(const struct report *report);
 int report_text_tree(const struct report *report);
-/* "  nothing is live": the text for a list of the measure without rows. */
+/* The text for an empty list of figures in the measure: "  nothing is live". */
 const char *report_text_nothing(enum measure measure);
 /* "live", "allocated" or "at peak": the measure of the stacks that are shown. */
 struct text report_measure_words(const struct report *report);
-/* "By SITE", and how much of it --match leaves. */
+/* Prints the heading of a view: "By SITE", with the text of --match. */
 void report_text_view(const struct report *report, enum view view);
 /* Says why some functions have no lines. */
 void report_text_without_lines(const struct report *report);
@@ -103,33 +104,34 @@ bool report_keeps(const struct report *report, const struct total *total);
 /* A site: one or two totals from `first` on, of host memory, mapped memory, or both. */
 struct listed_site {
     uint32_t first, count;
-    uint64_t bytes; /* in the measure */
+    uint64_t bytes; /* in the report's measure */
 };
-/* Variance of the site's bytes: estimate.h. */
+/* The variance of the site's bytes in the measure; see estimate.h. */
 double report_site_variance(const struct image *image, const struct listed_site *site, enum measure measure);
-/* The sites. The first `top` are sorted, those with the most memory first. Sites that are empty now are left out,
- * unless `empty_too`. NULL: no memory. */
+/* The sites. The first report->top of them are sorted, those with the most memory first. Sites without memory in the
+ * measure are left out, unless `empty_too`. NULL: no memory. */
 struct listed_site *report_sites(const struct report *report, bool empty_too, size_t *count);
 /* The sum of a site's totals. */
 struct total report_site(const struct image *image, const struct listed_site *site);
 
-/* The heading for figures of the peak: "at peak", unless they are of a lower peak. */
+/* The heading for figures of the peak: "at peak", or "at SIZE" if they are far from the highest peak. */
 struct text report_peak_label(const struct image *image);
-/* The sentence that says which peak they show. */
+/* Prints the sentence that says which peak these figures show. */
 void report_text_peak(const struct report *report);
-/* Notes that the stacks or the table are estimates, and what they lack. */
+/* Prints the note that call stacks are estimates; see estimate_words(). */
 void report_text_estimates(const struct report *report);
 /* As report_text_estimates, on standard error, for a form that has no place for the note. */
 void report_tell_estimates(const struct report *report);
 /* Explains the rows that are not threads. */
 void report_text_thread_notes(const struct groups *groups, size_t shown);
-/* The part of the text that splits the RSS. */
+/* Prints the split of the RSS. */
 void report_text_residency(const struct report *report);
-/* The part of the text that lists the largest blocks and mappings. Returns 0, or -1: no memory. */
+/* Prints the largest blocks and mappings. Returns 0, or -1: no memory. */
 int report_text_blocks(const struct report *report);
-/* Prints what --match leaves, and its share. Returns whether anything is left. Without --match it prints nothing. */
+/* Prints how much memory --match leaves, and its share of all memory. Returns whether any is left. Without --match it
+ * prints nothing and returns true. */
 bool report_text_match(const struct report *report);
-/* For a form that has no place for it: says on standard error if --match leaves nothing. */
+/* Says on standard error if --match leaves nothing, for a form that has no place for such a note. */
 void report_tell_match(const struct report *report);
 
 /* The rows of large blocks and mappings in text and JSON, the biggest first. NULL: no memory. */
@@ -140,7 +142,7 @@ struct listed {
 };
 struct listed *report_listed(const struct report *report, bool large, bool mappings, size_t *count);
 
-/* "exited", "still running" … */
+/* The state of the process in words: "exited", "running" … */
 struct text_line report_state(const struct image *image);
 const char *report_mapping_kind(uint32_t kind);
 uint64_t report_age_ns(const struct image *image, uint64_t birth_ns);

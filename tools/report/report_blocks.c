@@ -8,7 +8,7 @@
 enum { SIZE = 17, AGE = 13, KIND = 9, FIGURES = SIZE + AGE + KIND + 7 };
 
 struct block_row {
-    struct listed item; /* the oldest one */
+    struct listed item; /* the oldest block or mapping of the row */
     size_t count;
 };
 

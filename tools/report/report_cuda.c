@@ -1,5 +1,5 @@
-/* report_cuda.c — CUDA memory in a report, text and JSON; see report.h. It compares the ledger's figures, the pool's,
- * the driver's, and names the difference. */
+/* report_cuda.c — CUDA memory in a report, in text and JSON; see report.h. It compares the figures of the ledger, of
+ * the pool and of the driver, and explains the difference. */
 #include "tools/views/cuda_devices.h"
 #include "tools/reader/cuda_image.h"
 #include "tools/symbols/json_stack.h"
@@ -7,14 +7,14 @@
 
 #include <stdlib.h>
 
-/* Sorts the largest first. */
+/* Compares for qsort: the largest first. */
 static int report_cuda_by_size(const void *left, const void *right) {
     const struct snap_cuda_block *a = left, *b = right;
     if (a->size != b->size) return a->size > b->size ? -1 : 1;
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* The blocks that are memory, and parts of them. NULL: no memory. */
+/* The blocks of the kinds that are shown, and parts of such blocks, the largest first. NULL: no memory. */
 static struct snap_cuda_block *blocks_by_size(const struct cuda_image *cuda, size_t *count) {
     struct snap_cuda_block *blocks = calloc(cuda->block_count + 1, sizeof *blocks);
     *count = 0;
@@ -93,7 +93,7 @@ static void json_kinds(struct json *json, const struct cuda_image *cuda) {
     json_end_object(json);
 }
 
-/* A block refers to its site by number. */
+/* A block refers to its site by number, which is in block->count. */
 static void json_block(struct json *json, const struct image *image, const struct snap_cuda_block *block) {
     json_object(json, NULL);
     json_number(json, "site", block->count);
@@ -141,7 +141,7 @@ static void json_troubles(struct json *json, const struct snap_cuda *head) {
     json_string(json, "first_unknown", *head->unknown ? head->unknown : NULL);
 }
 
-/* The sites of device memory by number, those with the most memory first; empty ones are left out. NULL: no memory. */
+/* A site of device memory, and its live bytes. */
 struct ranked {
     uint64_t bytes;
     uint32_t id;
@@ -153,6 +153,8 @@ static int report_cuda_by_bytes(const void *left, const void *right) {
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
+/* The sites of device memory, those with the most memory first. Sites without live memory are left out. NULL: no
+ * memory. */
 static struct ranked *ranked_sites(const struct report *report, size_t *count) {
     const struct cuda_image *cuda = &report->image->cuda;
     struct ranked *ranked = calloc(cuda->site_count + 1, sizeof *ranked);

@@ -20,7 +20,8 @@ static const char *state_name(uint32_t state) {
 
 /* --- text --- */
 
-/* Differences by call. They say nothing about libraries. */
+/* Whether a difference of this kind does not say which library asked for the memory. CUPTI reports these kinds by calls
+ * or as pools. */
 static bool is_told(uint32_t kind) {
     return kind == SNAP_CUDA_PHYSICAL || kind == SNAP_CUDA_MAPPING || kind == SNAP_CUDA_RESERVED ||
            kind == SNAP_CUDA_POOL;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In front of the curve stand a size and the axis. */
+/* MARGIN: columns in front of the curve, for a size and the axis. */
 enum { ROWS = 5, DEVICE_ROWS = 2, MARGIN = 15, COLUMNS_MOST = 240, NAME_MOST = 24 };
 
 static const char *report_curve_axis(void) { return text_is_utf8() ? "│" : "|"; }
@@ -23,7 +23,7 @@ static void put_row(const char *label, const uint64_t *columns, size_t count, ui
     putchar('\n');
 }
 
-/* The highest row is labelled with the amount at its top, the lowest row with `name`. */
+/* Prints the rows of a curve. The highest row is labelled with the most bytes, the lowest row with `name`. */
 static void put_rows(const char *name, const uint64_t *columns, size_t count, int rows) {
     uint64_t most = 0;
     for (size_t i = 0; i < count; i++) most = columns[i] > most ? columns[i] : most;
@@ -47,7 +47,7 @@ static void put_devices(const struct history *history, uint64_t *columns, size_t
 
 struct cells {
     char cells[COLUMNS_MOST][UTF8_MOST + 1];
-    bool taken[COLUMNS_MOST]; /* by a mark or a name, which may have blanks */
+    bool taken[COLUMNS_MOST]; /* a mark or a name is here; a blank of a name counts, too */
     size_t count;
 };
 
@@ -68,7 +68,8 @@ static void put_text(struct cells *self, size_t at, const char *text) {
     }
 }
 
-/* Puts the mark and its name, on the right or on the left; the mark alone where the name does not fit. */
+/* Puts the mark, with its name on the right or on the left of it. If the name fits on neither side, it puts the mark
+ * alone. */
 static void put_mark(struct cells *self, size_t column, const char *name) {
     const char *sign = text_is_utf8() ? "▴" : "^";
     struct text_line words = text_fit(name, NAME_MOST);
@@ -80,7 +81,7 @@ static void put_mark(struct cells *self, size_t column, const char *name) {
     if (right || left || !self->taken[column]) put_text(self, column, sign);
 }
 
-/* Marks that say most get their names first. Those of rank 0 are in JSON only. */
+/* How much a mark tells. Marks of the highest rank get their names first. Marks of rank 0 are in JSON only. */
 static int report_curve_rank(const struct snap_mark *mark) {
     switch (mark->kind) {
     case SNAP_MARK_OUT_OF_MEMORY:

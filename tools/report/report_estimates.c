@@ -1,4 +1,4 @@
-/* report_estimates.c — notes that call stacks are estimates, and names their limits; see report.h. */
+/* report_estimates.c — prints the note that call stacks are estimates; see report.h. */
 #include "tools/base/complain.h"
 #include "tools/views/estimate.h"
 #include "tools/report/report.h"

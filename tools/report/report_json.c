@@ -41,7 +41,7 @@ static const char *stacks_key(uint32_t stacks) {
     return stacks < sizeof keys / sizeof *keys ? keys[stacks] : "unknown";
 }
 
-/* How the process ended, from the command that waited for it. */
+/* How the process ended. The command that waited for the process noted it in the header. */
 static void json_ended(struct json *json, const struct snap_header *header) {
     if (header->ended == SNAP_ENDED_EXITED)
         json_number(json, "exit_status", header->ended_with);
@@ -155,7 +155,7 @@ static void json_peak(struct json *json, const struct image *image) {
     json_end_object(json);
 }
 
-/* The sum of all call stacks by the estimates, its error, and the difference to the exact sum. */
+/* The sum of the estimates of all call stacks, its error, and the exact sum less this sum. */
 static void json_estimate(struct json *json, const char *key, const struct image *image, enum measure measure) {
     struct estimate sum = estimate_sum(image, measure);
     json_object(json, key);
@@ -251,7 +251,7 @@ static void json_owner(struct json *json, const struct image *image, const struc
     json_number(json, "live_bytes", sum->live_bytes);
     json_number(json, "live_blocks", sum->live_blocks);
     json_number(json, "peak_bytes", sum->peak_bytes);
-    json_null(json, "resident_bytes"); /* owners share pages */
+    json_null(json, "resident_bytes"); /* not known by owner, because owners share pages */
     json_number(json, "stowed_bytes", stowed.in_files + stowed.of_devices);
     json_number(json, "device_stowed_bytes", stowed.of_devices);
     json_number(json, "cuda_bytes", cuda->device_bytes);

@@ -1,6 +1,6 @@
 /* report_lead.c — the first two lines of a report in text: where most memory is, and what to type next; see report.h.
- * In: an image and its sites. Out: "where" and "next"; nothing if another measure, view or part was asked for, because
- * the reader then knows where to look. */
+ * In: an image and its sites. Out: the lines "where" and "next". If the user asked for another measure, a view or a
+ * part, nothing is printed, because the user knows where to look. */
 #include "tools/reader/last_word.h"
 #include "tools/report/report.h"
 #include "tools/symbols/innermost.h"
@@ -14,7 +14,7 @@
 enum {
     INDENT = 13,
     NAME = 60 /* columns of a name */,
-    RETAINED_FROM = 3 /* freed memory is named from a third of the RSS on */
+    RETAINED_FROM = 3 /* retained memory is mentioned if it is at least 1/3 of the RSS */
 };
 
 static void lead_line(const char *key, const char *sentence) {
@@ -36,7 +36,7 @@ static void where_part(const struct report *report, uint64_t bytes, const char *
     lead_line("where", line.s);
 }
 
-/* The largest model; NULL if it holds nothing, or less than `floor` bytes. Sets the bytes. */
+/* The largest model; NULL if it holds nothing, or less than `floor` bytes. *bytes: its live bytes. */
 static const struct snap_owner *largest_model(const struct roster *roster, uint64_t floor, uint64_t *bytes) {
     for (size_t i = 0; i < roster->count; i++) {
         if (roster->rows[i].owner->kind != SNAP_OWNER_MODEL) continue;
@@ -46,7 +46,7 @@ static const struct snap_owner *largest_model(const struct roster *roster, uint6
     return NULL;
 }
 
-/* Prints the largest model, if it holds at least `floor` bytes. Returns whether it did; -1: no memory. */
+/* Prints the largest model, if it holds at least `floor` bytes. Returns 1 if it was printed, else 0; -1: no memory. */
 static int where_model(const struct report *report, uint64_t floor) {
     struct roster roster;
     struct text_line words;

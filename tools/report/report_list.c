@@ -12,7 +12,7 @@ static int report_list_by_size(const void *left, const void *right) {
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* Whether a block is listed: its site must be known, and --match must keep it. */
+/* Whether the blocks of a site are listed. With --match, the site must be known, and --match must keep it. */
 static bool report_list_lists(const struct report *report, uint32_t site) {
     const struct total *total = image_total(report->image, site);
     return !report->matched || (total && report_keeps(report, total));
@@ -75,8 +75,8 @@ struct listed_site *report_sites(const struct report *report, bool empty_too, si
     return sites;
 }
 
-/* Adds up the totals of a site. The live memory of each class is never negative. The frees of the sum are set so that
- * its live memory is the sum of both. */
+/* Adds up the totals of a site. The frees of the sum are set so that its live memory is the sum of the live memory of
+ * both classes. In neither class is live memory negative. */
 struct total report_site(const struct image *image, const struct listed_site *site) {
     struct total sum = image->totals[site->first];
     const struct total *mapped = &image->totals[site->first + 1];

@@ -1,4 +1,4 @@
-/* report_match.c — what --match leaves of a report; see report.h. */
+/* report_match.c — how much memory --match leaves in a report; see report.h. */
 #include "tools/base/complain.h"
 #include "tools/report/report.h"
 

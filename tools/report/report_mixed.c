@@ -1,5 +1,6 @@
 /* report_mixed.c — blocks of device memory that several owners share, with the share of each; see report.h. PyTorch's
- * native allocator puts allocations of several models into one segment. Such a segment moves with none of them. */
+ * native allocator puts allocations of several models into one segment. Such a segment is not moved with any of these
+ * models. */
 #include "tools/reader/cuda_image.h"
 #include "tools/report/report.h"
 
@@ -44,8 +45,8 @@ static int by_address(const void *left, const void *right) {
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* The parts of all blocks, by block and model, and the blocks with parts, by address. The rest of a block belongs to
- * the block's own model, and is a share, too. */
+/* The parts of all blocks, sorted by block and model, and the blocks that have parts, sorted by address. The rest of a
+ * block belongs to the block's own model, and is a share, too. */
 struct found {
     struct part *parts;
     const struct snap_cuda_block **blocks;
@@ -88,7 +89,7 @@ static void add_rest(struct mixed *mixed, uint32_t model, uint64_t left) {
     if (left) mixed->shares[i].bytes += left;
 }
 
-/* Finds the block of some parts, and splits it. False: no memory. */
+/* Splits a block into shares, by its parts. False: no memory. */
 static bool block_split(const struct image *image, const struct part *parts, size_t count,
                         const struct snap_cuda_block *block, struct mixed *out) {
     uint64_t left = block->size;
@@ -111,7 +112,7 @@ static void mixed_free(struct mixed *mixed, size_t count) {
     free(mixed);
 }
 
-/* Goes through the groups of parts. Each is looked at once, whatever a file says. */
+/* Goes through the parts, block by block. Each part is looked at once, whatever a file says. */
 static bool find_in(const struct image *image, const struct found *found, struct mixed *mixed, size_t *count) {
     for (size_t first = 0, end; first < found->part_count; first = end) {
         for (end = first; end < found->part_count && found->parts[end].block == found->parts[first].block;) end++;

@@ -53,7 +53,6 @@ int report_text_sites(const struct report *report) {
     return 0;
 }
 
-/* Says why some functions have no lines. */
 void report_text_without_lines(const struct report *report) {
     const char *names[3];
     size_t most = sizeof names / sizeof *names, count = symbols_without_lines(report->symbols, names, most);

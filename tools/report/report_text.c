@@ -71,7 +71,7 @@ static void text_totals(const struct report *report) {
                text_size(image->header.reserved_live).s);
 }
 
-/* The live bytes that are in files, and those that were moved out of devices. */
+/* Prints how many live bytes of each owner are stowed in files, and how many were moved out of devices. */
 static int text_stowed(const struct image *image) {
     struct roster roster;
     struct text_line words;

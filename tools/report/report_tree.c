@@ -1,7 +1,7 @@
 /* report_tree.c — the call tree of a report in text; see report.h.
- * In: the bytes of each stack. Out: all branches of more than 2 % of the whole for which there are lines, the largest
- * first. The shown part of the tree is built in memory before the first line is printed, because only then its size is
- * known. */
+ * In: the bytes of each stack. Out: the branches of more than 2 % of the whole, the largest first, as many as --top has
+ * lines for. The shown part of the tree is built in memory before the first line is printed, because only then its size
+ * is known. */
 #include "tools/views/calltree.h"
 #include "tools/base/list.h"
 #include "tools/views/estimate.h"
@@ -16,36 +16,36 @@
 
 enum {
     TREE_INDENT = 22,
-    TREE_ERROR = 8, /* additional lines if the bytes are estimates */
+    TREE_ERROR = 8, /* additional columns if the bytes are estimates */
     DEPTH_INDENTED = 16,
-    /* For a chain of calls with the same bytes: the number of frames shown at its outer end, at its inner end, and of
-     * Python frames between. */
+    /* Of a chain of calls with the same bytes, so many frames are shown: at its outer end, at its inner end, and Python
+     * frames between the two ends. */
     CHAIN_HEAD = 1,
     CHAIN_TAIL = 1,
     LEAF_TAIL = 3, /* at the inner end of a chain that has no callees worth showing */
     CHAIN_PYTHON = 4,
     PERCENT_SHOWN = 2, /* branches with a smaller part of the whole are left out */
-    PERCENT_SAME = 1,
-    NAMED_FROM = 1000, /* frames with a smaller part of the whole are not looked up */
-    LINES_PER_ROW = 8, /* lines for each row of --top */
+    PERCENT_SAME = 1,  /* a chain goes on while it loses no more than this part of the whole */
+    NAMED_FROM = 1000, /* frames with less than 1/1000 of the whole are not looked up */
+    LINES_PER_ROW = 8, /* lines of the tree for each row that --top allows */
     FRAMES_MOST = 4 * STACK_FRAMES_MAX,
     LIMBS_MOST = 512, /* honest trees have fewer: at most 50 ends of more than 2 %, 100 steps of more than 1 % */
 };
 
-/* Figures of a part of the tree. The error is in percent. */
+/* Figures of a part of the tree. */
 struct figures {
     uint64_t bytes;
     double variance;
 };
 
-/* A chain of calls with nearly the same bytes. It ends where the calls divide, go on with less, or end. */
+/* A chain of calls with nearly the same bytes. It ends where the calls divide, go on with fewer bytes, or end. */
 struct limb {
     struct branch branch; /* the outermost call */
     struct calltree_line *lines;
     size_t count, capacity;
     struct branches below;       /* the callees of the last call */
-    size_t first, parts, parent; /* the children that are limbs; limb 0 is the root, which has no lines */
-    size_t cost;                 /* number of its lines */
+    size_t first, parts, parent; /* limbs: the first child, the number of children, the parent; limb 0 is the root */
+    size_t cost;                 /* number of its lines; the root has none */
     bool shown;
 };
 
@@ -55,9 +55,9 @@ struct tree_print {
     uint64_t total;
     struct limb *limbs;
     size_t count;
-    size_t frames_left; /* limits the memory that a file can make this keep */
-    size_t lines;       /* lines that are printed, or would be */
-    bool counting;
+    size_t frames_left; /* limits the memory that a file can make the tree use */
+    size_t lines;       /* number of lines that were printed or, if `counting`, would have been printed */
+    bool counting;      /* print nothing */
     int indent;
 };
 
@@ -83,14 +83,14 @@ static int add_line(struct limb *limb, const struct branch *branch) {
     return 0;
 }
 
-/* Whether the branch belongs to the chain: its bytes differ little from those at the chain's beginning. Otherwise each
- * import on the way to a leak would take lines of its own. */
+/* Whether the branch belongs to the chain: it may have a little fewer bytes than the chain's beginning. If it had to
+ * have the same bytes, each import on the way to a leak would begin a chain of its own. */
 static bool report_tree_goes_on(const struct tree_print *print, const struct limb *limb, const struct branch *branch) {
     return limb->branch.bytes - branch->bytes <= print->total / 100 * PERCENT_SAME;
 }
 
-/* Follows the calls as long as exactly one of them is worth showing and its bytes belong to the chain. Returns the
- * number of parts at the end, or -1. */
+/* Follows the calls while exactly one callee is worth showing and belongs to the chain. Returns the number of callees
+ * worth showing at the end of the chain, or -1: no memory. */
 static int limb_follow(struct tree_print *print, struct limb *limb) {
     struct branch branch = limb->branch;
     struct branches next;
@@ -105,7 +105,7 @@ static int limb_follow(struct tree_print *print, struct limb *limb) {
     return 0;
 }
 
-/* Symbols of a frame begin with the innermost. */
+/* The index of a line's symbol. Levels count from the outermost function, but symbols begin with the innermost. */
 static uint32_t symbol_of(const struct named_frame *frame, uint32_t level) {
     return level < frame->count ? frame->count - 1 - level : 0;
 }
@@ -162,7 +162,7 @@ static struct calltree_line name_line(void *context, struct calltree_line line, 
     return (struct calltree_line){same.frame, symbols_frame(symbols, same.frame)->count - 1 - same.symbol};
 }
 
-/* ---- printing, or counting the lines that it would print */
+/* ---- printing; with `counting`, only the lines are counted */
 
 static void tree_figures(const struct tree_print *print, const struct figures *figures, int depth) {
     printf("  %10s ", text_size(figures->bytes).s);
@@ -171,7 +171,7 @@ static void tree_figures(const struct tree_print *print, const struct figures *f
     printf("%5.1f %%  %*s", report_tree_percent(figures->bytes, print->total), 2 * depth, "");
 }
 
-/* Prints a line, with figures if they have changed; figures NULL: without them. */
+/* Prints a line. figures NULL: the figures are those of the line above, and are not printed again. */
 static void tree_line(struct tree_print *print, struct calltree_line line, const struct figures *figures, int depth) {
     print->lines++;
     if (print->counting) return;
@@ -184,7 +184,7 @@ static void tree_line(struct tree_print *print, struct calltree_line line, const
     puts(innermost_text(&shown, text_width() - print->indent - 2 * depth).s);
 }
 
-/* The position of the innermost few Python frames between both ends of the chain. */
+/* The position in the chain from which on Python frames are shown: at most CHAIN_PYTHON of them, up to `end`. */
 static size_t python_from(const struct image *image, const struct calltree_line *chain, size_t end) {
     size_t first = end, found = 0;
     while (first > CHAIN_HEAD && found < CHAIN_PYTHON)
@@ -192,7 +192,7 @@ static size_t python_from(const struct image *image, const struct calltree_line 
     return first;
 }
 
-/* Prints how many frames are hidden. A single one is printed itself, because the note takes a line, too. */
+/* Prints how many frames are hidden. A single hidden frame is printed itself, because the note takes a line, too. */
 static void print_hidden(struct tree_print *print, const struct calltree_line *chain, size_t end, size_t hidden,
                          int depth) {
     if (hidden == 1) tree_line(print, chain[end - 1], NULL, depth);
@@ -201,7 +201,8 @@ static void print_hidden(struct tree_print *print, const struct calltree_line *c
     if (!print->counting) printf("%*s   … %zu frames\n", print->indent + 2 * depth, "", hidden);
 }
 
-/* Whether the chain divides into Python frames. The interpreter's own frames are then of no interest. */
+/* Whether all parts into which the chain divides begin with Python frames. The interpreter's own frames at the end of
+ * the chain are then of no interest. */
 static bool divides_in_python(const struct tree_print *print, const struct limb *limb) {
     for (size_t i = 0; i < limb->parts; i++)
         if (!innermost_is_python(print->report->image, limb->below.list[i].line.frame)) return false;
@@ -216,8 +217,8 @@ static size_t tail_of(const struct tree_print *print, const struct limb *limb, s
     return divides_in_python(print, limb) ? 0 : CHAIN_TAIL;
 }
 
-/* How many lines at the inner end of a chain are left out: lines of the allocator, and all native lines inside of
- * Python functions. */
+/* How many lines at the inner end of a chain are left out: all native lines inside of the innermost Python function. If
+ * there is no Python function, they are the lines of the allocator. */
 static size_t inside_of(const struct tree_print *print, const struct limb *limb) {
     size_t end = limb->count;
     if (limb->parts || innermost_shows_all()) return 0;
@@ -260,8 +261,8 @@ static uint64_t largest_left_out(const struct limb *limb, size_t shown) {
     return shown < limb->parts ? limb->below.list[shown].bytes : 0;
 }
 
-/* Prints the part below a limb that is not shown. A part that is not worth showing is mentioned only beside parts that
- * are shown. */
+/* Prints one line for all callees of a limb from the index `from` on, which are not shown. It prints nothing if the
+ * limb's only part is shown, or if no part is shown and these callees together are not worth showing. */
 static void print_rest(struct tree_print *print, const struct limb *limb, size_t from, int depth) {
     struct figures rest = {0};
     for (size_t i = from; i < limb->below.count; i++) {
@@ -282,7 +283,7 @@ static void print_limb(struct tree_print *print, const struct limb *limb, int de
     size_t shown = 0;
     int column = depth < DEPTH_INDENTED ? depth : DEPTH_INDENTED;
     print_chain(print, limb, column);
-    if (limb != print->limbs && limb->parts != 1 && column < DEPTH_INDENTED) column++; /* it divides here */
+    if (limb != print->limbs && limb->parts != 1 && column < DEPTH_INDENTED) column++; /* the chain divides here */
     for (; shown < limb->parts && print->limbs[limb->first + shown].shown; shown++)
         print_limb(print, &print->limbs[limb->first + shown], column);
     print_rest(print, limb, shown, column);
@@ -300,7 +301,7 @@ static void count_lines(struct tree_print *print) {
     print->counting = false;
 }
 
-/* The largest limb that is not shown, among the children of shown ones; 0: none. */
+/* The largest limb that is not shown and whose parent is shown; 0: there is none. */
 static size_t largest_next(const struct tree_print *print) {
     size_t largest = 0;
     for (size_t i = 1; i < print->count; i++) {
@@ -311,7 +312,8 @@ static size_t largest_next(const struct tree_print *print) {
     return largest;
 }
 
-/* Chooses limbs, the largest first. So no limb is left out while a smaller one is shown. */
+/* Chooses limbs, the largest first, until they have `budget` lines. So no limb is left out while a smaller one is
+ * shown. */
 static void limbs_choose(struct tree_print *print, size_t budget) {
     size_t used = 0, index;
     while (used < budget && (index = largest_next(print))) {
@@ -322,7 +324,7 @@ static void limbs_choose(struct tree_print *print, size_t budget) {
 
 /* ---- */
 
-/* The bytes of each stack itself, and their sum. NULL: no memory. */
+/* By node: the bytes of the stack that ends there, without the nodes below. *total: their sum. NULL: no memory. */
 static uint64_t *node_bytes(const struct report *report, uint64_t *total) {
     const struct image *image = report->image;
     uint64_t *bytes = calloc(image->node_count + 1, sizeof *bytes);

@@ -1,5 +1,5 @@
-/* report_vbars.c — comfy-aimdo's memory of a device, text and JSON; see report.h. This memory is not in the ledger:
- * comfy-aimdo's own functions report it. */
+/* report_vbars.c — device memory that comfy-aimdo manages itself, in text and JSON; see report.h. This memory is not in
+ * the ledger. comfy-aimdo's own functions report it. */
 #include "tools/report/report.h"
 #include "tools/views/vbars.h"
 
