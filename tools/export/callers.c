@@ -10,7 +10,7 @@ void caller_begin(struct caller *caller, uint32_t stack, uint64_t bytes) {
     *caller = (struct caller){.bytes = bytes, .node = stack, .position = UINT32_MAX};
 }
 
-enum { NODES_MOST = 1000 }; /* nodes without a frame one after the other: only a damaged file has more */
+enum { NODES_MOST = 1000 }; /* limit for nodes in a row without a frame to show: only a damaged file has more */
 
 /* Goes to the next frame outwards; to node 0 if there is none. */
 static void frame_out(const struct callers *self, struct caller *caller) {
@@ -34,7 +34,7 @@ static struct symbol_line callers_line_of(const struct callers *self, const stru
     return (struct symbol_line){stack_segment(self->image, caller->node).frames[caller->position - 1], caller->level};
 }
 
-/* With inlining, a frame has several functions, the innermost first. */
+/* Goes to the next function outwards. With inlining, a frame has several functions, the innermost first. */
 static void step_out(const struct callers *self, struct caller *caller) {
     bool begun = caller->node && caller->position != UINT32_MAX;
     uint32_t functions = begun ? symbols_frame(self->symbols, callers_line_of(self, caller).frame)->count : 0;
@@ -66,7 +66,7 @@ static size_t same_line(const struct caller *list, size_t first, size_t count) {
     return next;
 }
 
-/* Gives lines with the same text the same line. */
+/* Gives callers whose lines have the same text the same line. */
 static void callers_unite(const struct callers *self, struct caller *list, size_t count) {
     for (size_t i = 0, next; i < count; i = next) {
         next = same_line(list, i, count);

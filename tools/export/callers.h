@@ -1,19 +1,19 @@
-/* callers.h — call stacks from their innermost frames outwards: what calls what, as massif shows it.
- * In: stacks with their bytes. Out: for a place in the tree the callers of it, with their bytes; only those that are
- * asked for are looked up. */
+/* callers.h — follows call stacks from their innermost frames outwards, as massif shows them.
+ * In: stacks with their bytes. Out: the callers of a place in the tree, with their bytes. Callers are looked up on
+ * request only. */
 #ifndef MEMSTOW_CALLERS_H
 #define MEMSTOW_CALLERS_H
 
 #include "tools/image/image.h"
 #include "tools/symbols/symbols.h"
 
-/* A stack, and how far out it is followed. */
+/* A stack, and the frame to which it was followed outwards. */
 struct caller {
     uint64_t bytes;
-    uint32_t node; /* 0: it has no further frames */
-    /* 1 + the frame's position in the node's segment; its inlined function */
+    uint32_t node; /* the frame's node; 0: the stack has no further frames */
+    /* position: 1 + the frame's position in the node's segment; level: which of the functions inlined in the frame */
     uint32_t position, level;
-    struct symbol_line line; /* the line that it counts as */
+    struct symbol_line line; /* the line as which the frame counts: another frame's, if the texts are the same */
 };
 
 struct callers {
@@ -23,7 +23,7 @@ struct callers {
     const void *skips_context;
 };
 
-/* Callers with the same text: a part of the list. */
+/* Callers with the same text. They are neighbours in the list of callers. */
 struct caller_group {
     struct caller *first;
     size_t count;
@@ -31,9 +31,10 @@ struct caller_group {
     bool ended; /* these stacks have no further frames */
 };
 
-/* Puts a caller in front of the innermost frame of its stack. */
+/* Sets a caller to the inner end of a stack. The first step goes to the innermost frame. */
 void caller_begin(struct caller *caller, uint32_t stack, uint64_t bytes);
-/* Moves each of `count` callers one frame outwards, and sorts them into groups, the largest first. NULL: no memory. */
+/* Moves each of `count` callers one function outwards, and sorts them into groups, the largest first. NULL: no
+ * memory. */
 struct caller_group *callers_step(const struct callers *self, struct caller *list, size_t count, size_t *groups);
 
 #endif

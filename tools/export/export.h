@@ -10,17 +10,17 @@ int report_folded(const struct report *report);
 int report_pprof(const struct report *report);
 int report_speedscope(const struct report *report);
 int report_csv(const struct report *report);
-/* Writes the snapshots of one file. report->massif counts those of all files of the process. May also return an exit
- * code after a complaint. */
+/* Writes the snapshots of one file. report->massif has the number of snapshots of all files of the process so far. May
+ * also return an exit code after a complaint. */
 int report_massif(const struct report *report);
-/* Writes the counters of one file, and after the last file all events that have a time. May also return an exit
- * code. */
+/* Writes the counters of one file. Of the last file, it also writes all other events that have a time. May also return
+ * an exit code after a complaint. */
 int report_perfetto(const struct report *report);
 
-/* Sums for the snapshots of several files of one process, which come in order of time. Begin with zeros. */
+/* The state between the files of one process. The files come in order of time. Begin with zeros. */
 struct massif {
     size_t snapshots;
-    uint64_t start_ns, last_ns, peak_bytes; /* last_ns: time of the last snapshot, since the start */
+    uint64_t start_ns, last_ns, peak_bytes; /* last_ns: time of the last snapshot, counted from start_ns */
 };
 
 #endif

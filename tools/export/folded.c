@@ -26,7 +26,7 @@ static void folded_append(struct folded *folded, const char *text, size_t length
     sink->used += length;
 }
 
-/* A ';' separates frames, and a line end separates stacks. */
+/* Appends a text. Characters that separate frames (';') or lines are replaced. */
 static void append_safe(struct folded *folded, const char *text) {
     size_t from = folded->sink.used;
     folded_append(folded, text, strlen(text));

@@ -1,5 +1,5 @@
 /* folded.h — a sink for lines of folded stacks, "outermost;…;innermost BYTES", as flame graph programs read them.
- * In: frames, one by one. Out: lines on standard output. A name never ends a frame or a line. */
+ * In: frames, one by one. Out: lines on standard output. Separators inside of names are replaced. */
 #ifndef MEMSTOW_FOLDED_H
 #define MEMSTOW_FOLDED_H
 
@@ -14,8 +14,8 @@ struct folded {
 };
 
 /* A native frame is the name of its function, a Python frame "py:FUNCTION (FILE:LINE)". With `pairs` a line has two
- * amounts, those before and after. Lines with the same text are added up, because flamegraph.pl needs a text once to
- * colour it by its second amount; folded_end writes these lines. */
+ * amounts, those before and after. Then lines with the same text are added up, because flamegraph.pl colours a text by
+ * its second amount, and must find the text only once. folded_end() writes these lines. */
 void folded_begin(struct folded *folded, bool pairs);
 void folded_end(struct folded *folded);
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LABELS = 1200, VALUE = 200 /* bytes of all labels, and of a value from the program */ };
+enum { LABELS = 1200 /* bytes of all labels of a sample */, VALUE = 200 /* bytes of the value of a label */ };
 
 enum family {
     START,
@@ -67,7 +67,7 @@ struct sample {
 
 /* ---- labels */
 
-/* Appends ,name="value". Quotes and backslashes are escaped; unprintable characters become '?'. Long values are
+/* Appends ,name="value". Quotes and backslashes are escaped, and unprintable characters become '?'. Long values are
  * cut. */
 static void label_add(char *labels, const char *name, const char *value) {
     size_t used = strlen(labels), left = strlen(value), length;
@@ -88,7 +88,7 @@ static void process_labels(char *labels, const struct image *image) {
     label_add(labels, "process", image->header.name);
 }
 
-/* Adds a sample with one more label, or two. NULL: none. */
+/* Adds a sample with the labels of the process and up to two more labels. A name that is NULL: no such label. */
 static int metrics_add_sample(struct metrics *metrics, enum family family, const struct image *image, double value,
                               const char *name, const char *text, const char *name2, const char *text2) {
     if (!LIST_GROW(metrics->samples, metrics->count, metrics->capacity)) return -1;
@@ -153,7 +153,7 @@ static int add_resident(struct metrics *metrics, const struct image *image) {
     return result;
 }
 
-/* Models of one name and origin, summed. */
+/* The sums of all models with one name and origin. */
 struct model {
     const char *name, *origin;
     uint64_t live, stowed, device;
@@ -192,7 +192,7 @@ static int metrics_by_size(const void *left, const void *right) {
     return names ? names : strcmp(a->origin, b->origin);
 }
 
-/* The models beyond the first few become one. */
+/* Keeps the largest `most` models, and sums all others as one. */
 static void models_bound(struct models *models, size_t most) {
     if (models->count) qsort(models->list, models->count, sizeof *models->list, metrics_by_size);
     if (models->count <= most) return;
@@ -220,7 +220,7 @@ static int model_add(struct metrics *metrics, const struct image *image, const s
     return 0;
 }
 
-/* The runs by outcome. */
+/* Adds the number of ended runs, by outcome. */
 static int add_runs(struct metrics *metrics, const struct image *image) {
     uint64_t counts[ROSTER_OUTCOMES] = {0}, all = 0;
     for (size_t i = 0; i < image->owner_count; i++)
@@ -231,7 +231,7 @@ static int add_runs(struct metrics *metrics, const struct image *image) {
     return result;
 }
 
-/* The reasons of memstow's own triggers; docs/decisions.md. */
+/* The reasons of triggers; see docs/decisions.md. */
 static const char *const reasons[] = {"run_ended", "request", "pressure", "idle", "rescue"};
 enum { REASONS = sizeof reasons / sizeof *reasons };
 
@@ -254,7 +254,8 @@ static int trigger_add(struct metrics *metrics, const struct image *image, const
                : add_of(metrics, TRIGGER_GIVEN, image, act->numbers[NUMBER_GIVEN], "reason", reason);
 }
 
-/* Triggers have numbers, so the last one is also their count. Other lines may have pushed it out of the trace. */
+/* Adds the figures of triggers. Triggers are numbered from 1, so the number of the last trigger is their count. If the
+ * trace has no trigger, the count is 0, unless the trace has dropped earlier lines: then it is not known. */
 static int add_triggers(struct metrics *metrics, const struct image *image) {
     struct decisions decisions;
     const struct event *acts[REASONS] = {NULL};
@@ -302,7 +303,8 @@ int metrics_add(struct metrics *metrics, const struct image *image) {
                : add_devices(metrics, image);
 }
 
-/* Memory that retired owners left is a leak, but it does not grow: it adds to the total, and nothing to the growth. */
+/* Memory that retired owners left is a leak that does not grow. It counts in the number of leaks, and adds nothing to
+ * the growth. */
 int metrics_add_leaks(struct metrics *metrics, const struct image *image, const struct leaks *leaks) {
     double growth = 0;
     if (leaks_verdict(leaks) == LEAKS_CANNOT_TELL) return 0;

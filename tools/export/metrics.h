@@ -1,6 +1,7 @@
-/* metrics.h — figures of processes for Prometheus and what reads its formats.
- * In: processes, one after the other. Out: all of them, family by family, as Prometheus's text format or as
- * OpenMetrics. Labels are bounded: models beyond a number are summed as one. */
+/* metrics.h — figures of processes for Prometheus and other programs that read its formats.
+ * In: images of processes, one after the other. Out: the figures of all processes, as Prometheus's text format or as
+ * OpenMetrics. They are ordered by family: all samples with one name. The number of labels is limited: only the largest
+ * models are named, and the others are summed as one. */
 #ifndef MEMSTOW_METRICS_H
 #define MEMSTOW_METRICS_H
 
@@ -19,9 +20,9 @@ struct metrics {
 
 /* Adds the figures of a running process. Call stacks are not needed. Returns 0, or -1: no memory. */
 int metrics_add(struct metrics *metrics, const struct image *image);
-/* Adds what leaks in it. Returns 0 or -1. */
+/* Adds the leaks of a process. Returns 0, or -1: no memory. */
 int metrics_add_leaks(struct metrics *metrics, const struct image *image, const struct leaks *leaks);
-/* Prometheus's text format names counters, units and its end in another way. */
+/* The two forms differ in the names of counters, in lines about units, and in the end of the text. */
 enum metrics_form { METRICS_OPENMETRICS, METRICS_PROMETHEUS };
 void metrics_write(const struct metrics *metrics, enum metrics_form form, FILE *to);
 void metrics_end(struct metrics *metrics);

@@ -42,9 +42,10 @@ static void profile_put(struct pprof *pprof, const Pprof__Profile *profile) {
     if (pprof->packed) compress_bytes(pprof, pprof->packed, pprof__profile__pack(profile, pprof->packed), Z_NO_FLUSH);
 }
 
-/* ---- strings and functions: each is written when it is first needed */
+/* ---- strings and functions; each is written when it is needed for the first time */
 
-/* Whether the text is new. *id is its number; new numbers begin at `count`. */
+/* Sets *id to the number of the text. A new text gets the number *count, which then grows by 1. Returns whether the
+ * text is new. */
 static bool text_number(struct pprof *pprof, struct pprof_text **table, int64_t *count, const char *text, int64_t *id) {
     struct pprof_text *known;
     size_t length = strlen(text);
@@ -60,7 +61,7 @@ static bool text_number(struct pprof *pprof, struct pprof_text **table, int64_t 
     return false;
 }
 
-/* Writes a string. Readers require UTF-8. */
+/* The number of a string, which is written if it is new. It is made valid UTF-8, because readers require that. */
 static int64_t pprof_string(struct pprof *pprof, const char *text) {
     int64_t id;
     struct text_line safe = text_fit(text ? text : "", sizeof safe.s - 24);
@@ -112,7 +113,7 @@ static void put_mapping(struct pprof *pprof, const struct pprof_side *side, size
     profile_put(pprof, &profile);
 }
 
-/* Writes the program itself first: pprof names the profile after it. */
+/* Writes the mapping of the program first, because pprof names the profile after the first mapping. */
 static void put_mappings(struct pprof *pprof, const struct pprof_side *side) {
     const struct image *image = side->image;
     const char *exe = image_fact(image, SNAP_FACT_EXE);
@@ -272,7 +273,7 @@ static int begin_sides(struct pprof *pprof, const struct pprof_head *head) {
         if (!side->located) return -1;
     }
     pprof->first_name = location;
-    /* a merged part, the frames or a stand-in, an owner */
+    /* space for a merged part, the frames or the name `nowhere`, and an owner */
     pprof->locations = calloc(STACK_FRAMES_MAX + 3, sizeof *pprof->locations);
     return pprof->locations ? 0 : -1;
 }

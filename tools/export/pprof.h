@@ -1,6 +1,6 @@
 /* pprof.h — writes a compressed profile for pprof and similar programs.
- * In: samples, each with a call stack of one or two images. Out: a profile on a stream. A profile has repeated
- * fields only, and protocol buffers that follow each other are merged. So each string, function, location and sample is
+ * In: samples with call stacks of one image or two. Out: a profile on a stream. All data of a profile are in repeated
+ * fields, and readers merge protocol buffers that follow each other. So each string, function, location and sample is
  * written as a small profile of its own, and a million stacks need no memory. */
 #ifndef MEMSTOW_PPROF_H
 #define MEMSTOW_PPROF_H
@@ -30,8 +30,8 @@ struct pprof_sample {
 };
 enum pprof_label { PPROF_MODEL, PPROF_NODE, PPROF_RUN, PPROF_BASE };
 
-/* An image, and which of its frames have locations already. Numbers of its locations and mappings follow those of the
- * other image. */
+/* An image, and by frame whether its location was written already. The numbers of its locations and mappings begin at
+ * first_location and first_mapping, after those of the image before. */
 struct pprof_side {
     const struct image *image;
     struct symbols *symbols;
@@ -55,14 +55,14 @@ struct pprof {
     bool failed;         /* no memory */
 };
 
-/* The head of a profile. It is about the call stacks of two images, one, or none; missing images are NULL. */
+/* The head of a profile. The profile has call stacks of at most two images; missing images are NULL. */
 struct pprof_head {
-    const struct snap_header *header; /* of the process that the profile is of */
+    const struct snap_header *header; /* of the profiled process */
     uint64_t now;                     /* the time of that process now, as image_now gives it */
     const struct image *images[PPROF_SIDES];
     struct symbols *symbols[PPROF_SIDES];
     const struct pprof_type *types;
-    int type_count, chosen; /* chosen: the type that is shown first */
+    int type_count, chosen; /* chosen: index of the type that is shown first */
     const char *comment;    /* NULL: none */
     bool python;
     FILE *to;

@@ -1,6 +1,6 @@
-/* profile.h — call stacks with their amounts, as profiles have them.
- * In: parts, each with a stack, its owner and one or two amounts. Out: calls of a sink, which knows the form. The
- * amounts always add up to those of all parts. */
+/* profile.h — writes call stacks with their amounts (bytes or blocks) as a profile.
+ * In: parts, each with a stack, its owner and one or two amounts. Out: calls of a sink, which writes them in one form.
+ * The written amounts always add up to the amounts of all parts. */
 #ifndef MEMSTOW_PROFILE_H
 #define MEMSTOW_PROFILE_H
 
@@ -10,7 +10,7 @@
 /* The amounts of one stack. A report has one amount; a comparison has two, before and after. */
 struct profile_part {
     uint32_t root, stack; /* root: index of the owner's name; stack 0: none was recorded */
-    const char *nowhere;  /* a frame to show if the stack has no frames */
+    const char *nowhere;  /* the frame to show if the stack has no frames */
     uint64_t amounts[2];
 };
 
@@ -18,34 +18,34 @@ struct profile {
     const struct image *image;
     struct symbols *symbols;
     bool python;                   /* leaves out native frames, and Python's import machinery */
-    char *const *roots;            /* outermost frames; NULL: there is none */
+    char *const *roots;            /* names of outermost frames; a NULL name: no such frame */
     const char *without_frames;    /* the frame to show if all frames of a stack are left out */
     struct profile_part *parts;    /* profile_tree sorts them by root; profile_each takes them as they are */
-    size_t root_count, part_count; /* part_count: of all parts */
-    bool pairs;                    /* both amounts count */
+    size_t root_count, part_count;
+    bool pairs; /* both amounts count; false: only the first */
 };
 
-/* A sink, which writes a profile in some form. `used` is the length of the present stack, as the sink counts it. The
- * profile sets `used` back to remove inner frames. */
+/* A sink, which writes a profile in one form. `used` is the length of the present stack, in a unit of the sink's own.
+ * To remove inner frames, the profile sets `used` back to an earlier value. */
 struct profile_sink {
     size_t used;
     bool failed; /* no memory: nothing more is written */
-    /* adds a frame at the inner end that is only a name */
+    /* adds an innermost frame that is only a name */
     void (*push)(struct profile_sink *sink, const char *name);
-    /* adds a frame at the inner end that is a function */
+    /* adds an innermost frame that is a function */
     void (*push_function)(struct profile_sink *sink, const struct named_frame *frame, const struct symbol *symbol);
-    /* writes the stack with amounts that are not all 0 */
+    /* writes the present stack with its amounts, which are not both 0 */
     void (*put)(struct profile_sink *sink, const uint64_t amounts[2]);
 };
 
-/* The limits below which stacks are merged: they are too small, or too deep, to be seen. */
+/* Branches with smaller amounts, and deeper frames, are merged, because nobody could see them in a picture. */
 struct profile_limits {
-    uint64_t least; /* of both amounts together */
+    uint64_t least; /* the least sum of both amounts */
     size_t deepest;
 };
 struct profile_merged {
     uint64_t smaller, deeper, more; /* amounts of "(n smaller)", "(deeper)" and "(n more)" */
-    size_t more_count;
+    size_t more_count;              /* number of stacks in "(n more)" */
 };
 
 /* Whether --python leaves the frame out. */

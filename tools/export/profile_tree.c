@@ -1,6 +1,6 @@
 /* profile_tree.c — writes all stacks as one tree, without branches that are too small to see; see profile.h. Frames
  * with the same text are one frame, even if the calls are at different places in a function. The walk is not recursive,
- * because a stack may be as deep as the program's. */
+ * because a program's stack may be deeper than memstow's own stack allows. */
 #include "tools/export/profile.h"
 #include "tools/base/list.h"
 #include "tools/views/calltree.h"
@@ -10,22 +10,23 @@
 #include <string.h>
 #include <uthash.h>
 
-/* A set of functions with the same text. Equal names in symbols.h are the same pointer. */
+/* Functions with the same text are one frame. Equal names from symbols.h are the same pointer, so pointers are
+ * compared. */
 struct alike {
     UT_hash_handle hh;
     struct words {
-        const char *function, *file; /* native code: the module, if the function is unknown */
-        uint64_t at;                 /* Python: the line; code without a name: the address */
+        const char *function, *file; /* file: of Python code; of a native function without a name: its module */
+        uint64_t at;                 /* Python: the line; a native function without a name: the offset in the module */
     } words;
-    struct calltree_line line; /* the first such line */
+    struct calltree_line line; /* the first line with this text */
 };
 
-/* Amounts of the two sides; all of a report are on side 0. */
+/* The two amounts. A report uses side 0 only. */
 struct amounts {
     uint64_t side[2];
 };
 
-/* A frame that is being written: its callees, and the index of the one to write next. */
+/* A frame that is being written: its callees, and the index of the callee to write next. */
 struct level {
     struct branches below;
     size_t next, used; /* used: length of the stack up to this frame */
@@ -82,9 +83,10 @@ static bool profile_tree_skips(void *context, uint32_t frame) { return profile_e
 
 /* --- walking --- */
 
-/* The two amounts of a branch. In the tree, `bytes` is their sum, and `variance` holds the amount of side 1. */
+/* The two amounts of a branch. In this tree, `bytes` is their sum, and `variance` is not a variance: it has the amount
+ * of side 1. */
 static struct amounts amounts_of(const struct branch *branch) {
-    uint64_t second = (uint64_t)branch->variance; /* exact below 2^53; a larger one was rounded, perhaps up */
+    uint64_t second = (uint64_t)branch->variance; /* exact below 2^53; a larger amount was rounded, perhaps up */
     if (second > branch->bytes) second = branch->bytes;
     return (struct amounts){{branch->bytes - second, second}};
 }
@@ -106,7 +108,8 @@ static void profile_tree_put(struct walk *walk, struct amounts amounts) {
     if (both_of(amounts) && !walk->sink->failed) walk->sink->put(walk->sink, amounts.side);
 }
 
-/* Goes one level inwards, and writes the stacks that end at this frame. */
+/* Goes one level inwards, to a frame, and writes the amounts of the stacks that end at it. `all`: the amounts of the
+ * frame with its callees. `nowhere`: a name for stacks that end at the root; NULL: the frame is not the root. */
 static int profile_tree_enter(struct walk *walk, const struct branch *branch, struct amounts all, const char *nowhere) {
     if (!LIST_GROW(walk->levels, walk->depth, walk->capacity)) return -1;
     struct level *level = &walk->levels[walk->depth];
@@ -133,7 +136,8 @@ static void write_merged(struct walk *walk, size_t count, struct amounts amounts
     *(deeper ? &walk->merged->deeper : &walk->merged->smaller) += both_of(amounts);
 }
 
-/* Writes the next branch of the innermost level. If that is too small, it leaves the level. */
+/* Writes the next branch of the innermost level. If the branch is too small or too deep, it writes the remaining
+ * branches as one frame, and leaves the level. */
 static int profile_tree_step(struct walk *walk) {
     struct level *level = &walk->levels[walk->depth - 1];
     const struct branch *branch = &level->below.list[level->next];
@@ -156,7 +160,8 @@ static void end_tree(struct walk *walk) {
     calltree_end(&walk->tree);
 }
 
-/* `both` and `second` have one amount for each node, and belong to the tree from now on. */
+/* Writes one tree. By node, `both` has the sum of the two amounts, and `second` the second amount; NULL: there is none.
+ * The tree takes them over. `all`: the sums over all nodes. */
 static int write_tree(struct walk *walk, uint64_t *both, double *second, struct amounts all) {
     int result = calltree_begin(&walk->tree, walk->profile->image, both, second);
     walk->tree.line = name_line;
@@ -200,7 +205,8 @@ static bool is_like(const struct profile_part *a, const struct profile_part *b) 
     return a->nowhere == b->nowhere || strcmp(a->nowhere, b->nowhere) == 0;
 }
 
-/* Writes parts without a call stack. Those with the same name come together, as sorted. */
+/* Writes parts without a call stack. Parts with the same name are neighbours, because parts are sorted, and become
+ * one. */
 static void write_stackless(struct walk *walk, size_t first, size_t end) {
     size_t before = walk->sink->used;
     for (size_t i = first, next; i < end; i = next) {
@@ -213,7 +219,7 @@ static void write_stackless(struct walk *walk, size_t first, size_t end) {
     }
 }
 
-/* Sorted by root, parts with a stack first. */
+/* Compares for qsort: by root; parts of one root with a stack first, then those without a stack, by name. */
 static int by_root(const void *left, const void *right) {
     const struct profile_part *a = left, *b = right;
     if (a->root != b->root) return a->root < b->root ? -1 : 1;
@@ -222,7 +228,7 @@ static int by_root(const void *left, const void *right) {
     return strcmp(a->nowhere, b->nowhere);
 }
 
-/* A node that the image does not have is no stack. */
+/* Sorts the parts by root. A part whose stack is no node of the image becomes a part without a stack. */
 static void sort_parts(const struct walk *walk) {
     struct profile_part *parts = walk->profile->parts;
     for (size_t i = 0; i < walk->profile->part_count; i++)
@@ -249,7 +255,7 @@ static int write_root(struct walk *walk, const char *name, size_t first, size_t 
     return 0;
 }
 
-/* Writes the roots, and the small ones together at the end. */
+/* Writes the roots. Roots that are too small are written as one at the end. */
 static int write_roots(struct walk *walk) {
     const struct profile *profile = walk->profile;
     struct amounts small = {{0, 0}};

@@ -19,7 +19,7 @@ static const char header[] = "memory,function,kind,module,file,line,model,node,r
 
 /* ---- fields */
 
-/* Whether some spreadsheets take the text for a formula: by its first character after blanks. */
+/* Whether some spreadsheets would take the text for a formula. They look at its first character after blanks. */
 static bool is_formula(const char *text) {
     text += strspn(text, " ");
     return *text && strchr("=+-@", *text);

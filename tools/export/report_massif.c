@@ -1,7 +1,8 @@
 /* report_massif.c — snapshots as valgrind's massif writes them, for ms_print and massif-visualizer; see export.h. A
- * file of memstow has the live memory and its peak as snapshots with call stacks. Points of the curve come from the
- * readings of a series, or else from the file's history: a hundred, as many as massif has at most. Several files are
- * snapshots of one process. Times are milliseconds since its start. */
+ * file of memstow gives at most two snapshots with call stacks: its peak and its live memory. Snapshots without call
+ * stacks are the points of the curve. They come from the readings of a series, or else from the file's history, which
+ * gives at most a hundred, as many as massif itself writes. Several files are of one process. Times are milliseconds
+ * since the start of the process. */
 #include "tools/base/complain.h"
 #include "tools/export/callers.h"
 #include "tools/export/export.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ms_print is written in Perl, which warns of functions that are called 100 deep. */
+/* DEEPEST: ms_print is written in Perl, which warns of calls that are nested 100 deep. */
 enum { DEEPEST = 90, PERCENT = 1, TEXT_COLUMNS = 400, CURVE = 100 };
 
 struct tree {
@@ -64,7 +65,7 @@ static void put_merged(const struct tree *tree, int depth, size_t places, uint64
 
 /* ---- the tree */
 
-/* Whether all stacks end here, so that there are no callers. */
+/* Whether all stacks end here: there are no callers. */
 static bool is_end(const struct caller_group *groups, size_t count) { return count == 1 && groups[0].ended; }
 
 static size_t count_large(const struct tree *tree, const struct caller_group *groups, size_t count) {
@@ -113,7 +114,7 @@ static int by_name(const void *left, const void *right) {
     return strcmp(((const struct stackless *)left)->name, ((const struct stackless *)right)->name);
 }
 
-/* Adds up equal names. Returns their number. */
+/* Adds up entries with the same name. Returns the number of different names. */
 static size_t unite_names(struct stackless *list, size_t count) {
     size_t kept = 0;
     qsort(list, count, sizeof *list, by_name);
@@ -215,8 +216,8 @@ static void put_snapshot(struct massif *massif, uint64_t ns, uint64_t bytes, con
            massif->snapshots++, since / 1000000, bytes, tree);
 }
 
-/* Writes a snapshot with call stacks, in the measure of the report. A later peak is higher, so readers take the last
- * snapshot that is marked as peak. */
+/* Writes a snapshot with call stacks, in the measure of the report. It is marked as peak only if it is not lower than
+ * earlier peaks, so readers, which take the last mark, find the highest peak. */
 static int put_detailed(struct massif *massif, const struct report *report, uint64_t ns, bool is_peak) {
     struct tree tree = {.report = report, .callers = {report->image, report->symbols, report_massif_skips, report}};
     struct sites sites = {0};
@@ -237,8 +238,8 @@ static int put_detailed(struct massif *massif, const struct report *report, uint
     return result;
 }
 
-/* Makes readings of the history: the highest point of each hundredth of the time. Points that the files before have are
- * left out. */
+/* Makes readings from the history: the highest point of each hundredth of the time. Points before the last snapshot of
+ * the earlier files are left out. */
 static int take_history(const struct massif *massif, const struct image *image, struct leak_sites *readings) {
     struct history history;
     size_t last = CURVE;
@@ -271,7 +272,8 @@ static void put_head(const struct report *report) {
     fputs("\ntime_unit: ms\n", stdout);
 }
 
-/* Writes the peak of a file, unless it came before the end of the previous file, which then has that peak. */
+/* Writes the peak of a file, unless it was before the last snapshot of the previous file: then the previous file has
+ * this peak, too. */
 static int put_peak(struct massif *massif, const struct report *report) {
     const struct snap_header *header = &report->image->header;
     struct report peak = *report;

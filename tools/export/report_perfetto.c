@@ -1,8 +1,8 @@
 /* report_perfetto.c — a report over time as a trace for Perfetto; see export.h and perfetto.h. Counters have values at
  * the times that the file knows: the points of its history, the readings of a series, the peak, before and after each
  * trigger, and now. Slices show triggers, and the lives of runs, nodes and models. Instants show decisions, and the
- * marks of the history. Several files are
- * snapshots of one process: the slices are those of the last file, and each file adds its counters. */
+ * marks of the history. Several files are snapshots of one process. Each file adds its counters. Slices and instants
+ * are those of the last file. */
 #include "tools/base/complain.h"
 #include "tools/decisions/decisions.h"
 #include "tools/export/export.h"
@@ -15,8 +15,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* The number of a track: one of these kinds in the upper half, and in the lower half 0, the id of an owner, or a
- * lane. */
+/* The upper 32 bits of a track's number are one of these kinds. The lower 32 bits are the id of an owner, the index of
+ * a device, a lane, or 0. */
 enum track_kind {
     TRACK_MEMORY = 2,
     TRACK_HEAP,
@@ -41,7 +41,7 @@ struct tracing {
     struct perfetto perfetto;
     struct history history;
     struct roster roster; /* owners with the most memory first */
-    uint8_t *counted;     /* by index of an owner in the image: 1: it has a counter, 2: also one on devices */
+    uint8_t *counted;     /* by index of an owner in the image: 1: it has a counter, 2: also one for devices */
     size_t slices_left_out;
 };
 
@@ -66,7 +66,8 @@ static void count_now(struct tracing *self, enum track_kind kind, uint64_t numbe
     perfetto_count(&self->perfetto, track, self->perfetto.last_ns, bytes);
 }
 
-/* Counts the process's memory at several times. If there are two values for one time, the later one counts. */
+/* Writes the process's memory at its start, at its peak and at the end of the report's time. If two values have the
+ * same time, the value that is written later counts. */
 static void count_memory(struct tracing *self) {
     const struct snap_header *header = &self->image->header;
     uint64_t track = track_of(TRACK_MEMORY, 0);
@@ -99,7 +100,7 @@ static void count_history(struct tracing *self) {
                                self->image->cuda_points[i].live[k]);
 }
 
-/* RSS is known at some marks. */
+/* Writes the RSS at those marks that have it. */
 static void count_resident(struct tracing *self) {
     uint64_t track = track_of(TRACK_RSS, 0);
     bool declared = self->image->rss != 0;
@@ -128,7 +129,7 @@ static void count_devices(struct tracing *self) {
     }
 }
 
-/* Readings count the memory on devices, too. */
+/* Writes the live bytes of a series' readings, which include memory on devices. */
 static int count_readings(struct tracing *self) {
     static struct leak_sites readings;
     uint64_t track = track_of(TRACK_READINGS, 0);
@@ -142,7 +143,7 @@ static int count_readings(struct tracing *self) {
     return result;
 }
 
-/* ---- counters of owners: runs have one only while they hold something */
+/* ---- counters of owners; a run has a counter only if it holds memory now */
 
 static bool wants_counter(const struct roster_row *row) {
     return row->owner->kind != SNAP_OWNER_RUN || row->live_bytes || row->cuda_bytes;
@@ -177,7 +178,8 @@ static void count_owners(struct tracing *self) {
     if (more) complain("%s owners that hold least have no counter (--top=N: N have one)", text_count(more).s);
 }
 
-/* Writes what owners have now, after all that triggers found. */
+/* Writes the bytes that owners have at the end of the report's time. It is called after the values from triggers, which
+ * are earlier, were written. */
 static void count_owners_now(struct tracing *self) {
     for (size_t i = 0; i < self->roster.count; i++) {
         const struct roster_row *row = &self->roster.rows[i];
@@ -189,7 +191,7 @@ static void count_owners_now(struct tracing *self) {
     }
 }
 
-/* ---- slices of owners. Those that overlap go to different lanes, because slices of a track must not. */
+/* ---- slices of owners; slices that overlap go to different lanes, because slices of one track must not overlap */
 
 static int by_begin(const void *left, const void *right) {
     const struct snap_owner *a = *(const struct snap_owner *const *)left, *b = *(const struct snap_owner *const *)right;
@@ -212,7 +214,8 @@ static void put_slice(struct tracing *self, uint64_t track, const struct snap_ow
     perfetto_end(&self->perfetto, track, end_of(self, owner));
 }
 
-/* The first lane that is free at that time; LANES_MOST: there is none. */
+/* The first lane that is free at the time `begin`. All `lanes` are in use: returns `lanes`, the number of a new
+ * lane. */
 static size_t find_lane(const uint64_t *ends, size_t lanes, uint64_t begin) {
     size_t lane = 0;
     while (lane < lanes && ends[lane] > begin) lane++;
@@ -292,7 +295,8 @@ static void put_decision(struct tracing *self, const struct event *event) {
     perfetto_instant(&self->perfetto, track_of(TRACK_DECISIONS, 0), event->t, name.s, notes, 4);
 }
 
-/* Writes a trigger as a slice, which begins after the end of the one before it. Returns its end. */
+/* Writes a trigger as a slice. The slice does not begin before the time `before`, the end of the previous slice.
+ * Returns the time at which the slice ends. */
 static uint64_t put_trigger(struct tracing *self, const struct decisions *decisions, const struct trigger *trigger,
                             uint64_t before) {
     const struct event *event = &decisions->events[trigger->event];
@@ -341,7 +345,7 @@ static int put_trace(struct tracing *self) {
     return result;
 }
 
-/* Triggers and their decisions have tracks of their own. */
+/* Whether the mark is a trigger or a decision. These have tracks of their own. */
 static bool is_decision(const struct snap_mark *mark) {
     return mark->kind == SNAP_MARK_TRIGGER || mark->kind == SNAP_MARK_KEPT || mark->kind == SNAP_MARK_BLOCKED;
 }
@@ -390,8 +394,8 @@ static int write_slices(struct tracing *self) {
 
 static uint64_t report_perfetto_later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* The end of the report's time. The ledger of a killed process does not say when the process ended, so the last known
- * time is taken. */
+/* The end of the report's time. The ledger of a killed process does not say when the process ended, so it is the last
+ * time in the ledger. */
 static uint64_t last_known(const struct image *image) {
     uint64_t last = report_perfetto_later(image_now(image), image->header.start_ns);
     struct decisions decisions;

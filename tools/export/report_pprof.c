@@ -13,13 +13,13 @@ struct writer {
     struct pprof pprof;
 };
 
-/* In place of a tag: several owners have a share. */
+/* In place of a tag, for values that belong to several owners. */
 #define MANY_TAGS UINT32_MAX
 
 /* A call stack and its values. */
 struct profiled {
     uint32_t stack, module, tag;
-    const char *inner;            /* text of the innermost part, if that was merged; NULL: the stack is whole */
+    const char *inner;            /* a name in place of inner frames that were merged; NULL: the stack is whole */
     int64_t values[PPROF_VALUES]; /* alloc_objects, alloc_space, inuse_objects, inuse_space */
 };
 
@@ -69,8 +69,8 @@ static void report_pprof_put_rest(struct writer *writer, const struct listed_sit
     put_sample(writer, &rest);
 }
 
-/* Finds for each node the innermost node on its path that has at least --min bytes, including all inner nodes. NULL: no
- * memory. */
+/* For each node: the innermost node, from the node outwards, that has at least --min bytes together with all nodes
+ * below it; 0: there is none. NULL: no memory. */
 static uint32_t *large_nodes(const struct report *report) {
     const struct image *image = report->image;
     uint64_t *bytes = calloc(image->node_count + 1, sizeof *bytes);
@@ -96,7 +96,8 @@ static int by_stack(const void *left, const void *right) {
     return (a->inner != NULL) - (b->inner != NULL);
 }
 
-/* With --min: writes each stack down to its last large node. A stack that was cut does not get its module. */
+/* Writes the samples with --min. Each stack is cut after its innermost large node. A stack that was cut does not keep
+ * its module. */
 static int put_large(struct writer *writer, const struct listed_site *sites, size_t count) {
     const struct image *image = writer->report->image;
     uint32_t *large = large_nodes(writer->report);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a flame graph has space for: half a pixel of 1,000, and a thousand frames on top of each other. */
+/* The limits of a flame graph. SHARE: half a pixel of 1,000 is 1/2000 of all. DEEPEST: frames on top of each other. */
 enum { SHARE = 2000, DEEPEST = 1000 };
 
 const char *report_no_frames(const struct report *report, uint32_t module) {
@@ -29,7 +29,7 @@ static bool is_each(const struct report *report) {
     return (report->min_given && !report->min) || report->top != SIZE_MAX;
 }
 
-/* The sites of a report; sorted by bytes if each is written by itself. False: no memory. */
+/* Makes the parts from the sites of a report, sorted by bytes if each is written by itself. False: no memory. */
 static bool make_parts(struct profile *profile, const struct report *report, const struct roots *roots, bool blocks) {
     struct report listed = *report;
     if (!is_each(report)) listed.top = 0;

@@ -1,6 +1,6 @@
 /* report_speedscope.c — a report as a file for speedscope; see export.h. Its schema is
  * https://www.speedscope.app/file-format-schema.json. Each measure is a profile of its own. Samples are written as they
- * come, and the frames that they refer to by number come after all of them. */
+ * come, and refer to frames by number. The list of frames is written after all samples. */
 #include "tools/base/list.h"
 #include "tools/export/export.h"
 #include "tools/export/report_profile.h"
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <uthash.h>
 
-/* A text that is no symbol's. It is stored once, so that equal texts are the same pointer, like the texts of
+/* A text that does not come from symbols.h. It is stored once, so that equal texts are the same pointer, as they are in
  * symbols.h. */
 struct scope_name {
     UT_hash_handle hh;
@@ -71,7 +71,7 @@ static void push_key(struct scope *scope, const struct scope_key *key) {
 
 static void report_speedscope_push(struct profile_sink *sink, const char *name) {
     struct scope_key key;
-    memset(&key, 0, sizeof key); /* the padding, too: all of the structure is the key */
+    memset(&key, 0, sizeof key); /* clears the padding, too, because all bytes of the structure are the key */
     key.name = keep_name(scope_of(sink), name);
     push_key(scope_of(sink), &key);
 }

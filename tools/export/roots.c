@@ -30,7 +30,7 @@ static void name_root(const struct report *report, const struct snap_tag *tag, c
                  image_string(report->image, owner->name), origin);
 }
 
-/* The root with the name, made if it is new. Returns 0, or -1: no memory. */
+/* Finds the root with the name, or makes it. Returns 0, or -1: no memory. */
 static int find_root(struct roots *roots, struct root_name **known, const char *name, uint32_t *root) {
     struct root_name *found;
     size_t length = strlen(name);

@@ -1,12 +1,12 @@
 /* roots.h — the outermost frames of a profile: the owners of its stacks, "model:UNET (wan.safetensors)".
- * In: an image, and what a report asks for. Out: a name for each tag. */
+ * In: an image, and the view that a report asks for. Out: a name for each tag. */
 #ifndef MEMSTOW_ROOTS_H
 #define MEMSTOW_ROOTS_H
 
 #include "tools/report/report.h"
 
-/* The number of each tag's root. Owners of the same name and origin share a root. Unless model, node or run was asked
- * for, there is only one root, whose name is NULL. */
+/* The names of the roots, and by tag the number of its root. Owners of the same name and origin share a root. Unless
+ * the user asked for a view by model, node or run, there is only one root, and its name is NULL. */
 struct roots {
     char **names;
     uint32_t *of_tag;
