@@ -131,7 +131,7 @@ static int take_passed_on(struct check *check, int option) {
     return 0;
 }
 
-/* False for "--html --json" and "--html --": the file name is missing, and the next option is not a file name. */
+/* Refuses "--html --json" and "--html --": the file name is missing, and the next option would be taken as the file. */
 static int check_file_given(int option, char **argv) {
     bool names_file = option == OPTION_BASELINE || option == OPTION_COMFY || option == OPTION_SUPPRESSIONS ||
                       option == OPTION_KEEP || option == OPTION_HTML;
@@ -211,7 +211,8 @@ static int check_usage(const struct check *check) {
 
 /* --- files --- */
 
-/* Loads the baseline. With --update, a damaged or missing baseline is ignored, because it will be replaced. */
+/* Loads the baseline. With --update-baseline, a damaged or missing baseline is ignored, because a new one will replace
+ * it. */
 static int load_baseline(struct check *check) {
     struct scan scan;
     if (!check->baseline) return EXIT_FINE;
@@ -291,7 +292,7 @@ static int verdict_tell(const struct check *check) {
         check_sentence(check, finding, sentence, sizeof sentence);
         fprintf(stderr, "memstow: %s", finding->verdict == VERDICT_WARNING ? "warning: " : "");
         text_wrap(stderr, sentence, finding->verdict == VERDICT_WARNING ? 18 : 9, 9);
-        break; /* the first limit is the worst one; the verdict names the others */
+        break; /* only the first one: totals come before owners and call sites. The verdict names the others */
     }
     return code;
 }
@@ -320,7 +321,8 @@ static int cmd_check_prepare(struct check *check) {
     return code == EXIT_FINE ? load_baseline(check) : code;
 }
 
-/* Refuses "--junit out.xml CMD": a form's file must be part of its option, or out.xml would be run as the command. */
+/* Refuses "--junit out.xml CMD". A form's file must be part of its option (--junit=out.xml). Otherwise out.xml would be
+ * run as the command. */
 static int check_file_of_form(char **argv, int command) {
     static const char *const forms[] = {"--text", "--json", "--junit", "--github", "--markdown"};
     char path[4096];

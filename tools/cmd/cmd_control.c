@@ -43,17 +43,17 @@ static const struct verb verbs[] = {
 struct order {
     const struct verb *verb;
     pid_t pid;
-    const char *meant, *reason; /* OWNER as the user gave it; NULL: none */
+    const char *meant, *reason; /* meant: OWNER as the user gave it; reason: of --reason; NULL: none */
     bool ends;                  /* --cancel: end the present move, whoever requested it */
     double timeout;             /* seconds; 0: none */
     char path[4096];            /* path of the socket */
     char subject[320];          /* for messages: the owner or process that is acted on */
     uint32_t owner;
     struct wire_message last; /* the last message of the process */
-    double begun, heard, cancelled;
-    int cancels;    /* how often the request was cancelled */
-    int interrupts; /* interrupts that were seen already */
-    bool late;      /* it was cancelled because of --timeout */
+    double begun, heard, cancelled; /* times in seconds: of the beginning, of the last message, of the last cancellation */
+    int cancels;                    /* how often the request was cancelled */
+    int interrupts;                 /* number of interrupts that were dealt with */
+    bool late;                      /* the request was cancelled because of --timeout */
 };
 
 static volatile sig_atomic_t interrupts;
@@ -130,7 +130,7 @@ static const char *error_text(int64_t error) {
     return error > -4096 ? strerror((int)-error) : "unknown error";
 }
 
-/* Memory that was moved before the end stays where it is. */
+/* Tells the outcome of --cancel. Memory that was moved before the cancellation stays where it is. */
 static int tell_ended(struct order *order) {
     int64_t number = order->last.number;
     char why[160];
@@ -165,7 +165,7 @@ static int tell_end(struct order *order) {
     return complain_finish(EXIT_FINE);
 }
 
-/* --- waiting for it --- */
+/* --- waiting for the outcome --- */
 
 static void cmd_control_cancel(struct order *order, int fd) {
     struct wire_message message = {.type = WIRE_CANCEL};
@@ -174,14 +174,15 @@ static void cmd_control_cancel(struct order *order, int fd) {
     order->cancelled = cmd_control_now();
 }
 
-/* Whether the process has been silent for too long. After a cancellation it has a moment to confirm it. */
+/* Whether the process has been silent for too long. After a cancellation because of --timeout, it has
+ * LATE_SILENCE_SECONDS to confirm the cancellation. */
 static bool is_silent(const struct order *order) {
     double since = cmd_control_now() - order->heard;
     return since > SILENCE_SECONDS ||
            (order->late && since > LATE_SILENCE_SECONDS && cmd_control_now() - order->cancelled > LATE_SILENCE_SECONDS);
 }
 
-/* Returns an exit code, or -1: go on waiting. */
+/* Cancels the request if an interrupt has come or the time is up. Returns an exit code, or -1: go on waiting. */
 static int look_at_time(struct order *order, int fd) {
     bool begun = order->last.type == WIRE_WORKING;
     bool interrupted =
@@ -225,7 +226,8 @@ static bool ends_now(pid_t pid) {
     return false;
 }
 
-/* -1: the connection was closed before an answer came. This happens when many clients connect at the same moment. */
+/* Sends the request, and waits for its outcome. Returns an exit code, or -1: the connection was closed before an answer
+ * came. This happens when many clients connect at the same moment. */
 static int ask_once(struct order *order) {
     struct wire_message message = {.type = order->verb->type, .owner = order->owner};
     if (order->ends) message.type = WIRE_END, message.number = order->verb->type;
@@ -264,13 +266,15 @@ static bool note_of_control(const struct image *image, char *why, size_t size) {
     return false;
 }
 
-/* Whether the process may be opening its socket at this moment. A thread does so after the first owner. */
+/* Whether the process may be opening its socket at this moment. A thread of the process opens it after the first owner
+ * was registered. */
 static bool socket_may_come(const struct image *image) {
     char why[320];
     return image->owner_count && !*image_fact(image, SNAP_FACT_CONTROL) && !note_of_control(image, why, sizeof why);
 }
 
-/* Opens the subject, and waits up to BEGINNING_SECONDS for the path of the socket to be in it. 0, or an exit code. */
+/* Opens the subject. While the path of the socket may still come, it opens the subject again, for at most
+ * BEGINNING_SECONDS. Returns 0, or an exit code. */
 static int open_with_socket(struct subject *subject, pid_t pid) {
     const struct timespec pause = {.tv_nsec = 10000000};
     double begun = cmd_control_now();

@@ -1,4 +1,4 @@
-/* cmd_decisions.c — memstow decisions: shows why models were kept, stowed or freed, and checks that it adds up. */
+/* cmd_decisions.c — memstow decisions: shows why models were kept, stowed or freed, and checks the trace for faults. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/decisions/decisions.h"

@@ -93,7 +93,7 @@ static void take_total(struct diff *diff, int side, const struct image *image) {
     at_peak_words(image, total->peak_words, sizeof total->peak_words);
 }
 
-/* Adds CUDA memory. There are no figures of it by thread; at the peak, only its total is known. */
+/* Adds CUDA memory. Threads have no figures of CUDA memory. At the peak, only its total is known. */
 static int add_cuda(struct diff *diff, int side, const struct image *image) {
     if (!image->cuda.used) return 0;
     struct image view = cuda_view(image);
@@ -216,7 +216,7 @@ static struct over passed_in_gate(const struct diff *diff) {
     return (struct over){.limit = NULL};
 }
 
-/* A limit on the total holds for the host and for CUDA devices separately. */
+/* Finds the first limit that was passed. A limit on the total holds for the host and for CUDA devices separately. */
 static void find_over(struct diff *diff) {
     bool by_names = diff->suppressed_in;
     diff->over = by_names ? passed_in_gate(diff) : (struct over){.limit = passed_on_host(diff)};

@@ -39,7 +39,7 @@ struct choice {
     const char *page; /* file for the HTML page; NULL: standard output */
     size_t top;
     uint64_t floor;
-    double timeout; /* seconds that a process has for its answer */
+    double timeout; /* seconds that the process has for an answer; 0: it is not asked */
     pid_t pid;      /* 0: files were given instead */
     struct follow follow;
 };
@@ -101,7 +101,7 @@ static int check_alone(const struct image *image, const char *argument) {
                           TEXT_SAFE(argument));
 }
 
-/* Reads one image at a time; the last one stays open. */
+/* Reads the files, one image at a time. The last image stays open. */
 static int cmd_leaks_read_all(struct subject *last, struct leak_sites *to, char **arguments, int count) {
     struct subject_before before = {.taken_ns = 0};
     for (int i = 0; i < count; i++) {
@@ -164,7 +164,7 @@ static int count_paths(const struct leaks_ask_stack *stacks, size_t count) {
     return paths;
 }
 
-/* Asks for the holders of those findings that have no known holder yet. */
+/* Asks the process which objects hold the memory of those findings whose holder is not known yet. */
 static int ask_for_holders(const struct choice *choice, struct leaks_ask *ask) {
     struct leaks_ask_stack *stacks;
     size_t count;
@@ -188,8 +188,8 @@ static int ask_for_more(const struct choice *choice) {
 
 /* --- showing --- */
 
-/* Writes the page: the view of leaks, then the report of the same image. The report changes the image, so leaks come
- * first. */
+/* Writes the page: the view of leaks, then the report of the same image. The view of leaks must come first, because the
+ * report changes the image. */
 static int write_page(const struct choice *choice) {
     char *text = NULL;
     struct report_tab tab = {.command = "leaks"};

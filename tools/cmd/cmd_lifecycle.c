@@ -1,5 +1,6 @@
-/* cmd_lifecycle.c — memstow lifecycle: starts a program, uses it, closes it, and reports what is left. It does so in
- * six standard ways, several times each. */
+/* cmd_lifecycle.c — memstow lifecycle: starts a program, uses it, closes it, and reports what is left of it. There are
+ * six standard ways to do so, the tests T1 to T6. Each is repeated several times. One repetition is a life
+ * (lifecycle.h). */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/lifecycle/drive.h"
@@ -36,8 +37,8 @@ struct cycle {
     struct exempt exempt;
     struct json *json;
     const char *path;
-    char here[4096], ledgers[4096]; /* ledgers: a temporary folder for them; "": they go where -o says */
-    bool chosen, wanted[LIFECYCLE_TESTS + 1], strict, untracked, exempts; /* chosen: not all tests are wanted */
+    char here[4096], ledgers[4096]; /* ledgers: a temporary folder for ledgers; "": they go where -o says */
+    bool chosen, wanted[LIFECYCLE_TESTS + 1], strict, untracked, exempts; /* chosen: --test was given */
     unsigned long repeat;                                                 /* 0: as the scenario says */
     uint64_t observe_ns;
     bool observe_given;
@@ -79,7 +80,7 @@ static int cmd_lifecycle_help(void) {
 
 static const char *const verdicts[] = {"passed", "warning", "failed"};
 
-enum { FIGURES = 14 /* column at which the figures begin */ };
+enum { FIGURES = 14 /* the column at which the figures of a life begin */ };
 
 static void life_figures(const struct life *life, char *text, size_t size) {
     char gone[64] = "not gone";
@@ -253,7 +254,7 @@ static int cmd_lifecycle_prepare(struct cycle *cycle) {
 
 /* --- options --- */
 
-/* Reads a list such as "T1,T3". False: it is not one. */
+/* Reads a list of tests such as "T1,T3". False: it is not such a list. */
 static bool take_tests(struct cycle *cycle, const char *list) {
     for (const char *at = list;; at += 3) {
         bool known = (at[0] == 'T' || at[0] == 't') && at[1] >= '1' && at[1] <= '0' + LIFECYCLE_TESTS;

@@ -21,7 +21,7 @@ static const char FILE_NAME[] = "memstow.prom";
 struct choice {
     bool all, leaks;
     enum metrics_form form; /* on standard output */
-    const char *folder;     /* of node_exporter's textfile collector; NULL: standard output */
+    const char *folder;     /* the folder of node_exporter's textfile collector; NULL: standard output */
     size_t models;
 };
 
@@ -47,7 +47,7 @@ static int cmd_metrics_help(void) {
     return complain_finish(EXIT_FINE);
 }
 
-/* Finds the leaks of an image with its call stacks. Returns 0, or -1: no memory. */
+/* Finds the leaks of a process, whose call stacks were read, and adds them. Returns 0, or -1: no memory. */
 static int leaks_count(struct metrics *metrics, const struct subject *subject) {
     static struct leak_sites sites;
     static struct leaks leaks;
@@ -75,7 +75,7 @@ static int process_add(struct metrics *metrics, const struct choice *choice, pid
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
-/* Adds all processes. One that ends meanwhile is left out. */
+/* Adds all processes. A process that ends meanwhile is left out. */
 static int all_add(struct metrics *metrics, const struct choice *choice) {
     struct tracked_list list = {0};
     char error[256];

@@ -36,7 +36,7 @@ static double cmd_owners_share(const struct roster *roster, const struct roster_
     return roster->live_bytes ? 100.0 * (double)row->live_bytes / (double)roster->live_bytes : 0;
 }
 
-static struct vbars vbars; /* vbars of the file that is shown */
+static struct vbars vbars; /* the ranges of the file that is shown */
 
 /* --- text --- */
 
@@ -44,7 +44,7 @@ static bool cmd_owners_is_shown(const struct roster_row *row) {
     return row->live_bytes || row->cuda_bytes || !roster_is_retired(row->owner);
 }
 
-/* The column of devices is printed only if the process uses devices. */
+/* Prints the figures of a row. `cuda`: the process uses devices, so there is a column for them. */
 static void print_figures(const struct roster *roster, const struct roster_row *row, bool cuda) {
     printf("%11s %9s %5.1f %%  ", text_size(row->live_bytes).s, text_count(row->live_blocks).s,
            cmd_owners_share(roster, row));

@@ -1,4 +1,4 @@
-/* cmd_ps.c — memstow ps: lists the processes that are tracked now. There is no registry: it looks at every process. */
+/* cmd_ps.c — memstow ps: lists the processes that are tracked now. There is no registry: every process is looked at. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/json.h"

@@ -31,7 +31,7 @@ struct push {
     struct delivery delivery;
     struct moment *moments;
     size_t count, capacity;
-    int failed; /* the exit code of a process that could not be read; 0: none */
+    int failed; /* the exit code for a process that could not be read; 0: all could be read */
 };
 
 static volatile sig_atomic_t over;
@@ -65,7 +65,7 @@ static void push_end(int number) {
     over = 1;
 }
 
-/* Without SA_RESTART: a signal ends a pause. */
+/* Handles the signals that end the command. Without SA_RESTART, a signal also ends a pause. */
 static void push_listen(void) {
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = push_end};
@@ -75,7 +75,7 @@ static void push_listen(void) {
 
 /* ---- one profile */
 
-/* The last label of a name counts: servers refuse two of one name. */
+/* Sets a label. It replaces an earlier label of the same name, because servers refuse two labels of one name. */
 static void label_set(struct body_label *labels, size_t *count, const char *name, const char *value) {
     size_t at = 0;
     while (at < *count && strcmp(labels[at].name, name) != 0) at++;
@@ -93,7 +93,7 @@ static int push_moment(struct push *push, struct moment *moment) {
     gethostname(host, sizeof host - 1);
     snprintf(pid, sizeof pid, "%d", moment->pid);
     label_set(labels, &count, "__name__", "memory");
-    /* what was allocated is a difference already: Pyroscope makes none */
+    /* allocated amounts are differences already, so Pyroscope must make none */
     if (push->delivery.form == BODY_PYROSCOPE) label_set(labels, &count, "__delta__", "false");
     label_set(labels, &count, "service_name", push->service ? push->service : moment->name);
     label_set(labels, &count, "pod", host);
@@ -133,7 +133,7 @@ static void push_forget_ended(struct push *push) {
     }
 }
 
-/* Finds processes that are new since the last profiles. */
+/* Adds processes that are new since the last round, and forgets those that have ended. */
 static int push_find(struct push *push) {
     struct tracked_list list = {0};
     char error[256];
@@ -146,7 +146,8 @@ static int push_find(struct push *push) {
     return code;
 }
 
-/* Takes a profile of one process. With --all, one that ends meanwhile is left out. */
+/* Takes a profile of one process. A process that ends meanwhile is left out with --all, or if it had a profile
+ * before. */
 static int push_take_one(struct push *push, struct moment *moment) {
     bool may_end = push->all || moment->looked_ns;
     if (may_end && process_is_over(moment->pid)) return EXIT_FINE;
@@ -154,9 +155,9 @@ static int push_take_one(struct push *push, struct moment *moment) {
     return code != EXIT_FINE && may_end && process_is_over(moment->pid) ? EXIT_FINE : code;
 }
 
-/* Takes and sends a profile of each process, one after the other. One that cannot be read keeps none of the others
- * back. Once the server is down, no more profiles are taken. Returns 0, or an exit code after a complaint: the server
- * refuses one. */
+/* Takes and sends a profile of each process, one after the other. If a process cannot be read, the others still get
+ * their profiles, and push->failed is set. Once the server is down, no more profiles are taken. Returns 0, or an exit
+ * code after a complaint: the server refuses a profile. */
 static int push_round(struct push *push) {
     int code = EXIT_FINE;
     if (push->all) push->failed = push_find(push);
@@ -182,7 +183,8 @@ static bool push_is_over(const struct push *push) {
     return over || (!push->all && first->looked_ns && process_is_over(first->pid));
 }
 
-/* While the server is down, no profile is taken: the next one then has all that was allocated since. */
+/* Sends profiles again and again. While the server is down, no profile is taken. The next profile then has all memory
+ * that was allocated since the last profile. */
 static int push_repeat(struct push *push) {
     uint64_t next = duration_now();
     int code = EXIT_FINE;
@@ -239,7 +241,7 @@ static int server_take(struct push *push, const char *word) {
     return complain_usage("push", "--to=%s: neither pyroscope nor parca", TEXT_SAFE(word));
 }
 
-/* Reads one line. The complaint never quotes it. */
+/* Reads the one line of a file. No complaint quotes the line, because it is secret. */
 static int credentials_read(const char *path, char *line, size_t size) {
     struct whole_file file;
     if (whole_file_read(&file, path, 1) < 0) {

@@ -1,5 +1,6 @@
-/* cmd_reap.c — memstow reap: finds and ends the processes that a program left behind, by its process_registry.json. It
- * touches a process only if boot, pid and start time are the registered ones and the process belongs to this user. */
+/* cmd_reap.c — memstow reap: finds and ends the processes that a program left behind, by its process_registry.json.
+ * Such a file is called a list here. A process is touched only if boot, pid and start time are the registered ones, and
+ * the process belongs to this user. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/duration.h"
@@ -22,7 +23,8 @@
 #include <unistd.h>
 
 enum { OPTION_END = 256 };
-/* MARK_SPARE: the process is not ended itself, but processes that it started are not protected by it. */
+/* MARK_KEEP: the process and its kin stay. MARK_SPARE: the process itself is not ended, but it protects no process that
+ * it started. */
 enum { MARK_KEEP = -2, MARK_SPARE, MARK_END = 1 };
 #define PATIENCE_NS (5 * SECOND_NS)
 
@@ -36,7 +38,7 @@ struct reap {
     size_t claims, claim_capacity;
     struct registered *programs; /* programs that run and have a list */
     size_t program_count, program_capacity;
-    bool over; /* the program of the last list has ended, and so have all its processes */
+    bool over; /* the program of the last list has ended, and all its processes, too */
 };
 
 static int cmd_reap_help(void) {
@@ -94,9 +96,9 @@ static bool is_registered(const struct registry *registry, const struct register
     return false;
 }
 
-/* Keeps programs that run and have a list of their own, because they end their own processes, also when a launcher has
- * restarted them. A program that is itself in this registry is not kept. Process 1 is left out, because all processes
- * descend from it. */
+/* Keeps programs that run and have a list of their own, because they end their own processes. This holds also for a
+ * program that a launcher has started again. A program that is itself in this registry is not kept. Process 1 is left
+ * out, because all processes descend from it. */
 static void mark_programs(struct reap *reap) {
     for (size_t i = 0; i < reap->program_count; i++) {
         struct proc_entry *entry = process_find(&reap->table, &reap->programs[i]);
@@ -115,12 +117,14 @@ static void mark_registered(struct reap *reap, bool keep) {
 
 /* --- processes whose starter has ended --- */
 
-/* Whether a registered process stays: because of a list, or because of a process that is kept. */
+/* Whether a registered process stays: its list says so, or it has MARK_KEEP. */
 static bool cmd_reap_stays(const struct reap *reap, const struct registered *registered) {
     const struct proc_entry *entry = process_find(&reap->table, registered);
     return registered->keep || (entry && entry->mark == MARK_KEEP);
 }
 
+/* Whether a process with this inherited mark comes of a registered process that stays (`keep`), or of one that does not
+ * stay. */
 static bool is_behind(const struct reap *reap, const char *mark, bool keep) {
     const struct registry *registry = &reap->registry;
     for (size_t i = 0; i < registry->count; i++)
@@ -137,8 +141,9 @@ static bool some_have_marks(const struct registered *list, size_t count) {
     return false;
 }
 
-/* Marks processes by the mark in their environment, which they inherited. If the pid is reused before the mark is read,
- * the start time differs, and the new process is not touched. */
+/* Marks processes in the table by the inherited mark in their environment (started.h). If another process gets the pid
+ * before this mark is read, its start time differs from that in the table, and it is not touched. Returns whether any
+ * process was marked. */
 static bool mark_behind(struct reap *reap, bool keep) {
     const struct registry *registry = &reap->registry;
     char mark[STARTED_MARK];
@@ -204,9 +209,9 @@ static void spread_end(struct proc_table *table) {
 }
 
 /* Marks all processes. The first mark counts, so the order decides conflicts. First come processes that are to be kept,
- * whatever else the registry says. Then come running programs with their children, except for registered children. A
- * process may only share a session or group with a running program, as all processes of a service do. Then an inherited
- * mark does not end it, but an entry in the registry does. */
+ * whatever else the registry says. Then come running programs with their children, except for registered children. Some
+ * processes share nothing but a session or group with a running program, as all processes of a service do. Such a
+ * process is not ended because of an inherited mark, but it is ended if the registry names it. */
 static void cmd_reap_mark(struct reap *reap) {
     struct proc_table *table = &reap->table;
     mark_ancestors(table);
@@ -222,7 +227,7 @@ static void cmd_reap_mark(struct reap *reap) {
     spread_end(table);
 }
 
-/* The name in the registry; "" if it is the process's own name. */
+/* The name that the registry has for the process; "" if it is the process's own name. */
 static const char *registered_name(const struct reap *reap, const struct proc_entry *entry) {
     for (size_t i = 0; i < reap->registry.count; i++) {
         const struct registered *registered = &reap->registry.processes[i];
@@ -357,8 +362,8 @@ static int note_all_claims(struct reap *reap, char *const *files, size_t count) 
     return EXIT_UNREADABLE;
 }
 
-/* Reaps each file. `found`: the lists were found in the folder and were not named by the user. Then a numbered list is
- * removed once none of its processes is left. */
+/* Reaps each list. `found`: the lists were found in the folder, and the user did not name them. Then --end removes a
+ * numbered list when none of its processes is left. */
 static int reap_files(struct reap *reap, char *const *files, size_t count, bool found) {
     int code = note_all_claims(reap, files, count);
     if (code != EXIT_FINE) return code;

@@ -98,7 +98,8 @@ static int cmd_report_help(void) {
     return complain_finish(EXIT_FINE);
 }
 
-/* Marks the nodes that match. Frames that the report leaves out of its stacks do not match either. */
+/* By frame: whether its function, file or module has the text. Frames that the report leaves out of its stacks never
+ * match. NULL: no memory. */
 static uint8_t *nodes_match(const struct report *report, const char *text) {
     uint8_t *marks = symbols_match(report->symbols, text, false);
     for (size_t i = 0; marks && i < report->image->frame_count; i++)
@@ -218,7 +219,7 @@ static bool is_curve(int (*write)(const struct report *report)) {
     return write == report_massif || write == report_perfetto;
 }
 
-/* Perfetto has owners and no call stacks. */
+/* Refuses options that a trace for Perfetto cannot follow: it has owners and no call stacks. */
 static int check_perfetto(const struct choice *choice) {
     if (choice->view_given) return complain_usage("report", "--by does not go with --perfetto, which has all owners");
     if (choice->match) return complain_usage("report", "--match does not go with --perfetto, which has no call stacks");

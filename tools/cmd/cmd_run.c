@@ -1,5 +1,5 @@
 /* cmd_run.c — memstow run: starts a program with the library preloaded, and prints a summary at its end. All refusals
- * come before the program starts. From then on it runs as it would without memstow. */
+ * come before the program starts. From then on the program runs as it would without memstow. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/launch/start.h"

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <zlib.h>
 
-/* "ncurses 6.4.20221231", or that there is none: then there is no `memstow top`. */
+/* The version of ncurses: "ncurses 6.4.20221231". Without ncurses, a note that there is no `memstow top`. */
 static const char *terminal_library(void) {
 #ifdef MEMSTOW_NCURSES
     return screen_version();
@@ -21,7 +21,8 @@ static const char *terminal_library(void) {
 #endif
 }
 
-/* As the library is built at the same time, it has what is true here (preload/count/probe.h). */
+/* The probes of the library (preload/count/probe.h). The library is built together with this command, so this test has
+ * the same result as the test there. */
 #if __has_include(<sys/sdt.h>)
 #define PROBES "otel_memory"
 #else

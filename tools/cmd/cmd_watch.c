@@ -1,6 +1,6 @@
 /* cmd_watch.c — memstow watch: runs a program as `run` does, and reports what is left of it after its end. It follows
- * the whole process tree as subreaper, and looks from outside. It sends signals only with --end. If memstow is killed,
- * the program goes on undisturbed. */
+ * the whole process tree as subreaper, and looks from outside only. It sends signals only with --end. If memstow is
+ * killed, the program goes on undisturbed. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/duration.h"
@@ -20,7 +20,8 @@
 
 enum { OPTION_GRACE = START_OTHERS, OPTION_STRICT, OPTION_END, OPTION_QUIET, OPTION_PID, OPTION_SERVER_MODE };
 enum { GRACE_S = 60 };
-/* A process that ends within this time needs no second look. Processes that remain are reported after it. */
+/* Times of a wait. The growth of processes is measured from MARK_AFTER on, so that those that end before need no second
+ * look. Processes that are left are reported after TELL_AFTER. */
 #define MARK_AFTER (SECOND_NS / 2)
 #define TELL_AFTER (5 * SECOND_NS)
 
@@ -33,9 +34,10 @@ struct watch {
     bool exempts;
     uint64_t grace_ns;
     bool strict, end, quiet, shown;
-    /* since_ns: when the main thread ended, the program was told to end, or all ended; 0: none of these yet */
-    bool marked, told, told_late, said; /* said: a report was printed */
-    uint64_t since_ns;
+    /* of the present wait: marked: growth is measured; told: the first report is done; told_late: the last report is
+     * done; said: a report was printed */
+    bool marked, told, told_late, said;
+    uint64_t since_ns; /* its beginning: a main thread ended, the program was asked to end, or ended; 0: no wait */
     pid_t pid;       /* pid of --pid; 0: a command is run */
     bool of_command; /* an option was given that only a command can have */
     size_t left;
@@ -75,7 +77,7 @@ static struct text since_text(const struct watch *watch) { return text_duration(
 
 static const char *cmd_watch_program(const struct watch *watch) { return text_base_name(watch->start.argv[0]); }
 
-/* Begins to wait for a new reason, so reports about the old reason are not repeated. */
+/* Begins a wait for a new reason. All reports of the new wait are still due. */
 static void begin_waiting(struct watch *watch, uint64_t since_ns) {
     watch->since_ns = since_ns;
     watch->marked = watch->told = watch->told_late = watch->said = false;
@@ -89,7 +91,7 @@ static void wait_for_lingerer(struct watch *watch) {
     if (since_ns != watch->since_ns) begin_waiting(watch, since_ns);
 }
 
-/* Prints what happened at since_ns. */
+/* Prints why the present wait began. */
 static void print_reason(const struct watch *watch) {
     const struct member *member = observe_lingerer(&watch->observe);
     if (watch->launch.ended || watch->observe.asked_ns)
@@ -112,7 +114,7 @@ static void watch_tell(struct watch *watch) {
     if (!watch->told_late) family_mark(family, true);
 }
 
-/* Does what is due at this time. */
+/* Measures growth and reports, if the time for it has come. */
 static void go_on(struct watch *watch) {
     uint64_t waited = duration_now() - watch->since_ns;
     uint64_t tell_after = TELL_AFTER < watch->grace_ns ? TELL_AFTER : watch->grace_ns;
@@ -135,8 +137,8 @@ static bool is_request(int signal) {
     return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT;
 }
 
-/* Begins to wait when somebody asks the program to end, and when it has ended. False: it is over, because nothing is
- * left, or because somebody asks again after the end. */
+/* Begins a wait when somebody asks the program to end, and when the program has ended. False: the watch is over,
+ * because nothing is left, or because somebody asks again after the program's end. */
 static bool watch_note(struct watch *watch, int signal, bool *had_ended) {
     struct observe *observe = &watch->observe;
     if (is_request(signal) && *had_ended) return false;
@@ -151,7 +153,7 @@ static bool watch_note(struct watch *watch, int signal, bool *had_ended) {
     return !observe_is_over(observe);
 }
 
-/* Goes on with the wait that has begun, if one has. False: the time after the end is up. */
+/* Goes on with the present wait, if there is one. False: the time after the program's end is up. */
 static bool watch_wait(struct watch *watch, bool had_ended) {
     bool is_ending = had_ended || watch->observe.asked_ns;
     if (!is_ending) wait_for_lingerer(watch);
