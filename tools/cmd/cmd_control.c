@@ -47,10 +47,10 @@ struct order {
     bool ends;                  /* --cancel: end the present move, whoever requested it */
     double timeout;             /* seconds; 0: none */
     char path[4096];            /* path of the socket */
-    char subject[320];          /* for messages: the owner or process that is acted on */
+    char subject[320];          /* for messages: the owner or process of the request */
     uint32_t owner;
     struct wire_message last; /* the last message of the process */
-    double begun, heard, cancelled; /* times in seconds: of the beginning, of the last message, of the last cancellation */
+    double begun, heard, cancelled; /* times in seconds: the beginning, the last message, the last cancellation */
     int cancels;                    /* how often the request was cancelled */
     int interrupts;                 /* number of interrupts that were dealt with */
     bool late;                      /* the request was cancelled because of --timeout */

@@ -20,7 +20,7 @@ static const char FILE_NAME[] = "memstow.prom";
 
 struct choice {
     bool all, leaks;
-    enum metrics_form form; /* on standard output */
+    enum metrics_form form; /* the form on standard output */
     const char *folder;     /* the folder of node_exporter's textfile collector; NULL: standard output */
     size_t models;
 };

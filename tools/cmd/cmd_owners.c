@@ -36,7 +36,7 @@ static double cmd_owners_share(const struct roster *roster, const struct roster_
     return roster->live_bytes ? 100.0 * (double)row->live_bytes / (double)roster->live_bytes : 0;
 }
 
-static struct vbars vbars; /* the ranges of the file that is shown */
+static struct vbars vbars; /* comfy-aimdo's ranges in the file that is shown */
 
 /* --- text --- */
 
@@ -51,7 +51,7 @@ static void print_figures(const struct roster *roster, const struct roster_row *
     if (cuda) printf("%11s  ", text_size(row->cuda_bytes).s);
 }
 
-/* Adds the progress of the owner's move, if one is under way. */
+/* Adds the progress of the owner's move, if a move is under way. */
 static void add_moving(char *more, size_t size, const struct image *image, const struct snap_owner *owner) {
     const struct roster_moving is = roster_moving(image, owner);
     if (is.wanted)

@@ -26,7 +26,7 @@ struct push {
     pid_t pid;
     uint64_t every_ns; /* 0: once */
     const char *service, *bearer, *basic;
-    struct body_label own[OWN_LABELS_MOST]; /* of --label */
+    struct body_label own[OWN_LABELS_MOST]; /* the labels of --label */
     size_t own_count;
     struct delivery delivery;
     struct moment *moments;

@@ -73,7 +73,7 @@ static bool is_own(pid_t pid) {
     return stat(path, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* Spares this process and its ancestors, whatever the registry says. */
+/* Spares memstow itself and its ancestors, whatever the registry says. */
 static void mark_ancestors(struct proc_table *table) {
     struct proc_entry *entry = proc_table_find(table, getpid());
     for (size_t depth = 0; entry && depth < table->count; depth++) {
@@ -333,7 +333,7 @@ static int note_program(struct reap *reap) {
 }
 
 /* Notes the processes that other lists protect. A process in the list of a running program belongs to that program,
- * even if another program registered it before. If one list keeps a process, so do all lists. */
+ * even if another program registered it before. A process that one list keeps is kept, whatever the other lists say. */
 static int note_claims(struct reap *reap, const char *path) {
     if (list_load(reap, path) < 0) return -1;
     if (!list_grow(&reap->claimed, sizeof *reap->claimed, reap->claims, reap->registry.count, &reap->claim_capacity))

@@ -41,7 +41,7 @@ struct choice {
     int (*write)(const struct report *report);
     const char *page; /* file of --html; NULL: standard output */
     struct massif massif;
-    struct subject_before before; /* for several files */
+    struct subject_before before; /* the file before, if there are several */
 };
 
 static int cmd_report_help(void) {
@@ -219,7 +219,7 @@ static bool is_curve(int (*write)(const struct report *report)) {
     return write == report_massif || write == report_perfetto;
 }
 
-/* Refuses options that a trace for Perfetto cannot follow: it has owners and no call stacks. */
+/* Refuses options that do not go with --perfetto. A trace has owners and no call stacks. */
 static int check_perfetto(const struct choice *choice) {
     if (choice->view_given) return complain_usage("report", "--by does not go with --perfetto, which has all owners");
     if (choice->match) return complain_usage("report", "--match does not go with --perfetto, which has no call stacks");

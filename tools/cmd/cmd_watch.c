@@ -34,8 +34,8 @@ struct watch {
     bool exempts;
     uint64_t grace_ns;
     bool strict, end, quiet, shown;
-    /* of the present wait: marked: growth is measured; told: the first report is done; told_late: the last report is
-     * done; said: a report was printed */
+    /* About the present wait. marked: growth is measured. told: the first report is done. told_late: the last report is
+     * done. said: a report was printed. */
     bool marked, told, told_late, said;
     uint64_t since_ns; /* its beginning: a main thread ended, the program was asked to end, or ended; 0: no wait */
     pid_t pid;       /* pid of --pid; 0: a command is run */
@@ -225,7 +225,7 @@ static int look_now(struct family *family, uint64_t between_ns) {
 
 static int tell_now(const struct watch *watch) {
     struct family family;
-    family_adopt(); /* processes that an exec brought along do not belong to the family */
+    family_adopt(); /* children that this process had before its exec do not belong to the family */
     family_begin(&family, watch->pid, NULL);
     int result = look_now(&family, TELL_AFTER < watch->grace_ns ? TELL_AFTER : watch->grace_ns);
     if (result < 0)

@@ -40,7 +40,7 @@ struct profile_sink {
 
 /* Branches with smaller amounts, and deeper frames, are merged, because nobody could see them in a picture. */
 struct profile_limits {
-    uint64_t least; /* the least sum of both amounts */
+    uint64_t least; /* the least sum of both amounts of a branch that is shown */
     size_t deepest;
 };
 struct profile_merged {

@@ -1,8 +1,8 @@
 /* report_massif.c — snapshots as valgrind's massif writes them, for ms_print and massif-visualizer; see export.h. A
  * file of memstow gives at most two snapshots with call stacks: its peak and its live memory. Snapshots without call
  * stacks are the points of the curve. They come from the readings of a series, or else from the file's history, which
- * gives at most a hundred, as many as massif itself writes. Several files are of one process. Times are milliseconds
- * since the start of the process. */
+ * gives at most a hundred, as many as massif itself writes. Several files must be of one process. Times are
+ * milliseconds since the start of the process. */
 #include "tools/base/complain.h"
 #include "tools/export/callers.h"
 #include "tools/export/export.h"

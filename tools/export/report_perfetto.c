@@ -41,7 +41,7 @@ struct tracing {
     struct perfetto perfetto;
     struct history history;
     struct roster roster; /* owners with the most memory first */
-    uint8_t *counted;     /* by index of an owner in the image: 1: it has a counter, 2: also one for devices */
+    uint8_t *counted;     /* by owner in the image; 1: the owner has a counter; 2: it also has one for devices */
     size_t slices_left_out;
 };
 
@@ -214,8 +214,7 @@ static void put_slice(struct tracing *self, uint64_t track, const struct snap_ow
     perfetto_end(&self->perfetto, track, end_of(self, owner));
 }
 
-/* The first lane that is free at the time `begin`. All `lanes` are in use: returns `lanes`, the number of a new
- * lane. */
+/* The first lane that is free at the time `begin`. If all are in use, it is `lanes`, the number of a new lane. */
 static size_t find_lane(const uint64_t *ends, size_t lanes, uint64_t begin) {
     size_t lane = 0;
     while (lane < lanes && ends[lane] > begin) lane++;

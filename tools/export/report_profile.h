@@ -16,8 +16,8 @@ const char *report_no_frames(const struct report *report, uint32_t module);
  * says otherwise. Returns 0, or -1: no memory. */
 int report_profile(const struct report *report, const struct roots *roots, struct profile_sink *sink, const char *what);
 
-/* As report_profile, with numbers of blocks instead of bytes. --min=0 merges nothing, as there. Other values of --min
- * are bytes, so they are ignored. */
+/* As report_profile, with numbers of blocks instead of bytes. --min=0 merges nothing, as in report_profile(). Other
+ * values of --min are bytes, so they are ignored. */
 int report_profile_blocks(const struct report *report, const struct roots *roots, struct profile_sink *sink,
                           const char *what);
 

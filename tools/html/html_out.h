@@ -1,5 +1,6 @@
 /* html_out.h — writes the file of a page: text as it is, and blocks of data, compressed and encoded as letters.
- * In: bytes, numbers, JSON. Out: HTML. It keeps no more than a window of the output. docs/html.md has the format. */
+ * In: bytes, numbers, JSON. Out: HTML. No more than a window of the output is in memory. docs/html.md has the
+ * format. */
 #ifndef MEMSTOW_HTML_OUT_H
 #define MEMSTOW_HTML_OUT_H
 

@@ -39,7 +39,7 @@ struct html_tree {
     uint32_t *node_segment, *node_children, *node_entries;
     size_t node_count, node_capacity;
     struct html_segments segments;
-    uint32_t *members, *entry_end; /* leaves of entries; a merged entry has several */
+    uint32_t *members, *entry_end; /* members: the leaves of all entries; entry_end: where each ends there */
     size_t member_count, entry_count, entry_capacity;
     size_t folded;       /* number of merged leaves */
     uint64_t steps_left; /* limits the work that a file can cause */

@@ -37,7 +37,7 @@ struct sum {
 
 /* CUPTI's report about CUDA memory, and the differences between the report and the ledger. */
 struct cupti_image {
-    bool asked; /* false: the comparison was not asked for, or CUDA did not begin */
+    bool asked; /* false: nobody asked for the comparison, or the program did not start CUDA */
     struct snap_cupti head;
     struct snap_cupti_block *blocks; /* the differences that the file lists; there may be more */
     size_t block_count;
@@ -67,7 +67,7 @@ struct nvml_image {
  * mapped. */
 struct origin {
     uint32_t kind; /* enum snap_origin_kind; 0: a mapping */
-    uint32_t key;  /* as in snap_origin */
+    uint32_t key;  /* the descriptor, or the thread's id */
     uint32_t stack;
     uint64_t birth_ns;
     uint64_t device, inode;

@@ -32,7 +32,7 @@ struct report {
     uint64_t min;            /* in a profile: branches of fewer bytes are merged */
     size_t top_sites;        /* instead of `top` for sites in JSON: each may have a call stack of a hundred frames */
     const char *match;       /* NULL: no --match */
-    const uint8_t *matched;  /* by node: whether --match keeps it. NULL: it keeps all */
+    const uint8_t *matched;  /* by node: whether --match keeps the node. NULL: all are kept */
     struct symbols *symbols; /* names of frames */
     const char *page;        /* file of the page; NULL: standard output */
     const struct report_tab *tab;
@@ -72,9 +72,9 @@ void report_json_vbars(struct json *json, const struct report *report);
 int report_text_table(const struct report *report, enum view view);
 /* Prints the table by model, if there are owners. Returns 0, or -1: no memory. */
 int report_text_owners(const struct report *report);
-/* Model, node and run of a tag. */
+/* Writes model, node and run of a tag. */
 void report_json_tag(struct json *json, const struct image *image, uint32_t id);
-/* Id and name of an owner. For id 0 (no owner) both are null. If no owner has that id, the name is null. */
+/* Writes id and name of an owner. For id 0 (no owner) both are null. If no owner has that id, the name is null. */
 void report_json_owner(struct json *json, const struct image *image, uint64_t id);
 
 /* Which parts the text shows. Without a requested view these are the call stacks, if there are any, and the table by

@@ -1,4 +1,5 @@
-/* report_history.c — memory over time in JSON; see report.h. Points are columns: one array a figure. */
+/* report_history.c — memory over time in JSON; see report.h. Points are written as columns: one array for each
+ * figure. */
 #include "tools/report/report.h"
 #include "tools/views/history.h"
 

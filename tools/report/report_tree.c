@@ -18,8 +18,8 @@ enum {
     TREE_INDENT = 22,
     TREE_ERROR = 8, /* additional columns if the bytes are estimates */
     DEPTH_INDENTED = 16,
-    /* Of a chain of calls with the same bytes, so many frames are shown: at its outer end, at its inner end, and Python
-     * frames between the two ends. */
+    /* A chain is calls with nearly the same bytes. CHAIN_HEAD: number of frames shown at its outer end. CHAIN_TAIL: at
+     * its inner end. CHAIN_PYTHON: number of Python frames shown between the two ends. */
     CHAIN_HEAD = 1,
     CHAIN_TAIL = 1,
     LEAF_TAIL = 3, /* at the inner end of a chain that has no callees worth showing */
@@ -29,7 +29,7 @@ enum {
     NAMED_FROM = 1000, /* frames with less than 1/1000 of the whole are not looked up */
     LINES_PER_ROW = 8, /* lines of the tree for each row that --top allows */
     FRAMES_MOST = 4 * STACK_FRAMES_MAX,
-    LIMBS_MOST = 512, /* honest trees have fewer: at most 50 ends of more than 2 %, 100 steps of more than 1 % */
+    LIMBS_MOST = 512, /* sound files have fewer: at most 50 ends of more than 2 %, 100 steps of more than 1 % */
 };
 
 /* Figures of a part of the tree. */
@@ -57,7 +57,7 @@ struct tree_print {
     size_t count;
     size_t frames_left; /* limits the memory that a file can make the tree use */
     size_t lines;       /* number of lines that were printed or, if `counting`, would have been printed */
-    bool counting;      /* print nothing */
+    bool counting;      /* lines are counted, and not printed */
     int indent;
 };
 
@@ -184,7 +184,8 @@ static void tree_line(struct tree_print *print, struct calltree_line line, const
     puts(innermost_text(&shown, text_width() - print->indent - 2 * depth).s);
 }
 
-/* The position in the chain from which on Python frames are shown: at most CHAIN_PYTHON of them, up to `end`. */
+/* The first position in the chain at which a Python frame may be shown. From there to `end` there are at most
+ * CHAIN_PYTHON Python frames. */
 static size_t python_from(const struct image *image, const struct calltree_line *chain, size_t end) {
     size_t first = end, found = 0;
     while (first > CHAIN_HEAD && found < CHAIN_PYTHON)

@@ -20,11 +20,12 @@ bool cuda_line_of(const struct image *image, size_t index, struct cuda_line *out
 
 /* Prints the heads of the columns. */
 void cuda_line_head(const char *label);
-/* Prints the figures of a device in these columns, as text; and writes them as JSON. */
+/* Prints the figures of a device in these columns. */
 void cuda_line_text(const char *label, const struct cuda_line *line);
+/* Writes the figures of a device as JSON. */
 void cuda_line_json(struct json *json, const struct cuda_line *line);
 
-/* The device in full, by its index in the image. */
+/* Print and write all figures of a device, by its index in the image. */
 void cuda_device_text(const struct image *image, size_t index);
 void cuda_device_json(struct json *json, const struct image *image, size_t index);
 

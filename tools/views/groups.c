@@ -31,7 +31,7 @@ bool groups_view_parse(const char *string, enum view *view) {
 
 const char *groups_view_name(enum view view) { return view_names[view]; }
 
-/* Interns a name. Returns 0 on success. Name 0 is the untagged one. */
+/* Interns a name: equal names get the same id. Id 0 means untagged. Returns 0, or -1: no memory. */
 static int groups_intern(struct groups *groups, const char *text, uint32_t *id) {
     struct name *name;
     size_t length = strlen(text);

@@ -48,7 +48,7 @@ static int by_mark_time(const void *left, const void *right) {
 }
 
 /* Adds a point for the image's present, with the exact bytes of the counters. For a killed process the time of its end
- * is not known, so the point gets the time of the last one. */
+ * is not known, so the point gets the time of the last point. */
 static void add_present(struct history *self) {
     const struct image *image = self->image;
     uint64_t last = self->point_count ? self->points[self->point_count - 1].time_ns : 0;

@@ -64,7 +64,7 @@ static void add_file(struct split *split, uint32_t path, uint64_t bytes) {
         resident->files[resident->file_count++] = (struct resident_file){image_string(split->image, path), bytes};
 }
 
-/* Bytes of a piece of a region: `resident` in memory, of which no file backs `anonymous`. */
+/* Bytes of a piece of a region. resident: bytes in memory. anonymous: the part of them that no file backs. */
 struct piece {
     uint64_t resident, anonymous;
 };

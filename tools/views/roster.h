@@ -49,8 +49,8 @@ struct roster_moving {
 };
 struct roster_moving roster_moving(const struct image *image, const struct snap_owner *owner);
 
-/* Finds a model or custom owner by an id or a name. If several owners that are not retired have the name, it finds
- * none. NULL: `error` has the reason. */
+/* Finds a model, custom or state owner by an id or a name. If several owners that are not retired have the name, it
+ * finds none. NULL: `error` has the reason. */
 const struct snap_owner *roster_find(const struct image *image, const char *meant, char *error, size_t size);
 
 #endif
