@@ -43,8 +43,8 @@ static const struct verb verbs[] = {
 struct order {
     const struct verb *verb;
     pid_t pid;
-    const char *meant, *reason; /* meant: OWNER as the user gave it; reason: of --reason; NULL: none */
-    bool ends;                  /* --cancel: end the present move, whoever requested it */
+    const char *meant, *reason; /* OWNER as the user gave it, and the text of --reason; NULL: none */
+    bool ends;                  /* --cancel: end the present move, even if this command did not request it */
     double timeout;             /* seconds; 0: none */
     char path[4096];            /* path of the socket */
     char subject[320];          /* for messages: the owner or process of the request */

@@ -1,4 +1,5 @@
-/* cmd_diff.c — memstow diff: shows what grew from one file to another. Rows are matched by name, in a stable order. */
+/* cmd_diff.c — memstow diff: shows which memory grew from one file to another. Rows are matched by name, in a stable
+ * order. */
 #include "tools/views/at_peak.h"
 #include "tools/base/complain.h"
 #include "tools/base/progress.h"

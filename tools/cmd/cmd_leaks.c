@@ -1,4 +1,4 @@
-/* cmd_leaks.c — memstow leaks: shows what grows from run to run, and what retired owners left behind. */
+/* cmd_leaks.c — memstow leaks: shows memory that grows from run to run, and memory that retired owners left behind. */
 #include "tools/base/complain.h"
 #include "tools/base/progress.h"
 #include "tools/cmd/commands.h"

@@ -1,5 +1,5 @@
-/* cmd_lifecycle.c — memstow lifecycle: starts a program, uses it, closes it, and reports what is left of it. There are
- * six standard ways to do so, the tests T1 to T6. Each is repeated several times. One repetition is a life
+/* cmd_lifecycle.c — memstow lifecycle: starts a program, uses it, closes it, and reports everything that is left of it.
+ * There are six standard ways to do so, the tests T1 to T6. Each is repeated several times. One repetition is a life
  * (lifecycle.h). */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"

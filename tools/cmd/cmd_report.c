@@ -1,4 +1,4 @@
-/* cmd_report.c — memstow report: shows what a process holds, or what it left. */
+/* cmd_report.c — memstow report: shows the memory that a process holds, or that it held at its end. */
 #include "tools/base/complain.h"
 #include "tools/base/progress.h"
 #include "tools/cmd/commands.h"

@@ -1,4 +1,4 @@
-/* cmd_top.c — memstow top: shows in the terminal what running programs hold, and looks again each second. */
+/* cmd_top.c — memstow top: shows in the terminal the memory of running programs, and reads it again each second. */
 #include "tools/base/complain.h"
 #include "tools/base/text.h"
 #include "tools/cmd/commands.h"

@@ -1,6 +1,6 @@
-/* cmd_watch.c — memstow watch: runs a program as `run` does, and reports what is left of it after its end. It follows
- * the whole process tree as subreaper, and looks from outside only. It sends signals only with --end. If memstow is
- * killed, the program goes on undisturbed. */
+/* cmd_watch.c — memstow watch: runs a program as `run` does, and reports everything that is left of it after its end.
+ * It follows the whole process tree as subreaper, and looks from outside only. It sends signals only with --end. If
+ * memstow is killed, the program goes on undisturbed. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/duration.h"

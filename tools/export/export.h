@@ -1,6 +1,6 @@
-/* export.h — a report in the forms that other programs read; docs/formats.md says which program reads which.
- * In: an image and options. Out: the form on standard output, and on standard error what it leaves out. Names from a
- * file cannot break the syntax of a form. The functions return 0, or -1: no memory. */
+/* export.h — a report in the forms that other programs read; docs/formats.md says which program reads which form.
+ * In: an image and options. Out: the form on standard output, and on standard error a note of the parts that it leaves
+ * out. Names from a file cannot break the syntax of a form. The functions return 0, or -1: no memory. */
 #ifndef MEMSTOW_EXPORT_H
 #define MEMSTOW_EXPORT_H
 

@@ -192,7 +192,7 @@ static int metrics_by_size(const void *left, const void *right) {
     return names ? names : strcmp(a->origin, b->origin);
 }
 
-/* Keeps the largest `most` models, and sums all others as one. */
+/* Keeps the largest `most` models. All other models become one, "(others)", with their sums. */
 static void models_bound(struct models *models, size_t most) {
     if (models->count) qsort(models->list, models->count, sizeof *models->list, metrics_by_size);
     if (models->count <= most) return;

@@ -205,8 +205,8 @@ static bool is_like(const struct profile_part *a, const struct profile_part *b) 
     return a->nowhere == b->nowhere || strcmp(a->nowhere, b->nowhere) == 0;
 }
 
-/* Writes parts without a call stack. Parts with the same name are neighbours, because parts are sorted, and become
- * one. */
+/* Writes parts without a call stack. Parts with the same name are neighbours, because parts are sorted. They become one
+ * frame. */
 static void write_stackless(struct walk *walk, size_t first, size_t end) {
     size_t before = walk->sink->used;
     for (size_t i = first, next; i < end; i = next) {
@@ -255,7 +255,7 @@ static int write_root(struct walk *walk, const char *name, size_t first, size_t 
     return 0;
 }
 
-/* Writes the roots. Roots that are too small are written as one at the end. */
+/* Writes the roots. Roots that are too small are written as one frame at the end. */
 static int write_roots(struct walk *walk) {
     const struct profile *profile = walk->profile;
     struct amounts small = {{0, 0}};

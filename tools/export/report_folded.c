@@ -1,5 +1,5 @@
 /* report_folded.c — the stacks of a report for flame graph programs; see export.h.
- * In: a report. Out: one line for each stack, and on standard error what is merged. */
+ * In: a report. Out: one line for each stack, and on standard error a note of merged stacks. */
 #include "tools/export/export.h"
 #include "tools/export/folded.h"
 #include "tools/export/report_profile.h"

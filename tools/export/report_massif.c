@@ -104,7 +104,7 @@ static void write_callers(struct tree *tree, struct caller *list, size_t count, 
     free(groups);
 }
 
-/* Memory without a call stack, which is shown as a place. */
+/* Memory without a call stack. It is shown as a place with a name. */
 struct stackless {
     const char *name;
     uint64_t bytes;
@@ -180,7 +180,7 @@ static void move_ended(const struct tree *tree, struct sites *sites, struct call
     }
 }
 
-/* Writes the places that allocate, the largest first. Places that hold too little are written as one. */
+/* Writes the places that allocate, the largest first. Places that hold too little are written as one entry. */
 static void write_places(struct tree *tree, const struct sites *sites, struct caller_group *groups, size_t count) {
     size_t large = count_large(tree, groups, count), shown = large, small_count = count - large;
     uint64_t small = 0;

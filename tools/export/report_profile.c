@@ -53,7 +53,7 @@ static uint64_t sum_of(const struct profile *profile) {
     return sum;
 }
 
-/* ---- what is merged */
+/* ---- merged stacks */
 
 struct profile_limits profile_limits_of(uint64_t all) {
     return (struct profile_limits){all / SHARE + 1, DEEPEST};

@@ -1,6 +1,6 @@
 /* report_profile.h — writes the call stacks of a report as a profile, as the options ask.
  * In: a report with its options, and names of owners as outermost frames (roots.h). Out: calls of a sink (profile.h),
- * and on standard error what was merged. */
+ * and on standard error a note of merged stacks. */
 #ifndef MEMSTOW_REPORT_PROFILE_H
 #define MEMSTOW_REPORT_PROFILE_H
 
@@ -10,10 +10,10 @@
 /* The frame of a stack without frames: "libx.so", "(call stack unknown)" or "(no Python)". */
 const char *report_no_frames(const struct report *report, uint32_t module);
 
-/* Writes the sites of the report into the sink, in the report's measure, and says on standard error what it merges.
- * `what` is the name of the profile in this message; "": the form has only one profile. Branches with less than 1/2000
- * of all memory (half a pixel of 1,000) are merged, and so are frames more than a thousand deep, unless --min or --top
- * says otherwise. Returns 0, or -1: no memory. */
+/* Writes the sites of the report into the sink, in the report's measure, and says on standard error which branches it
+ * merges. `what` is the name of the profile in this message; "": the form has only one profile. Branches with less than
+ * 1/2000 of all memory (half a pixel of 1,000) are merged, and so are frames more than a thousand deep, unless --min or
+ * --top says otherwise. Returns 0, or -1: no memory. */
 int report_profile(const struct report *report, const struct roots *roots, struct profile_sink *sink, const char *what);
 
 /* As report_profile, with numbers of blocks instead of bytes. --min=0 merges nothing, as in report_profile(). Other
@@ -24,8 +24,8 @@ int report_profile_blocks(const struct report *report, const struct roots *roots
 /* The standard limits, for branches that are too small and frames that are too deep to be seen. `all`: the sum of all
  * amounts. */
 struct profile_limits profile_limits_of(uint64_t all);
-/* Says on standard error what was merged. `what`: the name of the profile, or "". `is_share`: limits.least is that of
- * profile_limits_of(), a share of all. `all_of_it`: a text that says how to see everything, or "". */
+/* Says on standard error which branches were merged. `what`: the name of the profile, or "". `is_share`: limits.least
+ * is that of profile_limits_of(), a share of all. `all_of_it`: a text that says how to see everything, or "". */
 void profile_tell(struct profile_limits limits, struct profile_merged merged, bool blocks, const char *what,
                   bool is_share, const char *all_of_it);
 

@@ -97,8 +97,8 @@ static void choice_fold(const struct choice *choice, struct html_leaf *leaf) {
     leaf->folded = 1;
 }
 
-/* The upper half of the bits of a weight, which is not negative. It sorts like the weight itself, to within one part in
- * 128. */
+/* The upper half of the bits of a weight. Weights are not negative, so this half sorts like the weight itself, to
+ * within one part in 128. */
 static uint32_t html_choice_rank_of(float weight) {
     uint32_t bits;
     memcpy(&bits, &weight, sizeof bits);

@@ -1,4 +1,4 @@
-/* html_parts.S — the parts of a page around its data, which cmake/page.cmake makes from tools/web/. */
+/* html_parts.S — the parts of a page around its data. cmake/page.cmake makes them from tools/web/. */
     .section .rodata
     .global html_head, html_head_end, html_tail, html_tail_end
 html_head:

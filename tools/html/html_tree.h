@@ -21,7 +21,7 @@ struct html_side {
     const struct image *image;
     struct symbols *symbols;
     uint32_t *child, *sibling, *leaf; /* by node: the first child, sibling and leaf, 0: none. Leaves count from 1 */
-    /* by frame: the position in `levels` of the number of its lines, which the lines follow; 0: not named yet */
+    /* by frame: a position in `levels`, where the number of its lines and then the lines are; 0: not named yet */
     uint32_t *frame_lines;
 };
 

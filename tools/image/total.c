@@ -1,5 +1,5 @@
 /* total.c — the counters of a site and class in an image; see image.h.
- * In: a total. Out: what it holds, in bytes and blocks, by measure; sums of totals. It looks at nothing else. */
+ * In: a total. Out: its bytes and blocks, by measure; sums of totals. Nothing else is read. */
 #include "tools/image/image.h"
 
 /* The difference, or 0 if it would be negative: the counters of a killed process may have a free without its

@@ -82,7 +82,7 @@ void report_json_owner(struct json *json, const struct image *image, uint64_t id
 bool report_shows_stacks(const struct report *report);
 bool report_shows_table(const struct report *report, enum view *view);
 
-/* The lines "where" and "next": where most memory is, and what to type next. Returns 0, or -1: no memory. */
+/* The lines "where" and "next": where most memory is, and which command to type next. Returns 0, or -1: no memory. */
 int report_text_lead(const struct report *report);
 
 /* Parts of the text: the sites with the most memory, and the call tree. Both return 0, or -1: no memory. */

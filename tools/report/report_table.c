@@ -38,8 +38,8 @@ static void live_rows(const struct report *report, const struct groups *groups, 
     }
 }
 
-/* Drops rows that have no live memory and had none at the peak. If all rows are such, it drops none. Returns the number
- * of dropped rows. No rows can be added to the groups afterwards. */
+/* Drops rows that have no live memory and had none at the peak. If all rows are empty, it drops none. Returns the
+ * number of dropped rows. No rows can be added to the groups afterwards. */
 static size_t drop_empty(struct groups *groups) {
     size_t kept = 0, dropped = groups->count;
     for (size_t i = 0; i < groups->count; i++)

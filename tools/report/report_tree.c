@@ -262,8 +262,8 @@ static uint64_t largest_left_out(const struct limb *limb, size_t shown) {
     return shown < limb->parts ? limb->below.list[shown].bytes : 0;
 }
 
-/* Prints one line for all callees of a limb from the index `from` on, which are not shown. It prints nothing if the
- * limb's only part is shown, or if no part is shown and these callees together are not worth showing. */
+/* Prints one line for the callees of a limb that are not shown: those from the index `from` on. It prints nothing if
+ * the limb's only part is shown, or if no part is shown and these callees together are not worth showing. */
 static void print_rest(struct tree_print *print, const struct limb *limb, size_t from, int depth) {
     struct figures rest = {0};
     for (size_t i = from; i < limb->below.count; i++) {

@@ -7,7 +7,7 @@
 #include "tools/reader/cuda_image.h"
 #include "tools/base/json.h"
 
-/* The figures of one device, which outlive the image. */
+/* The figures of one device. They outlive the image. */
 struct cuda_line {
     uint32_t device;
     char name[64];

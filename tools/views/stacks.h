@@ -25,7 +25,7 @@ const uint32_t *stack_all(const struct image *image, uint32_t node, size_t *coun
 
 /* NULL for a frame that the file does not have. */
 const struct snap_frame *stack_frame(const struct image *image, uint32_t frame);
-/* The function of a Python frame; NULL for native ones. */
+/* The function of a Python frame; NULL for a native frame. */
 const struct snap_code *stack_frame_code(const struct image *image, const struct snap_frame *frame);
 /* The module of a native frame, or NULL. */
 const struct snap_module *stack_frame_module(const struct image *image, const struct snap_frame *frame);
