@@ -21,7 +21,7 @@ static void sum_up(struct calltree *tree) {
     }
 }
 
-static const uint64_t STEPS_MAX = 100000000; /* a million stacks that memstow recorded need a hundredth of these steps */
+static const uint64_t STEPS_MAX = 100000000; /* a million recorded stacks need a hundredth of these steps */
 
 int calltree_begin(struct calltree *tree, const struct image *image, uint64_t *bytes, double *variances) {
     *tree = (struct calltree){.image = image, .bytes = bytes, .variances = variances, .steps_left = STEPS_MAX};
