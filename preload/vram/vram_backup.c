@@ -1,6 +1,6 @@
-/* vram_backup.c — see vram_backup.h. Pinned memory is memory of ours that is registered with the driver. Pinned memory
- * from the driver itself would end with its context, but a block that was served in place of a pool outlives its
- * context. */
+/* vram_backup.c — see vram_backup.h. memstow maps pinned memory itself, and registers it with the driver. Pinned memory
+ * that the driver allocates would end with its context. But a block that was served in place of a pool outlives its
+ * context, and its backup must, too. */
 #include "preload/vram/vram_backup.h"
 
 #include <string.h>
@@ -20,7 +20,7 @@
 
 static uint64_t bytes_of[VRAM_BACKUP_KINDS];
 
-/* Pinned memory to which the device may still write. */
+/* Backups that were given up while the device might still write to them (vram_backup_leave). */
 struct pinned {
     char *at;
     uint64_t bytes;
@@ -65,8 +65,8 @@ void vram_backup_note_buffer(const void *at, uint64_t bytes, uint32_t device) {
 
 void vram_backup_forget_buffer(const void *at) { vram_backup_forget(at); }
 
-/* Lists the memory in the ledger, and keeps a forked child from inheriting it: the child has no device to bring the
- * content back to. */
+/* Sets the block's backup, and lists it in the ledger. A forked child does not inherit the memory, because the child
+ * has no device to bring the content back to. */
 static void is_made(struct vram_block *self, void *at, enum vram_backup_kind backup_kind) {
     self->backup = at;
     self->backup_kind = backup_kind;
@@ -76,8 +76,8 @@ static void is_made(struct vram_block *self, void *at, enum vram_backup_kind bac
 
 /* --- in memory --- */
 
-/* How many bytes more the host has for backups. An eighth of the memory that the machine or the cgroup has left stays
- * free, so that stowing a model does not make the system kill the program. */
+/* How many more bytes of host memory backups may take. An eighth of the memory that the machine or the cgroup has left
+ * stays free. Otherwise stowing a model could make the system kill the program. */
 static uint64_t vram_backup_left(const struct vram_limits *limits) {
     uint64_t left = pressure_left(), usable = left - left / 8;
     uint64_t taken = vram_backup_bytes(VRAM_IN_MEMORY) + vram_stock_bytes();
@@ -95,7 +95,8 @@ static char *make_pinned(const struct vram_driver *driver, const struct vram_blo
                                                              .device = self->device});
 }
 
-/* If the memory is not enough, unused pinned memory is freed. */
+/* Makes ordinary memory. If fewer than `bytes` are left for backups, frees unused pinned memory first. NULL: there is
+ * still too little memory. */
 static void *make_ordinary(const struct vram_driver *driver, uint64_t bytes, const struct vram_limits *limits) {
     if (vram_backup_left(limits) < bytes) vram_stock_shrink(driver);
     void *at = vram_backup_left(limits) < bytes ? NULL : os_map(bytes);
@@ -116,8 +117,8 @@ bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self,
 
 /* --- in a file --- */
 
-/* Whether a file can be read by the kernel. If a disk fails, a read through a mapping kills the reader, but a read by
- * the kernel returns an error. */
+/* Whether the kernel can copy memory for us (os_peek). If a disk fails, a read of ours through a file mapping raises a
+ * signal that kills the process, but a copy by the kernel returns an error. */
 static bool can_be_read_back(void) {
     char from = 1, to = 0;
     return os_peek(&to, &from, 1);
@@ -152,7 +153,8 @@ void vram_backup_drop(struct vram_block *self) {
     self->backup = NULL;
 }
 
-/* It waits for the list as long as it takes. If there is no memory for a longer list, the backup's memory is lost. */
+/* Waits for the lock of the list, however long that takes. If there is no memory for a longer list, the backup's memory
+ * is never freed. */
 void vram_backup_leave(struct vram_block *self) {
     if (!self->backup) return;
     lock_hold(&busy);

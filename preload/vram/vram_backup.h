@@ -1,7 +1,8 @@
 /* vram_backup.h — where the content of a block is on the host while the block is off its device: in ordinary memory, in
  * pinned memory, or in a file of the host engine (stow_file.h).
- * In: a block that the caller has, and limits. Out: in the block, `backup` (memory for its content) and `backup_kind`;
- * or no backup. A forked child does not get backups. The ledger lists all of them by address. */
+ * In: a block that the caller has taken (vram_table.h), and limits. Out: `backup` (the memory for the block's content)
+ * and `backup_kind` in the block; or no backup. A forked child has no backups. The ledger lists each backup by its
+ * address. */
 #ifndef MEMSTOW_VRAM_BACKUP_H
 #define MEMSTOW_VRAM_BACKUP_H
 
@@ -10,29 +11,29 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Bytes, for all blocks together. */
+/* Limits in bytes, for the backups of all blocks together. */
 struct vram_limits {
     uint64_t memory; /* on the host, pinned or not; 0: as much as the system can spare */
-    uint64_t pinned; /* the part of it that is pinned */
-    uint64_t disk;
+    uint64_t pinned; /* how much of `memory` may be pinned; 0: none */
+    uint64_t disk;   /* in files; 0: none */
 };
 
-/* Makes a backup in memory, pinned if possible, in the block's context, which is the current one. `expected`: how many
- * bytes the move will take in all. False: there is too little memory. */
+/* Makes a backup in memory, pinned if possible. The block's context is the current one. `expected`: how many bytes the
+ * move may still take out, including this block. False: there is too little memory. */
 bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self, const struct vram_limits *limits,
                       uint64_t expected);
-/* Makes a backup in a file. The caller writes the whole file and closes it. Returns enum stow_refusal; STOW_EMPTY: no
- * file is allowed. */
+/* Makes a backup in a file. The caller writes the whole file and closes it. Returns enum stow_refusal; STOW_EMPTY: the
+ * limit or a sandbox allows no file. */
 uint32_t vram_backup_make_file(struct vram_block *self, const struct vram_limits *limits, struct stow_file *file);
 void vram_backup_drop(struct vram_block *self);
 /* vram_backup_leave: gives up a backup to which the device may still write. Its memory stays until
  * vram_backup_collect, which the mover calls when no copy is in progress. */
 void vram_backup_leave(struct vram_block *self);
 void vram_backup_collect(void);
-/* The bytes of this kind; VRAM_BACKUP_KINDS: of all kinds. */
+/* The bytes of all backups of this kind; VRAM_BACKUP_KINDS: of all kinds. */
 uint64_t vram_backup_bytes(enum vram_backup_kind backup_kind);
 
-/* For the ledger: the ring has made a buffer, or freed it. */
+/* Tell the ledger that the ring (vram_ring.h) has made a buffer, or freed one. */
 void vram_backup_note_buffer(const void *at, uint64_t bytes, uint32_t device);
 void vram_backup_forget_buffer(const void *at);
 

@@ -1,5 +1,5 @@
-/* vram_block.c — see vram_block.h. Access is granted, and mappings are removed, for the whole block in one call where
- * the driver allows it. */
+/* vram_block.c — see vram_block.h. One call of the driver sets a device's access to the whole block, and one call
+ * unmaps all pieces. */
 #include "preload/vram/vram_block.h"
 
 #include "preload/shared/os.h"
@@ -19,8 +19,8 @@ int vram_block_reserve(const struct vram_driver *driver, struct vram_block *self
     return driver->cuMemAddressReserve(&self->at, self->size, 0, 0, 0);
 }
 
-/* Makes physical memory. If the device can, network cards get the access that they have to memory of cudaMalloc, but
- * not for memory in place of a pool. */
+/* Makes the physical memory that the block lacks. If the device can, network cards get the access that they have to
+ * memory of cudaMalloc. Memory that is served in place of a pool does not give them this access. */
 static int make_pieces(const struct vram_driver *driver, struct vram_block *self) {
     int error = 0, rdma = 0;
     if (!self->in_stream && driver->cuDeviceGetAttribute(&rdma, RDMA_OF_MAPPINGS, (int)self->device)) rdma = 0;
@@ -44,7 +44,7 @@ static int vram_block_map(const struct vram_driver *driver, struct vram_block *s
     return error;
 }
 
-/* Sets access for the devices in `which`: those in `may` get it, the others lose it. */
+/* Sets the access of the devices in `which`, as bits. Those that are also in `may` get access, the others lose it. */
 static int set_access(const struct vram_driver *driver, const struct vram_block *self, uint64_t which, uint64_t may) {
     struct vram_access access[VRAM_DEVICES];
     size_t count = 0;

@@ -1,4 +1,4 @@
-/* vram_contexts.h — the contexts in which work may run, and their ends.
+/* vram_contexts.h — the contexts in which work may run, and the ends of these contexts.
  * In: contexts that the program uses or ends. Out: a list of the contexts that exist. */
 #ifndef MEMSTOW_VRAM_CONTEXTS_H
 #define MEMSTOW_VRAM_CONTEXTS_H
@@ -7,17 +7,21 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Notes a context in which work may run. Every move waits for its work first. Call it even if nothing is served. */
+/* Notes a context in which work may run. A move out of a device first waits until no work runs in any noted context.
+ * Call this even if nothing is served in the context. */
 void vram_contexts_note(cuda_handle context);
-/* All these contexts. *missing: there were more. */
+/* Copies the list of noted contexts, and returns their number. *missing: there were more contexts than the list
+ * holds. */
 uint32_t vram_contexts_all(cuda_handle to[VRAM_CONTEXTS], bool *missing);
-/* The device of a context, if anything was served in it; false: nothing was. */
+/* Sets *device to the device of a context in which a block was served. False: there is no such block. */
 bool vram_contexts_device(cuda_handle context, uint32_t *device);
-/* Before the driver ends a context: the number of this end. */
+/* Call this before the driver ends a context. It returns the number of this end. Blocks with lower numbers were served
+ * before the end began. */
 uint64_t vram_contexts_end_begins(void);
-/* The context has ended. Blocks that were served in it before the end began end with it; later blocks belong to the
- * next context with that address. Blocks in place of a pool belong to no context, so they go to `heir`, which may be
- * the same context after a reset. NULL: there is no heir, and they end, too. */
+/* The context has ended. `end`: the number of this end. Blocks that were served in the context before its end began are
+ * given back. Later blocks belong to the next context with the same address. Blocks that were served in place of a pool
+ * belong to no context, so they go to `heir`, which may be the same context after a reset. If `heir` is NULL, they are
+ * given back, too. */
 void vram_contexts_ended(cuda_handle context, cuda_handle heir, uint64_t end);
 
 #pragma GCC visibility pop

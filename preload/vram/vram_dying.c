@@ -29,7 +29,7 @@ bool vram_dying_comes(cuda_handle context, const uintptr_t *mark) {
 
 static void vram_dying_forget(struct dying *self) { *self = all[--count]; }
 
-/* NULL in a child that was forked in the middle of the call. */
+/* The call with this mark, which this thread made. NULL: this is a child that was forked during the call. */
 static struct dying *vram_dying_find(const uintptr_t *mark) {
     uint32_t thread = os_tid();
     for (uint32_t i = 0; i < count; i++)
@@ -63,7 +63,8 @@ static uintptr_t parse_stack_pointer(const char *line) {
     return words[0];
 }
 
-/* Where another thread is in its stack. 0: not known, because it runs at the moment or the kernel does not say. */
+/* The stack pointer of another thread. 0: it is not known, because the thread runs at the moment, or because the kernel
+ * does not say. */
 static uintptr_t stack_pointer_of(uint32_t thread) {
     static const char before[] = "/proc/self/task/", after[] = "/syscall";
     char path[sizeof before + 10 + sizeof after], line[256];
@@ -83,12 +84,13 @@ static bool vram_dying_is_gone(uint32_t thread) {
     return !seal_is_set() && os_call(SYS_tgkill, os_call(SYS_getpid), thread, 0) == -ESRCH;
 }
 
-/* The stack grows down, so a thread above the mark has left the call. An address far above is on another stack. */
+/* Whether a stack pointer or frame is above the mark. The stack grows down, so such a thread has left the call. An
+ * address far above the mark is on another stack. */
 static bool is_above(uintptr_t at, const uintptr_t *mark) {
     return at > (uintptr_t)mark && at - (uintptr_t)mark < STACK_MOST;
 }
 
-/* Whether later calls of the thread have written over the mark. The stack of another thread may be gone. */
+/* Whether later calls of the thread have written over the mark, or the thread's stack is gone. */
 static bool is_overwritten(const struct dying *self) {
     uintptr_t now = 0;
     struct iovec to = {&now, sizeof now}, from = {(void *)self->mark, sizeof now};

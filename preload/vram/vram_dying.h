@@ -1,7 +1,7 @@
-/* vram_dying.h — the contexts that calls in progress end: moves keep away from them.
- * In: such calls, before and after. Out: whether a context is ending, or any. A call that was left by longjmp, out of a
- * program's callback, never says that it is over. So the threads of these calls are looked at. The caller holds the
- * lock of the table. */
+/* vram_dying.h — the calls in progress that end a context, because moves must keep away from such a context.
+ * In: the beginning and the end of each such call. Out: whether a call ends a given context, or any context. A callback
+ * of the program may leave such a call by longjmp, and then nothing reports the end of the call. So the stacks of the
+ * calling threads are looked at. The caller holds the lock of the table (vram_table.h). */
 #ifndef MEMSTOW_VRAM_DYING_H
 #define MEMSTOW_VRAM_DYING_H
 
@@ -12,21 +12,24 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A call comes, begins, and is over. `mark`: a word on the calling thread's stack that has the context as long as the
- * call is in progress. False: the list is full. */
+/* comes: adds a call to the list. begins: the call begins to end its context. over: the call has returned. `mark`: a
+ * word on the calling thread's stack that holds the context as long as the call is in progress. False: the list is
+ * full. */
 bool vram_dying_comes(cuda_handle context, const uintptr_t *mark);
 void vram_dying_begins(const uintptr_t *mark);
 void vram_dying_over(const uintptr_t *mark);
 
 /* Whether a call that ends this context has begun. */
 bool vram_dying_has(cuda_handle context);
-/* Whether there is a call that has come. It forgets calls that were left first. */
+/* Whether any call is in the list. First removes the calls that were left by longjmp. */
 bool vram_dying_any(void);
-/* Without the lock: whether it is worth asking. */
+/* Without the lock: whether the list has a call. If not, the caller need not take the lock. */
 bool vram_dying_maybe(void);
-/* Forgets the calling thread's calls that lie below `frame`, which is a frame of this thread: they were left. */
+/* Removes this thread's calls whose marks lie below `frame`, which is a stack frame of this thread: they were left by
+ * longjmp. */
 void vram_dying_left(uintptr_t frame);
-/* Whether one of the calls is the calling thread's: then waiting for its end would never end. */
+/* Whether this thread itself made one of the calls. Then the thread must not wait for the end of all calls, because it
+ * would wait for ever. */
 bool vram_dying_is_mine(void);
 
 #pragma GCC visibility pop

@@ -43,7 +43,7 @@ static bool let_go(const struct vram_driver *driver, struct vram_block *self) {
 
 bool vram_end_now(const struct vram_driver *driver, struct vram_block *self) {
     vram_table_lock();
-    vram_table_set_state(self, VRAM_WRECK); /* nobody finds it any more */
+    vram_table_set_state(self, VRAM_WRECK); /* from now on nobody finds the block */
     vram_table_let_go();
     vram_backup_drop(self);
     bool gone = let_go(driver, self);
@@ -82,8 +82,9 @@ const void *vram_end_stream(cuda_handle stream) {
     return (uintptr_t)stream == CUDA_STREAM_PER_THREAD ? &own_stream : stream;
 }
 
-/* The stream may have the handle of the event's stream without being it: a handle is used again when its stream was
- * destroyed. A stream that is captured must not wait for an event from outside: that would break the capture. */
+/* Equal handles of the stream and of the event's stream prove nothing: after a stream is destroyed, the driver gives
+ * its handle to another stream. A stream in capture must not wait for an event from outside the capture, because that
+ * would break the capture. */
 bool vram_end_order(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
     struct vram_visit visit;
     if (!self->event) return true;
@@ -95,7 +96,8 @@ bool vram_end_order(const struct vram_driver *driver, struct vram_block *self, c
     return waits && drop_its_event(driver, self);
 }
 
-/* Records an event. It belongs to the context of its stream, which may be neither the block's nor the thread's. */
+/* Records the block's event on a stream. The event belongs to the stream's context, which may differ from the block's
+ * context and from the thread's current context. */
 static int vram_end_record(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
     struct vram_visit visit;
     cuda_handle context = NULL;
@@ -131,8 +133,8 @@ static bool event_has_come(const struct vram_driver *driver, const struct vram_b
     return has_come;
 }
 
-/* Whether nothing runs in the context any more. It does not ask during a capture, because a wait for a whole context
- * breaks the capture. */
+/* Waits until nothing runs in the block's context. False: an error, or a stream is in capture. During a capture it does
+ * not wait, because a wait for a whole context breaks the capture. */
 static bool context_has_ended_work(const struct vram_driver *driver, const struct vram_block *self) {
     struct vram_visit visit;
     if (!cuda_captures_hold_off()) return false;
@@ -143,8 +145,8 @@ static bool context_has_ended_work(const struct vram_driver *driver, const struc
     return has_ended;
 }
 
-/* Events that have not come, as this search has found. Events that were recorded later in the same stream have not come
- * either, so the driver is not asked about them. */
+/* For each stream, an event that has not come, as this search has found. Events that were recorded later in the same
+ * stream have not come either, so the driver is not asked about them. */
 enum { STREAMS_MOST = 8 };
 struct stalled {
     const struct vram_driver *driver;
@@ -187,8 +189,8 @@ static bool is_executed(struct stalled *self, const struct vram_block *block) {
     return (block->event && !block->copied) || context_has_ended_work(self->driver, block);
 }
 
-/* The first freed block that this search, or a later one, has not looked at yet. It goes to the end of the queue, so
- * all that were looked at are behind all that were not. */
+/* The first freed block that neither this search nor a later search has looked at. The block goes to the end of the
+ * queue, so blocks that were looked at are behind all others. */
 static struct vram_block *look_at_next(uint64_t search) {
     struct vram_block *block = vram_table_first_freed();
     while (block && block->moving) block = block->freed_next;
@@ -198,7 +200,7 @@ static struct vram_block *look_at_next(uint64_t search) {
     return block;
 }
 
-/* Takes a freed block that may have ended. */
+/* Takes the next freed block whose work may be done. */
 static struct vram_block *next_freed(struct stalled *self, uint64_t search) {
     struct vram_block *block = NULL;
     if (!vram_table_enter()) return NULL;
@@ -211,7 +213,7 @@ static struct vram_block *next_freed(struct stalled *self, uint64_t search) {
     return block;
 }
 
-/* False: it is still there. */
+/* Ends the block, or keeps it as a spare, if the work that uses it is done. False: that was not possible yet. */
 static bool try_to_end(struct stalled *self, struct vram_block *block) {
     if (is_executed(self, block)) return vram_end_freed(self->driver, block);
     vram_end_give_back(block, block->state);
@@ -221,7 +223,7 @@ static bool try_to_end(struct stalled *self, struct vram_block *block) {
 static uint32_t end_ripe(const struct vram_driver *driver, uint32_t unripe_most) {
     uint32_t ended = 0;
     if (!vram_table_pending()) return 0;
-    struct stalled stalled; /* its list stays unset, which saves time: each allocation comes here */
+    struct stalled stalled; /* its list is not initialized, to save time: each allocation calls this function */
     stalled.driver = driver;
     stalled.unripe = stalled.count = 0;
     stalled.unripe_most = unripe_most;

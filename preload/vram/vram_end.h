@@ -1,6 +1,6 @@
 /* vram_end.h — how served blocks end: at once, or when the work that may use them is done.
- * In: blocks that the caller has. Out: addresses and memory, back to the driver. Any thread, even while streams are in
- * capture: nothing here breaks a capture. */
+ * In: blocks that the caller has taken (vram_table.h). Out: their addresses and memory go back to the driver. Any
+ * thread may call, even while streams are in capture: nothing here breaks a capture. */
 #ifndef MEMSTOW_VRAM_END_H
 #define MEMSTOW_VRAM_END_H
 
@@ -8,35 +8,37 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Gives a block back that the caller has, with this state. */
+/* Gives back a block that the caller has taken, and sets its state. */
 void vram_end_give_back(struct vram_block *self, enum vram_state state);
-/* Ends the block now. False: memory that the driver does not take back became a wreck. */
+/* Ends the block now. False: the driver did not take back all of it, and the block is a wreck (VRAM_WRECK). */
 bool vram_end_now(const struct vram_driver *driver, struct vram_block *self);
-/* A freed block that nothing uses any more: keeps it for the next request (vram_spare.h), or ends it now. False: as
- * vram_end_now. */
+/* Keeps a freed block that nothing uses any more for the next request (vram_spare.h), or ends it now. False: the block
+ * became a wreck. */
 bool vram_end_freed(const struct vram_driver *driver, struct vram_block *self);
-/* Ends the spares of an owner (0: of all). Returns how many ended. */
+/* Ends the spares of an owner (0: of all owners). Returns how many ended. */
 uint32_t vram_end_spares(const struct vram_driver *driver, uint32_t owner);
-/* Has a stream wait for what may still use a freed block, so that the next work on the stream may use it. False: it
- * cannot. */
+/* Makes a stream wait for the work that may still use a freed block. After that, new work on the stream may use the
+ * block. False: the stream cannot wait. */
 bool vram_end_order(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream);
-/* Stands for a stream in a block's event_stream. */
+/* The value for this stream in event_stream of a block. */
 const void *vram_end_stream(cuda_handle stream);
-/* Ends it when the present work on the stream is done. On the driver's error nothing has changed. */
+/* Marks the block as freed: it ends when the present work on the stream is done. Returns 0 or the driver's error; after
+ * an error the block is as before. */
 int vram_end_in(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream);
-/* Ends it when nothing runs in its context. */
+/* Marks the block as freed: it ends when nothing runs in its context. */
 void vram_end_later(struct vram_block *self);
 
-/* Ends freed blocks whose work is done, or keeps them, and tries wrecks again. Any passing thread calls it. Returns how
- * many ended or were kept. */
+/* Ends freed blocks whose work is done, or keeps them as spares, and tries again to end wrecks. memstow has no thread
+ * for this: threads of the program call it in passing. Returns how many blocks ended or were kept. */
 uint32_t vram_end_ripe(const struct vram_driver *driver);
-/* The same for a caller that must not wait: it stops after a few that are still in use. The next call tries others. */
+/* As vram_end_ripe, for a caller that must not take long: it stops after a few blocks that are still in use. The next
+ * call tries other blocks. */
 void vram_end_some(const struct vram_driver *driver);
-/* Waits, for that time at most, until a freed block or a spare has ended. False: none has. */
+/* Waits until a freed block or a spare has ended, for this time at most. False: none has ended. */
 bool vram_end_wait(const struct vram_driver *driver, uint32_t milliseconds);
 
-/* With the lock of the table: events of this context that were recorded before this number have ended with the
- * context. */
+/* This context has ended. Its events with lower numbers than `number` ended with it: forgets them. The caller holds the
+ * lock of the table. */
 void vram_end_context(cuda_handle context, uint64_t number);
 
 #pragma GCC visibility pop

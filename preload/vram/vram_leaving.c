@@ -1,5 +1,6 @@
-/* vram_leaving.c — see vram_leaving.h. A block is copied in parts, one in each lane of the ring. A part of ordinary
- * memory is as large as the lane's buffer; one of pinned memory is as large as what the driver copies at once. */
+/* vram_leaving.c — see vram_leaving.h. A block is copied in parts. Each lane of the ring (vram_ring.h) copies one part
+ * at a time. If the backup is in ordinary memory, a part is as large as the lane's buffer. If the backup is pinned, a
+ * part is as large as the driver can copy in one call. */
 #include "preload/vram/vram_leaving.h"
 
 #include "preload/copies/vram_stock.h"
@@ -14,7 +15,8 @@ static void vram_leaving_fail(struct vram_leaving_block *of, int error) {
     of->error = error;
 }
 
-/* After an error of the driver nothing goes on any more; or else all that is on its way has failed. */
+/* After an error of the driver: waits until no copy goes on. If that wait fails (`unsettled`), all parts that are on
+ * their way have failed. */
 static void settle(struct vram_leaving *self, int error) {
     vram_ring_fail(self->driver, self->ring, error);
     for (int i = 0; self->ring->unsettled && i < VRAM_SLOTS; i++) {
@@ -30,7 +32,7 @@ static bool vram_leaving_goes_on(const struct vram_leaving *self) {
     return false;
 }
 
-/* Waits for the part in this lane, and takes it. */
+/* Waits for the copy of the part in this lane. If the content is in the lane's buffer, copies it to the backup. */
 static void arrive(struct vram_leaving *self, uint32_t lane) {
     struct vram_leaving_part *part = &self->parts[lane];
     struct vram_leaving_block *of = part->of;
@@ -66,7 +68,8 @@ void vram_leaving_end(struct vram_leaving *self) {
     end_what_is_over(self, self->next);
 }
 
-/* The list holds one block more than can have parts. Blocks without parts may be in the way. */
+/* Adds a block to the list. Few blocks have parts on their way, but blocks without parts may stand behind them. If the
+ * list is full, all blocks in it are ended first. */
 static struct vram_leaving_block *vram_leaving_new(struct vram_leaving *self, struct vram_block *block) {
     end_what_is_over(self, self->next);
     if (self->next - self->first == VRAM_LEAVING) vram_leaving_end(self);
@@ -81,7 +84,7 @@ void vram_leaving_add_copied(struct vram_leaving *self, struct vram_block *block
     of->error = error;
 }
 
-/* Begins to copy the next part. Returns its bytes; 0: that failed. */
+/* Begins to copy the next part. Returns its length in bytes; 0: an error. */
 static uint64_t ask(struct vram_leaving *self, struct vram_leaving_block *of, uint64_t done) {
     const struct vram_block *block = of->block;
     uint32_t lane = self->turn % VRAM_SLOTS;

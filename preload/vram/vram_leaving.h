@@ -1,7 +1,8 @@
-/* vram_leaving.h — blocks whose content leaves a device for memory of the host, one behind the other on one stream.
- * While the device copies a block, those before it are ended, so that their unmapping costs no time of the copies.
- * In: blocks that the caller has, with a backup in memory. Out: each of them, in turn, when its copy is complete or has
- * failed. One thread at a time, in the ring's context. */
+/* vram_leaving.h — copies blocks from a device to memory of the host, one after the other on one stream. While the
+ * device copies a block, earlier blocks are ended: `over` is called for them. So the time to unmap them does not delay
+ * the copies.
+ * In: blocks that the caller has taken (vram_table.h), with a backup in memory. Out: each block, in order, when its
+ * copy is complete or has failed. One thread at a time, in the ring's context. */
 #ifndef MEMSTOW_VRAM_LEAVING_H
 #define MEMSTOW_VRAM_LEAVING_H
 
@@ -16,32 +17,34 @@ enum { VRAM_LEAVING = VRAM_SLOTS + 2 };
 struct vram_leaving {
     const struct vram_driver *driver;
     struct vram_ring *ring;
-    /* Takes a block whose copy is over: VRAM_REFUSAL_DONE, or why it stays, with the driver's error. */
+    /* Gets a block whose copy is over. `why`: VRAM_REFUSAL_DONE, or the reason why the block stays on its device.
+     * `error`: the driver's, or 0. */
     void (*over)(void *context, struct vram_block *block, enum vram_refusal why, int error);
     void *context;
     struct vram_leaving_block {
         struct vram_block *block;
-        uint32_t parts; /* that have not arrived */
+        uint32_t parts; /* parts whose copies are not over */
         enum vram_refusal why;
         int error;
-    } blocks[VRAM_LEAVING]; /* a queue: by number, from `first` to before `next` */
+    } blocks[VRAM_LEAVING]; /* a queue: block N is at N % VRAM_LEAVING; N goes from `first` to `next` - 1 */
     uint64_t first, next;
     struct vram_leaving_part {
-        struct vram_leaving_block *of; /* NULL: nothing goes on in this lane */
+        struct vram_leaving_block *of; /* NULL: no part is in this lane */
         char *to;
         uint64_t bytes;
     } parts[VRAM_SLOTS];
-    uint64_t turn; /* the number of parts so far: lanes take turns */
+    uint64_t turn; /* how many parts were begun so far; part N uses lane N % VRAM_SLOTS */
 };
 
-/* Adds a block, and ends earlier blocks whose copies are over. The added block itself does not end before the next
- * call: the caller may use it until then. */
+/* Begins to copy a block, and ends earlier blocks whose copies are over. The added block itself is not ended before the
+ * next call: the caller may use it until then. */
 void vram_leaving_add(struct vram_leaving *self, struct vram_block *block);
-/* The same for a block whose copy is over, or was never begun. */
+/* As vram_leaving_add, for a block that needs no copy any more: its copy is over with this result, or was never
+ * begun. */
 void vram_leaving_add_copied(struct vram_leaving *self, struct vram_block *block, enum vram_refusal why, int error);
-/* Waits until the copies of all blocks are over, but ends none. The last block's result. */
+/* Waits until the copies of all blocks are over, but ends no block. Returns the last block with its result. */
 struct vram_leaving_block *vram_leaving_wait(struct vram_leaving *self);
-/* Ends all blocks. */
+/* Waits until the copies of all blocks are over, and ends the blocks. */
 void vram_leaving_end(struct vram_leaving *self);
 
 static inline bool vram_leaving_any(const struct vram_leaving *self) { return self->first != self->next; }

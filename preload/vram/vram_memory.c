@@ -45,7 +45,7 @@ static int fill_new(struct vram_block *self) {
     return error;
 }
 
-/* A block that was freed becomes the request's. */
+/* Gives a freed block to the request. */
 static void vram_memory_renew(struct vram_block *self, const struct vram_request *request) {
     vram_table_lock();
     is_for(self, request);
@@ -56,7 +56,8 @@ static void vram_memory_renew(struct vram_block *self, const struct vram_request
     vram_table_let_go();
 }
 
-/* The memory of a freed block. NULL: there is none for this request. */
+/* Takes a freed block for the request. NULL: there is none, or the request's stream cannot wait for the work that may
+ * still use the block. */
 static struct vram_block *freed_for(const struct vram_request *request) {
     struct vram_block *self = vram_spare_for(request);
     if (self && !vram_end_order(&vram_driver, self, request->stream)) {
@@ -67,7 +68,8 @@ static struct vram_block *freed_for(const struct vram_request *request) {
     return self;
 }
 
-/* New memory. NULL: there is none, or *error has the driver's error. */
+/* Makes a new block for the request, and adds it to the table. *error: 0, or the driver's error; after an error the
+ * caller ends the block. NULL: there is no memory for the table's entry. */
 static struct vram_block *new_for(const struct vram_request *request, int *error) {
     struct vram_block *self = block_for(request);
     if (!self) return NULL;
@@ -79,7 +81,8 @@ static struct vram_block *new_for(const struct vram_request *request, int *error
     return self;
 }
 
-/* Gives devices their access to a block, which the caller has. */
+/* Brings the access to a block up to date: devices that may use it now get access, others lose it. The caller has taken
+ * the block. Returns 0 or the driver's error. */
 static int vram_memory_reach_block(struct vram_block *block) {
     struct vram_visit visit;
     uint64_t devices = vram_reach_of(block->device, block->in_stream);
@@ -91,7 +94,7 @@ static int vram_memory_reach_block(struct vram_block *block) {
     return error;
 }
 
-/* Takes a block whose access must change, and that this search has not tried yet. */
+/* Takes a block whose access must change, and that this search has not tried yet. The caller holds the table's lock. */
 static struct vram_block *next_to_reach(uint64_t search) {
     struct vram_block *block = vram_table_first();
     while (block) {
@@ -121,7 +124,7 @@ int vram_memory_reach(void) {
 }
 
 int vram_memory_serve(const struct vram_request *request, uint64_t *at) {
-    if (vram_table_is_mine()) return CUDA_OUT_OF_MEMORY; /* the driver serves a handler that interrupted us */
+    if (vram_table_is_mine()) return CUDA_OUT_OF_MEMORY; /* a signal handler interrupted us: the driver serves it */
     if (!vram_driver_is_on() || !request->bytes || request->device >= VRAM_DEVICES) return CUDA_OUT_OF_MEMORY;
     vram_end_some(&vram_driver);
     vram_contexts_note(request->context);
@@ -156,8 +159,8 @@ static int wait_for_context(const struct vram_block *self) {
     return error;
 }
 
-/* Waits for work in the block's context, which would break a capture. So no stream may be in capture, and no capture
- * begins meanwhile. */
+/* If work may use the block, waits for all work in the block's context. That would break a capture. So while a stream
+ * is in capture, the block is only marked as freed, and no capture begins during the wait. */
 bool vram_memory_free(uint64_t at, int *result) {
     struct vram_block *self = vram_memory_take(at);
     if (!self) return false;
@@ -178,8 +181,8 @@ bool vram_memory_free(uint64_t at, int *result) {
     return true;
 }
 
-/* A stowed block ends at once, because nobody uses it, unless a copy goes on. Any other block ends after the work on
- * the stream. */
+/* A stowed block ends at once, because nobody uses it, unless a copy goes on. Any other block ends when the present
+ * work on the stream is done. */
 bool vram_memory_free_in(uint64_t at, cuda_handle stream, int *result) {
     vram_end_some(&vram_driver);
     struct vram_block *self = vram_memory_take(at);

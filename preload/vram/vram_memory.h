@@ -12,38 +12,40 @@
 struct vram_request {
     uint64_t bytes;
     uint32_t device, owner;
-    cuda_handle context; /* current on the thread */
-    bool in_stream;      /* in place of a pool */
-    cuda_handle stream;  /* in whose order it is requested, with in_stream */
+    cuda_handle context; /* the thread's current context; for in_stream: the stream's */
+    bool in_stream;      /* requested from a pool: served in place of the pool */
+    cuda_handle stream;  /* for in_stream: the stream in whose order it is requested */
 };
-/* Serves a request. Returns the driver's result. After a failure, parts that were made are given back later. */
+/* Serves a request. Returns 0 and the address in *at, or the driver's error. After a failure, memory that the driver
+ * did not take back at once is given back later. */
 int vram_memory_serve(const struct vram_request *request, uint64_t *at);
 
 /* Call it when the set of devices that may use served memory has changed (vram_reach.h). New devices get access to
- * mapped blocks now, and to stowed blocks when these come back. 0, or the driver's first error: then some access is
- * unchanged. It waits for moving blocks. */
+ * mapped blocks now, and to stowed blocks when these come back. Returns 0, or the driver's first error: then access to
+ * some blocks has not changed. It waits for moving blocks. */
 int vram_memory_reach(void);
 
-/* Free the block at `at`. vram_memory_free works as cuMemFree does: memory in place of a pool is freed at once, other
- * memory when nothing runs in its context. vram_memory_free_in frees it when the present work on a stream is done.
- * False: the block is not ours. */
+/* Free the block at `at`. vram_memory_free works as cuMemFree does: memory that was served in place of a pool is freed
+ * at once, other memory when nothing runs in its context. vram_memory_free_in frees the block when the present work on
+ * a stream is done. *result: 0 or the driver's error. False: the block is not ours. */
 bool vram_memory_free(uint64_t at, int *result);
 bool vram_memory_free_in(uint64_t at, cuda_handle stream, int *result);
 /* Gives back blocks that were freed and whose work is done by now, or keeps them as spares (vram_spare.h). */
 void vram_memory_reap(void);
-/* Gives these blocks back, and all spares: the device is to have all the memory that it can have. */
+/* As vram_memory_reap, and gives back all spares, so that the device has as much free memory as possible. */
 void vram_memory_give_back(void);
-/* Gives the spares of an owner (0: of all) back. False: there were none. */
+/* Gives back the spares of an owner (0: of all owners). False: there were none. */
 bool vram_memory_end_spares(uint32_t owner);
-/* Call it when a device has no memory: ends spares, or waits, 5 seconds at most, for blocks that were freed to end.
- * False: there are none. */
+/* Call it when a device has no memory. It ends all spares. If there are none, it waits until a freed block ends, for 5
+ * seconds at most. False: nothing ended. */
 bool vram_memory_wait_freed(void);
 
-/* A block that begins at an address, or contains it. The functions return false if there is none. */
+/* A served block. vram_memory_find finds the block that begins at an address, vram_memory_around the block that
+ * contains an address. False: there is none. */
 struct vram_found {
-    uint64_t at, asked, size; /* size: in whole granules */
-    uint64_t id;         /* of its memory, different from the driver's ids; it changes when the memory comes back */
-    uint64_t devices;    /* a bit for each device that may use it */
+    uint64_t at, asked, size; /* bytes; asked: as requested; size: in whole granules */
+    uint64_t id;         /* the memory's id, different from the driver's ids; a new one when the memory comes back */
+    uint64_t devices;    /* a bit for each device that may use the block */
     cuda_handle context; /* the context of the request */
     enum vram_state state;
     uint32_t device;

@@ -1,4 +1,4 @@
-/* vram_move.c — see vram_move.h. While a thread calls the driver for a block, that thread alone has the block, and
+/* vram_move.c — see vram_move.h. A thread takes a block (vram_table.h) before it calls the driver for the block, and
  * other threads wait. There is one move at a time. */
 #include "preload/vram/vram_move.h"
 
@@ -23,10 +23,10 @@
 #include "preload/base/forked.h"
 
 static bool mover, quieting;          /* quieting: the mover waits for the work of all contexts */
-static struct vram_block *held;       /* the blocks that the mover has, by in_move */
-static uint64_t left;                 /* blocks that have left so far */
+static struct vram_block *held;       /* the blocks that the mover has taken, linked by in_move */
+static uint64_t left;                 /* how many blocks have left their device so far */
 static uint32_t moves;                /* the number of the present move, or of the last one */
-static const char *noted[VRAM_SLOTS]; /* the ring's buffers that the ledger knows */
+static const char *noted[VRAM_SLOTS]; /* the ring's buffers that the ledger lists */
 static struct vram_ring ring = {.slot_bytes = VRAM_SLOT, .copiers = VRAM_COPIERS};
 
 /* --- the ring --- */
@@ -50,7 +50,7 @@ void vram_move_forget_context(cuda_handle context) {
 static void vram_move_abandon(void) {
     mover = quieting = false;
     held = NULL;
-    memset(noted, 0, sizeof noted); /* the table is empty */
+    memset(noted, 0, sizeof noted); /* the child's ledger does not list them */
     forget_ring();
 }
 FORKED(vram_move_abandon);
@@ -65,11 +65,12 @@ struct move {
     uint64_t moved;
     uint64_t expected; /* how many bytes may still go out */
     bool settled;      /* no copy of an earlier move goes on */
-    bool has_room;     /* on the device, for what comes back */
+    bool has_room;     /* the device surely has memory for all blocks that come back */
     struct vram_leaving leaving;
 };
 
-/* Notes why a block stayed. A reason why a block never moves does not replace another reason. */
+/* Notes why a block stayed. The first reason stays. But a reason that concerns the whole move replaces one that
+ * concerns a single block, except VRAM_REFUSAL_EMPTY. */
 static void vram_move_refuse(struct move *self, enum vram_refusal why, int error) {
     bool says_more =
         vram_refusal_is_of_blocks(self->refusal) && !vram_refusal_is_of_blocks(why) && why != VRAM_REFUSAL_EMPTY;
@@ -78,7 +79,7 @@ static void vram_move_refuse(struct move *self, enum vram_refusal why, int error
     self->error = error;
 }
 
-/* The ring goes to another context. A thread that ends the former context need not wait any more. */
+/* Notes that the ring belongs to another context now. A thread that ends the former context need not wait any more. */
 static void ring_goes_to(cuda_handle context) {
     vram_table_lock();
     ring.context = context;
@@ -86,8 +87,7 @@ static void ring_goes_to(cuda_handle context) {
     vram_table_let_go();
 }
 
-/* Makes the ring ready for a context. All contexts share one ring, which must be small because its memory stays
- * pinned. */
+/* Makes the ring ready for a context. All contexts share one small ring, because its memory stays pinned. */
 static int ring_ready(cuda_handle context, uint32_t device) {
     if (ring.context && ring.context != context) {
         struct vram_visit visit;
@@ -123,7 +123,8 @@ static enum vram_refusal disk_refuses(uint32_t refusal) {
     }
 }
 
-/* Exceeding the file size limit also raises a signal, which must find no handler on this thread. */
+/* Writes a block to a file. A write beyond the file size limit also raises a signal (SIGXFSZ). No handler of it may run
+ * on this thread, so signals are blocked. */
 static enum vram_refusal write_out(struct move *self, struct vram_block *block) {
     struct stow_file file;
     uint64_t signals;
@@ -141,13 +142,13 @@ static void finish_copied(struct move *self, struct vram_block *block, enum vram
     vram_leaving_add_copied(&self->leaving, block, why, self->error);
 }
 
-/* Copies a block to a disk, if that is allowed: there was not enough memory. */
+/* Copies a block to a file, if that is allowed, because there was not enough memory on the host. */
 static void leave_for_file(struct move *self, struct vram_block *block) {
     vram_leaving_end(&self->leaving);
     finish_copied(self, block, write_out(self, block));
 }
 
-/* Compares the last block's copy with the original. */
+/* Compares the copy of the last block with the original. */
 static void verify(struct move *self, struct vram_block *block) {
     struct vram_leaving_block *of = vram_leaving_wait(&self->leaving);
     bool same = true;
@@ -162,7 +163,7 @@ static void leave_without_content(struct move *self, struct vram_block *block) {
     finish_copied(self, block, VRAM_REFUSAL_DONE);
 }
 
-/* Begins to take a block off its device. It runs in the block's context. */
+/* Begins to take a block off its device. The block's context is the current one. */
 static void leave(struct move *self, struct vram_block *block) {
     if (self->options->discard) return leave_without_content(self, block);
     self->error = ring_ready(block->context, block->device);
@@ -182,7 +183,7 @@ static int settle_once(struct move *self) {
     return error;
 }
 
-/* Gives a block its memory, and begins to copy its content there. */
+/* Gives a block its device memory, and begins to copy its content into that memory. */
 static enum vram_refusal copy_in(struct move *self, struct vram_block *block) {
     typedef int copies(const struct vram_driver *, struct vram_ring *, uint64_t, const char *, uint64_t);
     /* The index is enum vram_backup_kind. */
@@ -196,15 +197,16 @@ static enum vram_refusal copy_in(struct move *self, struct vram_block *block) {
     return self->error ? VRAM_REFUSAL_DRIVER : VRAM_REFUSAL_DONE;
 }
 
-/* Waits for all copies in the context of the last block. Those in other contexts have been waited for. */
+/* Waits for all copies in the ring's context, which is the context of the last block. Copies in other contexts are
+ * over, because the ring was settled before it went to another context. */
 static enum vram_refusal wait_for_copies(struct move *self, struct vram_block *block) {
     (void)block;
     self->error = vram_ring_settle(&vram_driver, &ring);
     return self->error ? VRAM_REFUSAL_DRIVER : VRAM_REFUSAL_DONE;
 }
 
-/* Trims the driver's default pool, which keeps memory that the program has freed. This is done before a request fails
- * for lack of memory. */
+/* Makes the driver's default pool give back the memory that it keeps after the program has freed it. This is tried
+ * before a request fails for lack of memory. */
 static void trim_pool(uint32_t device) {
     cuda_handle pool;
     if (!vram_driver.cuDeviceGetDefaultMemPool(&pool, (int)device)) vram_driver.cuMemPoolTrimTo(pool, 0);
@@ -223,7 +225,7 @@ static enum vram_refusal vram_move_make(struct move *self, struct vram_block *bl
 
 typedef enum vram_refusal step(struct move *self, struct vram_block *block);
 
-/* Moves a block, which the mover has, in its context. False: the move was refused. */
+/* Does one step of the move of a block, in the block's context. False: the step was refused. */
 static bool in_its_context(struct move *self, struct vram_block *block, step *does) {
     struct vram_visit visit;
     int error = vram_driver_enter(&vram_driver, block->context, &visit);
@@ -239,16 +241,16 @@ static bool is_next(const struct move *self, const struct vram_block *block, enu
     return !vram_dying_has(block->context);
 }
 
-/* The next block from here on; context NULL: of any. */
+/* The first block, from `block` on, that this move may try in this state. `context` NULL: a block of any context. */
 static struct vram_block *vram_move_search(const struct move *self, struct vram_block *block, cuda_handle context,
                                            enum vram_state state) {
     while (block && !((!context || block->context == context) && is_next(self, block, state))) block = block->next;
     return block;
 }
 
-/* Chooses the next block, first of all one of the same context: for each other context the ring is pinned again. The
- * search goes on behind the last block, which the mover still has. So a move looks at each block once for each context,
- * and once more at blocks that came or were given back meanwhile. */
+/* Chooses the next block, if possible one of the same context, because the ring's buffers must be pinned again for
+ * another context. The search goes on behind the last block, which the mover has not given back yet. So a move looks at
+ * each block once for each context, and once more at blocks that came or were given back meanwhile. */
 static struct vram_block *vram_move_choose(const struct move *self, enum vram_state state) {
     struct vram_block *from = self->last ? self->last->next : vram_table_first();
     cuda_handle context = self->last ? self->last->context : ring.context;
@@ -256,7 +258,7 @@ static struct vram_block *vram_move_choose(const struct move *self, enum vram_st
     return block ? block : vram_move_search(self, vram_table_first(), NULL, state);
 }
 
-/* Takes a block in this state that this move has not tried yet. With the table's lock. */
+/* Takes a block in this state that this move has not tried yet. The caller holds the table's lock. */
 static struct vram_block *next_block(struct move *self, enum vram_state state) {
     for (struct vram_block *block; (block = vram_move_choose(self, state));) {
         block->tried = moves;
@@ -270,21 +272,22 @@ static struct vram_block *next_block(struct move *self, enum vram_state state) {
     return NULL;
 }
 
-/* Drops a backup. If it is pinned, the device may still be writing to it. */
+/* Drops a block's backup. If the device may still write to the backup, its memory stays until vram_backup_collect. */
 static void drop_backup(struct vram_block *block) {
     if (block->backup_kind == VRAM_PINNED && ring.unsettled) vram_backup_leave(block);
     vram_backup_drop(block);
 }
 
-/* Frees the backups that earlier moves have left, when no copy is in progress. Pinned memory stays for the next move
- * while the system has as much again. */
+/* Frees the backups that moves have given up, if no copy is in progress. Unused pinned memory stays for the next move,
+ * as long as the system has at least as much memory left. */
 static void collect_backups(void) {
     if (ring.unsettled) return;
     vram_backup_collect();
     if (pressure_left() < vram_stock_bytes()) vram_stock_shrink(&vram_driver);
 }
 
-/* Takes the next block to move out. From now on only the end of its context, or of the ring's, waits for the mover. */
+/* Takes the next block to move out. The wait for all contexts is over (`quieting`). From now on, a thread that ends a
+ * context waits for the mover only if that context is this block's or the ring's. */
 static struct vram_block *take_next(struct move *self) {
     vram_table_lock();
     struct vram_block *block = move_is_ended(self->options->end) ? NULL : next_block(self, VRAM_LIVE);
@@ -296,8 +299,9 @@ static struct vram_block *take_next(struct move *self) {
     return block;
 }
 
-/* Unmaps a block whose content is in its backup, and gives it back; or gives it back as it was. The content is on the
- * device until then. Memory that the driver does not release now is released at the next attempt, or used again. */
+/* Gives back a block whose copy is over. If the copy is complete, unmaps the block, and gives it back as stowed.
+ * Otherwise gives it back as it was, because the content is still on the device. Physical memory that the driver does
+ * not release now is released at the next attempt, or used again. */
 static void has_left(void *context, struct vram_block *block, enum vram_refusal why, int error) {
     struct move *self = context;
     if (!why) vram_block_strip(&vram_driver, block);
@@ -326,8 +330,8 @@ static void leave_in_its_context(struct move *self, struct vram_block *block) {
     vram_driver_leave(&vram_driver, &visit);
 }
 
-/* Moves blocks out one behind the other: a thread that frees a block waits for a few of them at most. The next block is
- * taken before the last one is given back, because that is where the search goes on. */
+/* Moves blocks out one after the other, so a thread that frees a block waits for a few blocks at most. The next block
+ * is taken before the last one is given back, because the search goes on behind the last one. */
 static void move_out(struct move *self) {
     struct vram_block *block = take_next(self);
     if (!block)
@@ -346,14 +350,15 @@ static void vram_move_strip(struct vram_block *block) {
     vram_driver_leave(&vram_driver, &visit);
 }
 
-/* Keeps blocks of one context together. */
+/* Adds a block to a list in which blocks of one context are together. */
 static void add_to_move(struct vram_block **all, struct vram_block *block) {
     while (*all && (*all)->context != block->context) all = &(*all)->in_move;
     block->in_move = *all;
     *all = block;
 }
 
-/* Whether the device surely has memory for all of these blocks. Where they are of several contexts, nobody asks. */
+/* Sets has_room: whether the device surely has memory for all of these blocks. If the blocks are of several contexts,
+ * has_room is false. */
 static enum vram_refusal ask_room(struct move *self, struct vram_block *all) {
     size_t free_bytes = 0, total;
     uint64_t needed = 0;
@@ -366,8 +371,9 @@ static enum vram_refusal ask_room(struct move *self, struct vram_block *all) {
     return VRAM_REFUSAL_DONE;
 }
 
-/* While the device copies one block, the next one gets its memory. If memory may be short, all blocks get theirs before
- * anything is copied, so that nothing is copied in vain. The last block that was begun. */
+/* Begins to bring back the blocks. While the device copies one block, the next one gets its memory. If memory may be
+ * short, all blocks get their memory before anything is copied, so that nothing is copied in vain. Returns the last
+ * block whose copy was begun. */
 static struct vram_block *begin_to_copy_in(struct move *self, struct vram_block *all) {
     struct vram_block *block, *last = NULL;
     if (all) in_its_context(self, all, ask_room);
@@ -408,7 +414,8 @@ static void move_in(struct move *self) {
     }
 }
 
-/* One move at a time, and none while a context ends. Another one waits, or fails. */
+/* Begins a move. There is one move at a time, and none while a call ends a context. A caller that comes at such a time
+ * waits. If it must not wait, its move is refused. */
 static bool begin_move(struct move *self, bool out) {
     vram_table_lock();
     while ((mover || vram_dying_any()) && !self->options->at_once && !vram_dying_is_mine())
@@ -434,7 +441,8 @@ static bool works_in(cuda_handle context) {
     return false;
 }
 
-/* The driver frees the ring with its context, and the mover would go on to copy from it. */
+/* The wait is necessary, because the driver frees the ring's buffers with their context, while the mover would still
+ * use them. */
 void vram_move_hold_off(cuda_handle context, const uintptr_t *mark) {
     vram_table_lock();
     while (!vram_dying_comes(context, mark))
@@ -474,7 +482,8 @@ bool vram_move_wait(uint32_t milliseconds) {
     return !is_at_work();
 }
 
-/* Whether no work runs in any context. A block does not tell which contexts use it, so all are asked. */
+/* Waits until no work runs in any context. Nothing tells which contexts use a block, so all contexts are waited for.
+ * False: the move is refused. */
 static bool is_quiet(struct move *self) {
     cuda_handle all[VRAM_CONTEXTS];
     bool missing;
@@ -491,8 +500,8 @@ static bool has_any(uint32_t owner, bool out) {
     return out ? sums.live : sums.stowed;
 }
 
-/* No signal handler runs on the thread from here on, as in a move of the host's memory: one that left the move by
- * longjmp would leave its blocks to nobody, and no other move could begin. */
+/* Signals are blocked during the move, as in a move of the host's memory. A handler that left the move by longjmp would
+ * leave the mover's blocks taken for ever, and no other move could begin. */
 static void move_all(struct move *self, bool out) {
     uint64_t signals;
     bool blocked = lock_out_signals(&signals);

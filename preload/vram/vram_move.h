@@ -1,7 +1,7 @@
 /* vram_move.h — moves device memory that memstow serves off its device to the host, and back to the same addresses.
- * In: requests to move an owner's memory. Out: bytes that moved, and why others did not. A device cannot fault memory
- * back: a caller that stows must restore before anything uses the addresses. Any thread. During a capture nothing
- * moves, and no capture is broken. */
+ * In: requests to move an owner's memory. Out: how many bytes moved, and why others did not. A device does not fetch
+ * stowed memory by itself: a caller that stows must restore before anything uses the addresses. Any thread may call.
+ * During a capture nothing moves, and no capture is broken. */
 #ifndef MEMSTOW_VRAM_MOVE_H
 #define MEMSTOW_VRAM_MOVE_H
 
@@ -18,8 +18,8 @@ struct vram_move_options {
     bool discard;              /* make no copy */
     struct vram_limits limits; /* limits for everything that is off the devices */
     bool at_once;              /* do not wait for another move */
-    uint64_t trigger;          /* the trigger that moves the owner; 0: another request does */
-    struct move_end end;       /* for moving out: the move ends after its present block */
+    uint64_t trigger;          /* the trigger of this move; 0: the move has no trigger, but a request */
+    struct move_end end;       /* for moving out: when it comes, the move stops after its present block */
 };
 /* Return the bytes that moved. If bytes stayed, *refusal and *error (the driver's) say why. The first reason
  * counts, but a reason that concerns the whole move replaces one that concerns a single block. vram_move_in
@@ -32,14 +32,16 @@ void vram_move_shrink(void);
 
 /* How many blocks have left their device so far, by any thread's moves. */
 uint64_t vram_move_left(void);
-/* Waits for another thread's move, for that time at most. True: there was one, and it is over. */
+/* Waits for another thread's move, for this time at most. True: there was a move, and it is over. */
 bool vram_move_wait(uint32_t milliseconds);
 
-/* Before and after a call that ends a context: waits for a move that works in this context, or that waits for all
- * contexts to be quiet, and lets no move begin until go_on. `mark`: see vram_dying_begins. */
+/* Call these before and after a call that ends a context. vram_move_hold_off waits for a move that works in this
+ * context, and for a move that waits until all contexts are quiet. Until vram_move_go_on, no move begins. `mark`: see
+ * vram_dying_comes. */
 void vram_move_hold_off(cuda_handle context, const uintptr_t *mark);
 void vram_move_go_on(const uintptr_t *mark);
-/* The program asks for a move from this frame: calls of the thread that lie below it were left by longjmp. */
+/* Call this when the program asks for a move. `frame`: a stack frame of the program's request. Calls of this thread
+ * that end a context and lie below the frame were left by longjmp: forgets them. */
 void vram_move_asked_at(const void *frame);
 /* This context has ended, and its copy buffers and pinned memory ended with it: forgets them. The caller holds the lock
  * of the table, and moves are held off. */

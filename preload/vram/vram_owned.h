@@ -24,8 +24,8 @@ typedef void vram_stowed_visitor(const struct vram_stowed *block, void *context)
 void vram_owned_visit_stowed(vram_stowed_visitor *visit, void *context);
 /* Everything of `from` now belongs to `to`. */
 void vram_owned_change(uint32_t from, uint32_t to);
-/* Holds the block at `at` in place until it is released. Waits for a thread that moves it. True with *held NULL: there
- * is no served block. False: the block is off its device. */
+/* Takes the block at `at`, so that it does not move until vram_owned_let_go. Waits while another thread has taken it.
+ * True with *held NULL: there is no served block. False: the block is off its device. */
 bool vram_owned_hold(uint64_t at, struct vram_block **held);
 /* Gives the block to an owner (0: nobody). `mixed`: other owners have parts of it, so it does not move. */
 void vram_owned_assign(struct vram_block *held, uint32_t owner, bool mixed);

@@ -1,6 +1,7 @@
-/* vram_quiet.c — see vram_quiet.h. The thread's data is static, because the thread may outlive its caller. The state
- * begins as IDLE. The asking thread sets WAITING, the waiting thread sets DONE, and the asking thread reads the result
- * and sets IDLE. If the asking thread gives up, it sets GIVEN_UP, and the waiting thread sets IDLE later. */
+/* vram_quiet.c — see vram_quiet.h. The data of the waiting thread (`job`) is static, because that thread may outlive
+ * its caller. The job's state is IDLE at first. The asking thread sets WAITING, the waiting thread sets DONE, and the
+ * asking thread reads the result and sets IDLE. If the asking thread gives up, it sets GIVEN_UP, and the waiting thread
+ * sets IDLE later. */
 #include "preload/vram/vram_quiet.h"
 
 #include <linux/futex.h>
@@ -60,7 +61,7 @@ static bool vram_quiet_start(void) {
 
 static uint32_t state_now(void) { return __atomic_load_n(&job.state, __ATOMIC_ACQUIRE); }
 
-/* False: the state has not changed in that time. */
+/* Waits until the job leaves this state. False: the time is over. */
 static bool wait_while(uint32_t state, uint64_t end_ns) {
     while (state_now() == state) {
         uint64_t now = os_now();
@@ -71,7 +72,8 @@ static bool wait_while(uint32_t state, uint64_t end_ns) {
     return true;
 }
 
-/* Takes the job for the caller: until it is over, no other thread has it. */
+/* Takes the job for the caller. Until the job is IDLE again, no other thread can take it. False: the job was not free
+ * in time, or an earlier caller has given up and its wait goes on. */
 static bool take_job(uint64_t end_ns) {
     for (;;) {
         uint32_t state = state_now();

@@ -1,7 +1,8 @@
-/* vram_quiet.h — waits until nothing runs on a device any more, for a limited time.
- * In: contexts. Out: 0: nothing runs; or why that is not known. A kernel may never end, and nobody can interrupt the
- * driver's wait. So a thread does the waiting, and goes on after the caller has given up. Until it has returned, every
- * other wait fails. Any thread, outside of hooks. A second caller waits for the first, within its own time. */
+/* vram_quiet.h — waits until no work runs in some contexts, for a limited time.
+ * In: contexts. Out: 0 if no work runs, or the reason why that is not known. A kernel on a device may never end, and
+ * nobody can interrupt the driver's wait. So a thread of ours waits. If the caller gives up, this thread goes on
+ * waiting, and until it returns every other call fails. Any thread may call, outside of hooks. A second caller waits
+ * for the first, within its own time. */
 #ifndef MEMSTOW_VRAM_QUIET_H
 #define MEMSTOW_VRAM_QUIET_H
 
@@ -13,7 +14,7 @@ enum {
     VRAM_NOT_QUIET = -1, /* the time is over, or an earlier wait has not returned */
     VRAM_NO_THREAD = -2, /* no thread can be made */
     VRAM_CAPTURE = -3,   /* a stream is in capture */
-    VRAM_CONTEXTS = 64,  /* contexts after these are left out */
+    VRAM_CONTEXTS = 64,  /* the most contexts in a list; further ones are left out */
 };
 
 /* 0, the driver's error, or one of the first three above. */

@@ -10,18 +10,18 @@
 
 enum vram_refusal {
     VRAM_REFUSAL_DONE,
-    VRAM_REFUSAL_EMPTY,    /* the owner has nothing that could move this way */
+    VRAM_REFUSAL_EMPTY,    /* the owner has no memory that could move in this direction (off its device, or back) */
     VRAM_REFUSAL_CAPTURE,  /* a stream is in capture */
     VRAM_REFUSAL_BUSY,     /* a kernel did not end in time */
-    VRAM_REFUSAL_AT_WORK,  /* another move is in progress, and must not be waited for */
+    VRAM_REFUSAL_AT_WORK,  /* another move is in progress, and the caller must not wait for it */
     VRAM_REFUSAL_NOT_IDLE, /* nobody has declared the owner idle */
-    VRAM_REFUSAL_CONTEXTS, /* there are more contexts than it can wait for */
+    VRAM_REFUSAL_CONTEXTS, /* there are more contexts than a move can wait for */
     VRAM_REFUSAL_CANCELLED,
-    VRAM_REFUSAL_HANDLE,    /* its handle was returned, so it can be mapped or exported elsewhere (NCCL does) */
+    VRAM_REFUSAL_HANDLE,    /* the program got its handle, so it can be mapped or exported elsewhere, as NCCL does */
     VRAM_REFUSAL_MULTICAST, /* bound to a multicast object */
     VRAM_REFUSAL_EXPORTED,  /* shared with another process or device */
     VRAM_REFUSAL_RDMA,      /* set up for direct access by other devices */
-    VRAM_REFUSAL_WORKSPACE, /* a library uses it as workspace for all that call the library */
+    VRAM_REFUSAL_WORKSPACE, /* a library uses it as a workspace, on behalf of all its callers */
     VRAM_REFUSAL_MIXED,     /* other owners have parts of the block */
     VRAM_REFUSAL_DRIVER,    /* the driver answered with an error */
     VRAM_REFUSAL_NO_MEMORY, /* there is no host memory for it, or the limit is reached */
@@ -33,14 +33,14 @@ enum vram_refusal {
     VRAM_REFUSAL_AIMDO,   /* comfy-aimdo is loaded, which manages addresses itself */
     VRAM_REFUSAL_DEVICES, /* another device could not copy from it */
     VRAM_REFUSAL_OLD,     /* the driver lacks a necessary function */
-    VRAM_REFUSAL_OFF,     /* serving is not turned on */
-    VRAM_REFUSAL_SMALL,   /* smaller than the setting, or from an explicit pool */
+    VRAM_REFUSAL_OFF,     /* MEMSTOW_CUDA_MOVES is not set, so nothing is served */
+    VRAM_REFUSAL_SMALL,   /* smaller than MEMSTOW_CUDA_MOVES, or memory that is not served, as of an explicit pool */
     VRAM_REFUSAL_KIND,    /* this kind of memory is never served */
     VRAM_REFUSALS
 };
 
-/* Notes that a block does not move any more, because others may know its address (IPC, NCCL, RDMA). Later reasons do
- * not replace the first. */
+/* Notes why the block around this address never moves: others may know its address (IPC, NCCL, RDMA). A later reason
+ * does not replace the first. */
 void vram_refusal_note(uint64_t address, enum vram_refusal why);
 /* Why this block never moves: others know its address, or have parts of it. VRAM_REFUSAL_DONE: it can move. */
 enum vram_refusal vram_refusal_of(const struct vram_block *block);

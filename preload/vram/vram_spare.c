@@ -20,20 +20,20 @@ static bool is_in_scope_of(uint32_t owner) {
     return model && owner_final(model) == owner_final(owner);
 }
 
-/* Others may know the memory of a block that was refused. */
+/* A block with a refusal (`refused`) is not kept, because others may know its memory. */
 bool vram_spare_wants(const struct vram_block *self) {
     bool has_memory = self->state != VRAM_STOWED && self->state != VRAM_WRECK && self->open && !self->copied;
     return has_memory && !self->refused && self->size <= vram_spare_most && is_in_scope_of(self->owner) &&
            !__atomic_load_n(&stopped, __ATOMIC_RELAXED);
 }
 
-/* The caller holds the lock. */
+/* Takes the block, if there is one. The caller holds the table's lock. */
 static struct vram_block *vram_spare_taken(struct vram_block *block) {
     if (block) block->moving = true;
     return block;
 }
 
-/* The first spare that no other thread has. */
+/* The first spare, from `block` on, that no thread has taken and that belongs to this owner (0: to any). */
 static struct vram_block *next_spare(struct vram_block *block, uint32_t owner) {
     while (block && (block->moving || (owner && owner_final(block->owner) != owner))) block = block->freed_next;
     return block;
@@ -54,7 +54,8 @@ struct vram_block *vram_spare_of(uint32_t owner) {
     return block;
 }
 
-/* Handles of default streams are the same in all contexts. */
+/* Whether only work on the request's stream may still use a freed block. The handle of a default stream is the same in
+ * all contexts, so contexts are compared, too. */
 static bool is_of_stream(const struct vram_block *block, const struct vram_request *request) {
     bool is_default = (uintptr_t)request->stream <= CUDA_STREAM_PER_THREAD;
     return request->in_stream && block->event && !block->copied &&

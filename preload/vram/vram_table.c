@@ -1,6 +1,6 @@
-/* vram_table.c — see vram_table.h. Each free on a device looks here, and each query of an address. Blocks are found in
- * a tree by address (a treap: random ranks keep it flat). Sums are kept up to date, so nobody walks through all blocks
- * to learn them. */
+/* vram_table.c — see vram_table.h. Each free of device memory and each query of a device address looks here. A tree
+ * finds blocks by address (a treap: random ranks keep it flat). Sums are kept up to date, so nobody walks through all
+ * blocks to learn them. */
 #include "preload/vram/vram_table.h"
 
 #include <linux/futex.h>
@@ -15,12 +15,12 @@
 static struct vram_block *blocks, *unused, *root;
 static struct queue { struct vram_block *first, *last; } freed_blocks, spares; /* the oldest is the first */
 enum { ALL = VRAM_DEVICES, SHELVES = 256 };
-/* Freed blocks and spares by their size, the last that came first. */
+/* Lists of freed blocks and spares by size. The newest block is the first. */
 static struct vram_block *shelves[SHELVES];
-static struct vram_sums sums[VRAM_DEVICES + 1]; /* by device, and all */
+static struct vram_sums sums[VRAM_DEVICES + 1]; /* by device; the last entry: of all devices */
 uint64_t vram_table_word;
 static uint32_t turn;                  /* a futex: a count of blocks that were given back */
-static uint32_t count, pending, freed; /* all blocks; freed ones and wrecks; freed ones alone */
+static uint32_t count, pending, freed; /* all blocks; freed blocks and wrecks; freed blocks alone */
 uint32_t vram_table_spare;
 static uint64_t numbers;
 
@@ -78,7 +78,7 @@ static bool comes_before(const struct vram_block *a, const struct vram_block *b)
     return a->at != b->at ? a->at < b->at : a < b;
 }
 
-/* Blocks below the new one are divided between its two sides. */
+/* Enters a block, and divides the subtree at its place between its two sides. */
 static void enter_tree(struct vram_block *self) {
     struct vram_block **link = &root, **lower = &self->lower, **higher = &self->higher;
     while (*link && (*link)->rank > self->rank) link = comes_before(self, *link) ? &(*link)->lower : &(*link)->higher;
@@ -211,7 +211,7 @@ struct vram_block *vram_table_first_of_size(uint64_t size) {
 
 /* --- blocks that come, change and go --- */
 
-/* Adds a block to sums. With UINT64_MAX for `times` it is taken off, because unsigned numbers wrap. */
+/* Adds a block to sums, `times` times. UINT64_MAX takes it off, because unsigned numbers wrap. */
 static void add_times(struct vram_sums *to, const struct vram_block *block, uint64_t times) {
     bool is_there = block->state <= VRAM_STOWED;
     if (block->state == VRAM_LIVE) to->live += times * block->size;
@@ -235,7 +235,7 @@ static void count_in(const struct vram_block *self) { count_times(self, 1); }
 
 static void vram_table_count_out(const struct vram_block *self) { count_times(self, UINT64_MAX); }
 
-/* Neighbours in address order have unlike ranks. */
+/* The rank of a block: its number, scrambled. Blocks with neighbouring addresses thus have unrelated ranks. */
 static uint64_t vram_table_rank_of(uint64_t number) {
     number = (number ^ number >> 30) * 0xBF58476D1CE4E5B9u;
     number = (number ^ number >> 27) * 0x94D049BB133111EBu;
@@ -297,7 +297,7 @@ uint64_t vram_table_number(void) { return __atomic_add_fetch(&numbers, 1, __ATOM
 
 uint64_t vram_table_last_number(void) { return __atomic_load_n(&numbers, __ATOMIC_SEQ_CST); }
 
-/* Our ids are above the driver's, which count up from the bottom. */
+/* Our ids are higher than the driver's ids, which count up from low numbers. */
 uint64_t vram_table_id(void) { return (uint64_t)1 << 62 | vram_table_number(); }
 
 uint32_t vram_table_count(void) { return __atomic_load_n(&count, __ATOMIC_ACQUIRE); }

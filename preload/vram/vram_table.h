@@ -1,6 +1,7 @@
-/* vram_table.h — the blocks of device memory that memstow serves: by address, and those that are freed, in turn.
- * In: blocks that come and go, addresses. Out: a block, sums; or a block that the caller has alone until it gives it
- * back (`moving`). Any thread. The lock is for looking and marking. It is never held while the driver is called. */
+/* vram_table.h — the blocks of device memory that memstow serves: by address, and the freed blocks in a queue.
+ * In: blocks that are new or change, addresses. Out: a block, or sums. A thread *takes* a block (`moving`) before it
+ * changes it or calls the driver for it. No other thread takes the block until it is given back. Any thread may call.
+ * The lock is held only to look at blocks and to take them, never while the driver is called. */
 #ifndef MEMSTOW_VRAM_TABLE_H
 #define MEMSTOW_VRAM_TABLE_H
 
@@ -11,39 +12,41 @@
 #pragma GCC visibility push(hidden)
 
 void vram_table_lock(void);
-/* As vram_table_lock. False: this thread has the lock already, so the caller runs in a signal handler that interrupted
- * it. It does without the table then. */
+/* As vram_table_lock. False: this thread has the lock already, so the caller is a signal handler that interrupted the
+ * thread. Such a caller must do without the table. */
 static inline bool vram_table_enter(void);
 static inline void vram_table_let_go(void);
 bool vram_table_is_mine(void);
-/* With the lock, which is released meanwhile: waits until some block was given back. Then the caller looks again. */
+/* Waits until some block was given back. Then the caller looks again. The caller holds the lock, which is released
+ * during the wait. */
 void vram_table_wait(void);
-/* The same, for some milliseconds at most. */
+/* As vram_table_wait, for 20 milliseconds at most. */
 void vram_table_wait_briefly(void);
-/* With the lock: wakes waiting threads, which look again. */
+/* Wakes the threads in vram_table_wait and vram_table_wait_briefly. The caller holds the lock. */
 void vram_table_changed(void);
 
 /* The caller of the next functions holds the lock. */
 struct vram_block *vram_table_first(void);
 struct vram_block *vram_table_around(uint64_t address);   /* the block that contains the address */
-struct vram_block *vram_table_starting(uint64_t address); /* the block that begins there */
-/* The block that begins there. The caller has it from now on; if another thread has it, this waits. NULL: there is
- * none, or it was freed. */
+struct vram_block *vram_table_starting(uint64_t address); /* the block that begins at the address */
+/* Takes the block that begins at the address. Waits while another thread has taken it. NULL: there is no such block, or
+ * it was freed. */
 struct vram_block *vram_table_take(uint64_t address);
 struct vram_block *vram_table_new(void); /* not in the table yet; NULL: there is no memory */
 void vram_table_add(struct vram_block *self);
 void vram_table_drop(struct vram_block *self);
-/* Wrecks and spares are not found by their addresses. */
+/* Sets the state of a block. Wrecks and spares are not found by their addresses any more. */
 void vram_table_set_state(struct vram_block *self, enum vram_state state);
-/* The queue of freed blocks and wrecks. first_freed: the block that has waited longest. requeue: moves a block to the
- * end. */
+/* The queue of freed blocks and wrecks: its first block. vram_table_requeue moves a block to the end of the queue. */
 struct vram_block *vram_table_first_freed(void);
 /* The oldest spare; younger ones follow by freed_next. */
 struct vram_block *vram_table_first_spare(void);
-/* Freed blocks and spares of a size, by shelf_next, the last that came first; blocks of other sizes are among them. */
+/* The newest freed block or spare on the shelf of this size. Older ones follow by shelf_next. Blocks of other sizes may
+ * be on the same shelf. */
 struct vram_block *vram_table_first_of_size(uint64_t size);
 void vram_table_requeue(struct vram_block *self);
-/* The sums of a device (UINT32_MAX: of all), at once; and those of an owner, which takes a walk through all blocks. */
+/* The sums of a device (UINT32_MAX: of all devices), which are kept up to date. The sums of an owner, for which this
+ * walks through all blocks. */
 struct vram_sums vram_table_sums(uint32_t device);
 struct vram_sums vram_table_sums_of(uint32_t owner, uint32_t device);
 
@@ -64,13 +67,15 @@ static inline bool vram_table_spares(void) { return __atomic_load_n(&vram_table_
 /* --- the lock: each query of an address takes it, so it is inline */
 
 enum { VRAM_TABLE_HELD = 1, VRAM_TABLE_WAITED = 2 };
-/* 0, or the holder's word, with VRAM_TABLE_WAITED if threads wait. Its lower half is a futex. */
+/* 0 while nobody holds the lock; or the holder's word, with VRAM_TABLE_WAITED if threads wait. Its lower half is a
+ * futex. */
 extern uint64_t vram_table_word;
 
-/* The word while this thread has the lock. The address of the thread's descriptor is a multiple of 64. */
+/* The lock's word while this thread holds the lock. The address of the thread's descriptor is a multiple of 64, so the
+ * lowest bits are free. */
 static inline uint64_t vram_table_my_word(void) { return (uint64_t)os_thread() | VRAM_TABLE_HELD; }
 
-/* False: this thread has the lock, and the caller gives up then. */
+/* Waits for the lock. False, only with `gives_up`: this thread has the lock already. */
 bool vram_table_wait_for_lock(bool gives_up);
 void vram_table_wake_one(void);
 
