@@ -16,10 +16,10 @@
 #include "preload/stow/stow_work.h"
 #include "preload/base/seal.h"
 
-enum { PATIENCE = 20000 }; /* pauses: two seconds */
+enum { PATIENCE = 20000 }; /* pauses of 0.1 ms: two seconds */
 
-/* Waits for hooks that came before the pieces were known. They are over soon, except a hook that was left by
- * longjmp. */
+/* Waits for hooks that began before they could know the pieces of this move. Such a hook ends soon, except when it was
+ * left by longjmp. False: one of them has not ended in time. */
 static bool wait_for_hooks(void) {
     const struct timespec pause = {.tv_nsec = 100000};
     uint32_t before = __atomic_fetch_add(&stow_epoch, 1, __ATOMIC_SEQ_CST) & 1;
@@ -67,7 +67,8 @@ static int stow_begin(struct stow_session *self, const struct stow_piece *pieces
     return 0;
 }
 
-/* The program may use its memory again from here on, so the results can be written where the caller wants them. */
+/* Ends the session, and writes the results to the caller's `pieces`. These may be in memory that was to move, but
+ * nothing moves any more. */
 static int64_t stow_end(struct stow_session *self, struct stow_piece *pieces) {
     int64_t moved = 0;
     stow_table_lock();
@@ -95,7 +96,8 @@ static void refuse_all(struct stow_session *self, uint32_t refusal) {
     for (uint32_t i = 0; i < self->count; i++) stow_work_refuse(&self->work[i], refusal);
 }
 
-/* The result when nothing moved: the errno of the refusal that explains most. */
+/* The bytes that moved. If nothing moved: the errno of the first refusal with an errno other than -ENOTSUP, which
+ * explains most; or -ENOTSUP; or 0. */
 static int64_t stow_outcome(const struct stow_session *self, int64_t moved) {
     int error = 0;
     for (uint32_t i = 0; i < self->count && !moved; i++) {

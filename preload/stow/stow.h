@@ -18,15 +18,15 @@ enum stow_refusal {
     STOW_DONE,          /* nothing was refused */
     STOW_EMPTY,         /* the piece has no whole page in memory */
     STOW_GONE,          /* freed, unmapped or changed meanwhile */
-    STOW_CANCELLED,     /* ended by stow_options.end */
+    STOW_CANCELLED,     /* stow_options.end stopped the move */
     STOW_NOT_PRIVATE,   /* shared with other processes */
     STOW_NO_ACCESS,     /* not readable and writable, or code */
     STOW_LOCKED,        /* mlock */
     STOW_LOCKS_FUTURE,  /* mlockall(MCL_FUTURE): the new mapping would be locked, too */
     STOW_PINNED,        /* a device, or a system call in progress, holds its pages */
-    STOW_REGISTERED,    /* stow_lock_range */
+    STOW_REGISTERED,    /* locked by stow_lock_range */
     STOW_DEVICE_READS,  /* a device may use it in place; the caller of the move says so */
-    STOW_HELD_UNSEEN,   /* stow_options.held_unseen, and the kernel does not say which pages are held */
+    STOW_HELD_UNSEEN,   /* stow_options.held_unseen is set, and the kernel does not say which pages are held */
     STOW_MEMORY_POLICY, /* mbind */
     STOW_KEY,           /* pkey_mprotect */
     STOW_SEALED,        /* mseal */
@@ -55,7 +55,7 @@ enum stow_refusal {
 const char *stow_refusal_text(uint32_t refusal);
 
 struct stow_piece {
-    uint64_t start, length; /* any range; the whole pages in it count */
+    uint64_t start, length; /* any range; only the whole pages in it move */
     uint32_t owner;
     uint32_t refusal; /* out: the first reason why a part of it stayed */
     uint64_t moved;   /* out: bytes */
@@ -66,10 +66,10 @@ enum stow_method { STOW_BY_MOVE, STOW_BY_REMAP, STOW_BY_COMPARING };
 
 struct stow_options {
     bool idle;             /* the caller promises: no access to the pieces until the call returns */
-    bool held_unseen;      /* a device may hold pages without stow_lock_range: only STOW_BY_MOVE notices */
+    bool held_unseen;      /* a device may hold pages without stow_lock_range; only STOW_BY_MOVE notices such pages */
     uint32_t method;       /* enum stow_method: the best method that may be used */
     const char *directory; /* NULL: MEMSTOW_STOW_DIR, or the directory for caches */
-    struct move_end end;   /* may come at any time: the move stops after its present chunk */
+    struct move_end end;   /* stops the move after its present chunk; may come at any time */
     /* Called on the engine's thread: when the move begins, when the amount is known (0: not yet), and after each chunk.
      * It must not allocate from the program. NULL: no calls. */
     void (*tell)(uint64_t moved, uint64_t wanted, void *context);
@@ -80,9 +80,9 @@ struct stow_options {
 };
 
 /* stow_out moves pieces out. stow_in brings them back completely, into memory that no file backs. Both return the bytes
- * that moved. -errno: nothing moved, and something failed: -EBUSY, another of these calls is running; -ENOTSUP,
- * -ENOSPC, -EIO, -ECANCELED, -EPERM, -ENOMEM: see the refusals of the pieces. `options` may be NULL. Any thread may
- * call, but no hook. */
+ * that moved. -errno: nothing moved, and something failed. -EBUSY: another of these calls is running. For -ENOTSUP,
+ * -ENOSPC, -EIO, -ECANCELED, -EPERM and -ENOMEM, the refusals of the pieces say more. `options` may be NULL. Any thread
+ * may call, but no hook. */
 int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 
@@ -92,8 +92,9 @@ struct stow_progress {
 };
 struct stow_progress stow_progress(void);
 
-/* The bytes of an owner (0: of all) that were moved out and not brought back completely. *back_by_use, if not NULL,
- * gets the part that is in memory again. It reads the page map, so no hook may call it. */
+/* The bytes of an owner (0: of all owners) that were moved out and not brought back completely. If back_by_use is not
+ * NULL, *back_by_use gets how many of these bytes are in memory again, because the program used them. It reads the page
+ * map, so no hook may call it. */
 uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use);
 
 /* As stow_bytes, for a range of addresses and all owners. */
@@ -103,8 +104,8 @@ uint64_t stow_bytes_within(uint64_t start, uint64_t length);
 void stow_change_owner(uint32_t from, uint32_t to);
 
 /* Locks memory whose pages must not move, because a device knows them (cudaHostRegister). Stowed content comes back
- * first, completely. 0; -errno: the memory must not be registered. Each lock needs an unlock with the same length. Any
- * thread may call, in a hook, too. A forked child begins with no locks. */
+ * first, completely. Returns 0, or -errno: then the memory must not be registered. Each lock needs an unlock with the
+ * same length. Any thread may call, in a hook, too. A forked child begins with no locks. */
 int stow_lock_range(uint64_t start, uint64_t length);
 void stow_unlock_range(uint64_t start, uint64_t length);
 
@@ -112,13 +113,15 @@ void stow_unlock_range(uint64_t start, uint64_t length);
 
 /* Above 0: something is stowed, or is about to be. */
 extern uint32_t stow_watch;
-/* The calls in progress, by the parity of the epoch in which they began. A thread that begins to move memory starts a
- * new epoch, and waits for the calls of the last one. */
+/* stow_passing: how many calls between stow_pass_begin and stow_pass_end are in progress, by the parity of the epoch in
+ * which they began. A thread that begins to move memory starts a new epoch, and waits for the calls of the last
+ * epoch. */
 extern uint32_t stow_epoch, stow_passing[2];
 
 enum { STOW_PASS_WATCHED = 2 };
 
-/* Call these around a call that changes or gives back memory. The result says whether anything is stowed or moving. */
+/* Call these around a call that changes or gives back memory. stow_pass_watched says, of the result, whether anything
+ * is stowed or moving. */
 static inline uint32_t stow_pass_begin(void) {
     for (;;) {
         uint32_t epoch = __atomic_load_n(&stow_epoch, __ATOMIC_SEQ_CST);
@@ -137,7 +140,8 @@ void stow_note_unmap(uint64_t start, uint64_t length);  /* another mapping repla
 /* A block goes back to its allocator: it becomes fresh memory. */
 void stow_note_free(uint64_t start, uint64_t length);
 void stow_note_discard(uint64_t start, uint64_t length); /* MADV_DONTNEED: the memory is zeros now */
-/* The range is about to be unmapped. If the kernel refuses that, the caller puts the regions back. */
+/* The range is about to be unmapped. *unmapped gets the stowed regions in it. If the kernel refuses to unmap, the
+ * caller passes them to stow_put_back. */
 enum { STOW_UNMAPPED_MOST = 32 };
 struct stow_unmapped {
     uint32_t count;
@@ -148,8 +152,8 @@ struct stow_unmapped {
 };
 void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_unmapped *unmapped);
 void stow_put_back(const struct stow_unmapped *unmapped);
-/* Brings the whole range back into memory that no file backs: 0, or -errno. `mine`: no other thread uses it meanwhile.
- * Devices that read the host's memory are not waited for, because a hook cannot do that. */
+/* Brings the whole range back into memory that no file backs. Returns 0 or -errno. `mine`: no other thread uses the
+ * range meanwhile. It does not wait for devices that read the host's memory, because a hook cannot do that. */
 int stow_note_whole(uint64_t start, uint64_t length, bool mine);
 
 /* Call these around a fork. No chunk is moving in between. */
@@ -160,11 +164,12 @@ struct stow_forking {
 };
 struct stow_forking stow_fork_begin(void);
 void stow_fork_end(struct stow_forking self, bool in_child);
-/* Whether this process was forked while other threads ran. If one of them held the loader's lock, it is held for ever
- * here, and a thread that asks the loader would wait for ever. The parent's devices do not work here, either. */
+/* Whether this process was forked while other threads ran. If one of those threads held the loader's lock, the lock is
+ * held for ever in this process, and a thread that asks the loader would wait for ever. Devices that the parent used do
+ * not work in this process either. */
 bool stow_forked_beside_threads(void);
-/* Registers the calls around each fork(). Call it before the program can register handlers. glibc runs the first
- * registered handler last before a fork, when the program's handlers hold their locks already. */
+/* Registers stow_fork_begin and stow_fork_end for each fork(). Call it before the program can register handlers. glibc
+ * runs the first registered handler last before a fork, when the program's handlers hold their locks already. */
 void stow_watch_forks(void);
 
 #pragma GCC visibility pop

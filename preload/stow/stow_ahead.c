@@ -42,8 +42,8 @@ uint32_t stow_ahead_populate(uint64_t start, uint64_t length, bool for_writing, 
     return result < 0 && *known ? refusal_of(result) : STOW_DONE;
 }
 
-/* Makes the pages the process's own. Before Linux 5.14 there is no call for that, and a write fault on each page does
- * it. A disk error then raises SIGBUS. */
+/* Makes the pages the process's own. Before Linux 5.14 there is no call for that, so a write to each page does it. A
+ * disk error then raises SIGBUS. */
 static uint32_t make_own(uint64_t start, uint64_t length) {
     bool known;
     uint32_t refusal = stow_ahead_populate(start, length, true, &known);
@@ -52,7 +52,8 @@ static uint32_t make_own(uint64_t start, uint64_t length) {
     return refusal;
 }
 
-/* Asks the kernel to read ahead, in small steps, so that the first pages need not wait until all were requested. */
+/* Asks the kernel to read ahead, in small steps, so that the first pages need not wait until all others were
+ * requested. */
 static void stow_ahead_expect(struct stow_ahead *self, uint64_t at) {
     uint64_t until = self->until - at < AHEAD ? self->until : at + AHEAD;
     if (self->expected < at) self->expected = at;
@@ -89,7 +90,7 @@ static void go_ahead(void *context) {
     }
 }
 
-/* Reads with huge pages. If a read fails, the thread that makes pages ready meets the same error. */
+/* Reads the range with huge pages. If a read fails, the thread that makes pages ready gets the same error. */
 static void read_huge(void *context) {
     struct stow_ahead *self = context;
     uint64_t end = self->start + self->length, next;
@@ -101,13 +102,14 @@ static void read_huge(void *context) {
     }
 }
 
-/* A file system with huge pages reads a huge page in one request on a fault, but not on MADV_WILLNEED. */
+/* Starts the thread that reads with huge pages. A file system with huge pages reads a whole huge page in one request
+ * for a page fault, but not for MADV_WILLNEED. */
 static void begin_huge(struct stow_ahead *self) {
     if (os_call(SYS_madvise, self->start, self->length, MADV_HUGEPAGE) < 0) return;
     self->reader = stow_thread_start(read_huge, self, NULL);
 }
 
-/* A single piece is made ready at once, before the call returns. If there can be no thread, all pieces are. */
+/* If the range is a single piece, or if no thread can be started, the whole range is made ready before this returns. */
 void stow_ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
                       bool huge) {
     *self = (struct stow_ahead){.start = start, .length = length, .until = until, .expected = expected};

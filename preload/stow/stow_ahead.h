@@ -1,8 +1,8 @@
-/* stow_ahead.h — makes the content of a range ready, on threads beside the one that takes it. So the disk and the taker
- * work at the same time.
- * In: a range in a private file mapping of at most AHEAD_MOST bytes. Out: how much is ready, and why no more comes. A
- * copy from the page cache makes the pages the process's own, in place. The caller makes sure that nobody unmaps the
- * range until stow_ahead_end. */
+/* stow_ahead.h — makes a range of a file mapping ready: its pages become the process's own, at the same addresses, with
+ * a copy of the file's content. Threads do that ahead of the thread that takes the range (the taker), so the disk and
+ * the taker work at the same time.
+ * In: a range in a private file mapping of at most AHEAD_MOST bytes. Out: how much is ready, and why no more is. The
+ * caller makes sure that nobody unmaps the range until stow_ahead_end. */
 #ifndef MEMSTOW_STOW_AHEAD_H
 #define MEMSTOW_STOW_AHEAD_H
 
@@ -24,19 +24,20 @@ struct stow_ahead {
     struct stow_thread *maker, *reader;
 };
 
-/* Begins with a range. `expected`: the last range's, if this range continues it; else the start. `huge`: the file may
- * be read in huge pages. The caller should soon take these out of the page cache, because the next huge pages would
- * need fresh memory, which is slow. */
+/* Begins to make a range ready. `until`: the kernel may read the file ahead up to this address. `expected`:
+ * self->expected of the last range, if this range continues it; otherwise 0. `huge`: the file may be read in huge
+ * pages. The caller should soon take these out of the page cache, because the next huge pages would need fresh memory,
+ * which is slow. */
 void stow_ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
                       bool huge);
-/* Waits until `wanted` bytes behind the first `done` bytes are ready. Returns how many are ready. If there are fewer,
- * self->refusal says why. */
+/* Waits until the `wanted` bytes that follow the first `done` bytes are ready. Returns how many of them are ready. If
+ * there are fewer than `wanted`, self->refusal says why. */
 uint64_t stow_ahead_wait(struct stow_ahead *self, uint64_t done, uint64_t wanted);
-/* After this nothing is touched any more. */
+/* Ends the threads. After this nothing touches the range any more. */
 void stow_ahead_end(struct stow_ahead *self);
 
-/* Brings the whole range into memory. for_writing: makes the pages the process's own. *known: the kernel has the call
- * (Linux 5.14); otherwise nothing was done. */
+/* Brings the whole range into memory. `for_writing`: also makes the pages the process's own. *known: the kernel has the
+ * call for that (Linux 5.14); if not, nothing was done. Returns enum stow_refusal. */
 uint32_t stow_ahead_populate(uint64_t start, uint64_t length, bool for_writing, bool *known);
 
 #pragma GCC visibility pop

@@ -76,7 +76,7 @@ static void parse_detail(const char *line, struct stow_area *out) {
 
 struct reading {
     struct stow_area area;
-    bool held; /* `area` waits for the rest of its lines */
+    bool held; /* `area` is begun; the rest of its lines may follow */
     int64_t count;
     bool (*visit)(void *context, const struct stow_area *area);
     void *context;
@@ -166,7 +166,7 @@ uint32_t stow_area_refusal(const struct stow_area *area) {
 
 int stow_pages_open(void) { return os_open("/proc/self/pagemap", O_RDONLY, 0); }
 
-/* Linux 6.7; the headers of Debian 12 lack it. */
+/* The request PAGEMAP_SCAN of Linux 6.7. The headers of Debian 12 lack it. */
 struct scan {
     uint64_t size, flags, start, end, walk_end, vec, vec_length, max_pages;
     uint64_t category_inverted, category_mask, category_anyof_mask, return_mask;
@@ -178,7 +178,7 @@ struct scanned {
 enum { SCANNED = 64 << 20 }; /* bytes per call: the kernel holds the lock of the program's mappings meanwhile */
 enum { PAGE_FILE = 4, PAGE_PRESENT = 8, PAGE_SWAPPED = 16, PAGE_ZERO = 32 };
 
-/* Gets a run of equal pages. If it returns false, the walk ends. */
+/* Gets a run of pages of the same categories. If it returns false, the walk ends. */
 typedef bool visit_pages(void *context, uint64_t start, uint64_t end, uint64_t categories);
 
 /* False: the kernel lacks the call. */
@@ -249,8 +249,8 @@ static bool grow_run(void *context, uint64_t start, uint64_t end, uint64_t categ
     return true;
 }
 
-/* Walks with the newest call that the kernel has. That call fails at its first step or never, so no page is seen
- * twice. */
+/* Walks through pages with PAGEMAP_SCAN, or, if the kernel lacks it, by reading pagemap. PAGEMAP_SCAN fails at its
+ * first step or never, so no page is seen twice. */
 static void stow_area_walk(int pagemap, uint64_t start, uint64_t end, struct run *run) {
     if (!walk_scanned(pagemap, start, end, grow_run, run)) walk_entries(pagemap, start, end, grow_run, run);
 }

@@ -1,6 +1,6 @@
-/* stow_area.h — the kinds of memory in a range, from /proc/self/smaps, maps and pagemap.
- * In: addresses. Out: areas, the reasons that forbid to move them, and which of their pages are in memory. It uses only
- * the caller's memory, and never touches the areas. */
+/* stow_area.h — the mappings (areas) in a range, and their pages, from /proc/self/smaps, maps and pagemap.
+ * In: addresses. Out: areas, the reasons why they must not move, and which of their pages are in memory. It allocates
+ * nothing, uses only buffers of the caller, and never touches the areas. */
 #ifndef MEMSTOW_STOW_AREA_H
 #define MEMSTOW_STOW_AREA_H
 
@@ -10,12 +10,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A mapping. The first part comes from its line in maps, the second from smaps. */
+/* A mapping. The members before the blank line come from its line in maps, the others from further lines in smaps. */
 struct stow_area {
     uint64_t start, end, offset;
     uint64_t device, inode;
     bool read, write, execute, shared, file, stack;
-    char path[512]; /* of a file; a longer path is cut, and then leads to no file */
+    char path[512]; /* of the file; "": there is no file, or its path is longer */
 
     uint64_t anonymous; /* bytes of private pages */
     bool locked, sealed, fork_advice, no_dump, faults_taken, special, key;
@@ -23,9 +23,9 @@ struct stow_area {
 
 enum { STOW_AREA_TEXT = 65536 };
 
-/* Calls visit for each mapping in address order, until it returns false. `detail`: fills the second part, too, which
- * takes the kernel about 10 ms for each GiB in memory. `text` is a buffer of STOW_AREA_TEXT bytes. Returns their
- * number, or -errno. */
+/* Calls visit for each mapping in address order, until visit returns false. `detail`: also fills the members from
+ * smaps, which takes the kernel about 10 ms for each GiB in memory. `text` is a buffer of STOW_AREA_TEXT bytes. Returns
+ * how many mappings it has read, or -errno. */
 int64_t stow_areas(bool detail, char *text, bool (*visit)(void *context, const struct stow_area *area), void *context);
 
 /* The mapping that contains the address; false: there is none. */
@@ -36,18 +36,19 @@ uint32_t stow_area_refusal(const struct stow_area *area);
 
 /* --- pages --- */
 
-/* MAPPED: pages in the page table. HELD: those of them that have memory or swap; the zero page, which the kernel gives
- * to a reader, has none. OWN: those of them that are private. RESIDENT: pages in memory now. Before Linux 6.7 the zero
- * page cannot be told from others. */
+/* Kinds of pages. MAPPED: pages in the page table. HELD: mapped pages that have memory or swap. The zero page has none:
+ * the kernel maps it for reads of untouched memory. OWN: held pages that are private, and not a file's. RESIDENT: held
+ * pages that are in memory now. Before Linux 6.7 the zero page cannot be told from others. */
 enum stow_pages { STOW_PAGES_MAPPED, STOW_PAGES_HELD, STOW_PAGES_OWN, STOW_PAGES_RESIDENT };
 
 int stow_pages_open(void); /* a descriptor of pagemap, or -errno */
 
-/* The first run of such pages from *start on, before `end`. Gaps of less than `gap` pages belong to it. False: there is
- * none, or pagemap cannot be read. *pages: how many pages in the run are such. */
+/* Finds the first run of pages of this kind between *start and `end`, and sets *start and *run_end to its bounds. A gap
+ * of fewer than `gap` other pages does not end the run. *pages: how many pages of the kind are in the run. False: there
+ * are none, or pagemap cannot be read. */
 bool stow_pages_run(int pagemap, uint64_t *start, uint64_t end, enum stow_pages which, uint64_t gap, uint64_t *run_end,
                     uint64_t *pages);
-/* Bytes of such pages. */
+/* The bytes of all pages of this kind in the range. */
 uint64_t stow_pages_count(int pagemap, uint64_t start, uint64_t end, enum stow_pages which);
 /* Whether io_uring or InfiniBand holds pages of the process. Also true if the kernel does not say. */
 bool stow_pages_are_pinned(void);

@@ -1,8 +1,8 @@
 /* stow_back.c — see stow_back.h.
  *
- * While the range is in use: a private file mapping cannot be registered with userfaultfd. Its pages cannot be moved
- * out either: mremap would leave the file's old bytes, or a hole, for others to see. So it takes these steps, for as
- * much as the pipes hold:
+ * While other threads may use the range: a private file mapping cannot be registered with userfaultfd. Its pages cannot
+ * be moved out either: mremap would leave the file's old bytes, or a hole, for other threads to see. So the content
+ * comes back in these steps, each time as much as the pipes hold:
  *   1. A thread that runs ahead (stow_ahead.c) makes every page the process's own, as a write would
  *   (MADV_POPULATE_WRITE).
  *   2. vmsplice puts the pages themselves, not copies, into pipes. The pipes hold them, including later writes.
@@ -11,16 +11,17 @@
  *   4. The content of the pages is read from the pipes, through a buffer that stays in the processor's cache, and
  *   copied into the range. Each page is new, and the kernel need not clear it. Waiting threads are woken.
  *
- * mremap keeps the registration only for a descriptor that gets events, and it waits until the event is read. A
- * debugger cannot stop a thread in that wait. So if the debugger had stopped the reader, both would wait for ever.
- * Therefore two readers exist as long as this takes: a thread of ours, and a process, which no debugger stops. One
- * reader is enough, but somebody may kill the process, or the system may refuse another one.
+ * mremap keeps a range registered only if the userfaultfd descriptor gets events. Then mremap waits until its event was
+ * read, and a debugger cannot stop a thread in that wait. If the debugger has stopped the thread that reads events, the
+ * debugger and mremap would wait for each other for ever. Therefore events have two readers during a move: a thread of
+ * ours, and a process, which no debugger stops. One reader is enough, but somebody may kill the process, or the system
+ * may refuse to start it.
  *
- * If nobody else uses the range (realloc, idle owners): the file is read past the page cache into memory of ours, on
- * threads that run ahead (stow_read.c; with CAP_CHECKPOINT_RESTORE, else as above). Pages that were written since are
- * copied over it. The empty range takes the mapping's place, and the content is copied into it. Readers wait meanwhile,
- * but a write between the two copies would be lost. Without userfaultfd fresh memory takes the mapping's place and is
- * filled. */
+ * If nobody else uses the range (realloc, idle owners): threads that run ahead read the file past the page cache into
+ * memory of ours (stow_read.c). This takes CAP_CHECKPOINT_RESTORE; without it, the steps are those above. Pages that
+ * were written since they were stowed are copied over that memory. The empty range takes the mapping's place, and the
+ * content is copied into the range. A thread that reads the range waits meanwhile, but a write between the two copies
+ * would be lost. Without userfaultfd, fresh memory takes the mapping's place, and the content is copied into it. */
 #include "preload/stow/stow_back.h"
 
 #include <errno.h>
@@ -83,9 +84,10 @@ static void stop_listeners(struct stow_back *self) {
 
 /* --- begin and end --- */
 
-/* Uses huge pages if there are any: a disk then reads as much as it can in one request, in a third of the time. A page
- * at each end is never touched: it may become a registered neighbour of a range that comes back. A forked child does
- * not need this memory, and must not share it during a read. */
+/* Maps the buffer. With huge pages, if there are any, a disk reads as much as it can in one request, in a third of the
+ * time. The first and the last page of the mapping are never touched, because they may be registered as neighbours of a
+ * range that comes back (register_neighbours). A forked child does not need this memory, and must not share it during a
+ * read. */
 static char *map_buffer(struct stow_back *self) {
     self->buffer_mapped = os_map(BUFFER_MAPPED);
     if (!self->buffer_mapped) return NULL;
@@ -168,7 +170,7 @@ void stow_back_expect(struct stow_back *self, uint64_t until) {
 
 /* --- the file behind a mapping --- */
 
-/* Needs a privilege, else -EPERM. */
+/* Opens the file behind a mapping. Without the privilege for that (CAP_CHECKPOINT_RESTORE) it returns -EPERM. */
 static int open_behind(const struct stow_area *area) {
     char path[80] = "/proc/self/map_files/", *end = os_hexadecimal(path + strlen(path), area->start);
     *end++ = '-';
@@ -177,9 +179,10 @@ static int open_behind(const struct stow_area *area) {
     return fd == -EINVAL ? os_open(path, O_RDONLY, 0) : fd;
 }
 
-/* Opens the file behind a mapping. The descriptor stays open until everything is back, and even longer on a thread with
- * descriptors of its own. When the last part of a file is back, the file goes away with its blocks. A disk may take as
- * long for that as for a good part of the reading, and nobody should wait for it. */
+/* The descriptor of the file behind a mapping, which is opened if it is not open yet. It stays open until everything is
+ * back, and on a thread with descriptors of its own until that thread ends. When the last part of a file is back and
+ * the descriptor is closed, the file system frees the file's blocks. That may take as long as a good part of the
+ * reading, and nobody should wait for it. */
 static int file_behind(struct stow_back *self, const struct stow_area *area) {
     for (uint32_t i = 0; i < self->file_count; i++)
         if (self->files[i].inode == area->inode && self->files[i].device == area->device) return self->files[i].fd;
@@ -224,7 +227,7 @@ static uint64_t hold_in(const struct back_pipe *pipe, uint64_t start, uint64_t l
     return done;
 }
 
-/* Puts the pages themselves into the pipes. If not all fit, those that went in are taken out again. */
+/* Puts the pages themselves into the pipes. If not all fit, those that went in are read out again, into `waste`. */
 static uint32_t hold_pages(struct stow_back *self, uint64_t start, uint64_t length, char *waste) {
     uint64_t done = 0, put = 0;
     for (uint32_t i = 0; done < length; i++, done += put) {
@@ -237,14 +240,14 @@ static uint32_t hold_pages(struct stow_back *self, uint64_t start, uint64_t leng
     return STOW_DONE;
 }
 
-/* Waits before a step that must succeed is tried again: at first for a moment, in the end for some milliseconds. So a
- * lack of memory in the kernel costs no processor time. */
+/* Waits before a step that must succeed is tried again: first for a moment, later for some milliseconds. So a lack of
+ * memory in the kernel costs no processor time. */
 static void wait_for_kernel(int turn) {
     const struct timespec pause = {.tv_nsec = 1000 << (turn < LONGEST_PAUSE ? turn : LONGEST_PAUSE)};
     os_call(SYS_nanosleep, &pause, 0);
 }
 
-/* This must succeed: the content is nowhere else by now. */
+/* Copies content into the empty range. This must succeed, because the content is nowhere else by now. */
 static void copy_in(struct stow_back *self, uint64_t start, uint64_t length, const char *from) {
     uint64_t done = stow_uffd_copy(self->uffd, start, (uint64_t)from, length) == 0 ? length : 0;
     for (int turn = 0; done < length;) {
@@ -262,8 +265,9 @@ static bool is_hole(uint64_t start) {
     return os_call(SYS_mincore, start, OS_PAGE, &there) == -ENOMEM;
 }
 
-/* The kernel unmaps the old mapping first. If it then has no memory for the rest, it is asked again until it has: the
- * content is held by the pipes or in a copy, and it can go nowhere else. */
+/* Moves a mapping over the range. The kernel unmaps the range's old mapping first. If the kernel then has no memory for
+ * the rest, the call is repeated until it succeeds: the content is in the pipes or in a copy, and can go nowhere else.
+ * False: the kernel refused at once, and the old mapping is still there. */
 static bool put_over(char *mapping, uint64_t start, uint64_t length) {
     for (int turn = 0;; turn++) {
         long at = os_call(SYS_mremap, mapping, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, start);
@@ -295,8 +299,8 @@ static uint32_t swap_held(struct stow_back *self, uint64_t start, uint64_t lengt
     return STOW_DONE;
 }
 
-/* Copies pages that were written since they were stowed, until nothing new is found. The caller may be wrong when it
- * says that nobody writes. */
+/* Copies pages that were written since they were stowed. It looks again until it finds nothing new, because the caller
+ * may be wrong when it says that nobody writes. */
 static uint32_t copy_own(struct stow_back *self, uint64_t start, uint64_t end, char *to) {
     for (int turn = 0; turn < TURNS; turn++) {
         uint64_t at = start, run_end, pages;
@@ -320,13 +324,13 @@ static uint32_t swap_read(struct stow_back *self, uint64_t start, uint64_t lengt
     return STOW_DONE;
 }
 
-/* Maps memory as programs do, so that it can merge with its neighbours. */
+/* Maps memory as programs do, so that the mapping can merge with its neighbours. */
 static long map_plain(uint64_t at, uint64_t length, int flags) {
     return os_call(SYS_mmap, at, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1);
 }
 
-/* Maps memory with the same offset in a huge page as the range, and with a free gap on each side. Parts of it are
- * unmapped later, and others may then map something there. */
+/* Maps an empty range of this length with the same offset in a huge page as `start`, and unmaps the rest around it.
+ * Parts of the empty range move away later. Others may then map something at the addresses of these parts. */
 static char *map_like(uint64_t start, uint64_t length) {
     long at = map_plain(0, length + 2 * OS_HUGE_PAGE, 0);
     if (at < 0 && at > -OS_PAGE) return NULL;
@@ -336,9 +340,10 @@ static char *map_like(uint64_t start, uint64_t length) {
     return range;
 }
 
-/* Lets the range become one mapping with its neighbours again; otherwise mremap would refuse to let it grow. For that,
- * new pages must take over the anon_vma of a neighbour with the same attributes, and registration is an attribute. So
- * one page of each neighbour is registered, too. The call is refused if the neighbour is not plain memory. */
+/* Registers one page on each side of the range, so that the range can become one mapping with its neighbours again.
+ * Otherwise mremap would refuse to let it grow. For one mapping, new pages must take over the anon_vma of a neighbour
+ * with the same attributes, and being registered is an attribute. The kernel refuses the call if the neighbour is not
+ * plain memory. */
 static void register_neighbours(struct stow_back *self, uint64_t start, uint64_t end) {
     stow_uffd_register(self->uffd, start - OS_PAGE, OS_PAGE);
     stow_uffd_register(self->uffd, end, OS_PAGE);
@@ -350,20 +355,20 @@ static void unregister_with_neighbours(struct stow_back *self, uint64_t start, u
     stow_uffd_unregister(self->uffd, end, OS_PAGE);
 }
 
-/* Maps less if there is too little address space. */
+/* As map_like. If there is too little address space, it maps less, and sets *length to the shorter length. */
 static char *map_some_like(uint64_t start, uint64_t *length) {
     char *range;
     while (!(range = map_like(start, *length)) && *length > SMALLEST) *length = os_round_up(*length / 2, OS_PAGE);
     return range;
 }
 
-/* The file behind a range; fd < 0: it cannot be opened. */
+/* The file behind a range. fd < 0: it cannot be opened. */
 struct source {
     int fd;
     uint64_t offset;
 };
 
-/* Drops pages from the page cache that are not read again. */
+/* Drops pages from the page cache, because nobody reads them again. */
 static void drop_cached(const struct source *source, uint64_t from, uint64_t length) {
     if (source->fd >= 0) os_call(SYS_fadvise64, source->fd, source->offset + from, length, POSIX_FADV_DONTNEED);
 }
@@ -387,15 +392,16 @@ static uint32_t swap_in_place(struct stow_back *self, const struct source *sourc
     return refusal;
 }
 
-/* Whether the read in progress is of this file and continues at this offset. If bytes were taken from it but are not
- * back yet, they are read again. */
+/* Whether the read in progress is of this file and continues at this offset. If some bytes were taken from it but did
+ * not come back, they must be read again, and the answer is false. */
 static bool reads_on(const struct stow_back *self, const struct source *source) {
     const struct stow_read *reading = &self->reading;
     return self->reads && !reading->refusal && reading->fd == source->fd && reading->taken < reading->length &&
            reading->offset + reading->taken == source->offset;
 }
 
-/* Begins to read the file for this range, and for all that the same mapping has of the move after it. */
+/* Begins to read the file, unless the read in progress serves: for this range, and for the rest of the move as far as
+ * it lies in the same mapping. */
 static void read_from(struct stow_back *self, const struct stow_area *area, const struct source *source,
                       uint64_t length) {
     if (reads_on(self, source)) return;
@@ -423,8 +429,8 @@ static uint32_t swap_read_ahead(struct stow_back *self, const struct source *sou
     return refusal;
 }
 
-/* Brings a part back with faults that wait. The parts stay registered until all are back: neighbours merge only while
- * they have the same attributes. */
+/* Brings a range back, while threads that touch it wait. All of the range stays registered until all of it is back,
+ * because neighbours merge only while they have the same attributes. */
 static uint32_t with_faults(struct stow_back *self, const struct stow_area *area, uint64_t start, uint64_t length,
                             uint64_t *done) {
     struct source source = {file_behind(self, area), area->offset + (start - area->start)};
@@ -443,7 +449,7 @@ static uint32_t with_faults(struct stow_back *self, const struct stow_area *area
     return refusal;
 }
 
-/* --- nobody else uses it, and there is no userfaultfd --- */
+/* --- nobody else uses the range, and there is no userfaultfd --- */
 
 static long read_file(int fd, char *to, uint64_t length, uint64_t offset) {
     for (uint64_t done = 0; done < length;) {
@@ -487,8 +493,9 @@ static uint32_t stow_back_undisturbed(struct stow_back *self, const struct stow_
     return refusal;
 }
 
-/* Why the range must not come back: a device holds its pages. Memory that comes back has new pages, so a device that
- * writes to the old ones later would write where nobody looks. Only the process's own pages can be held like this. */
+/* The reason why the range must not come back, or STOW_DONE: a device may hold its pages. Memory that comes back has
+ * new pages. If a device wrote to the old pages later, nobody would see its writes. Only pages that are the process's
+ * own can be held in this way. */
 static uint32_t why_held(struct stow_back *self, uint64_t start, uint64_t end) {
     uint64_t run_end, pages;
     if (!stow_pages_run(self->pagemap, &start, end, STOW_PAGES_OWN, 1, &run_end, &pages)) return STOW_DONE;

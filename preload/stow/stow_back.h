@@ -1,8 +1,8 @@
 /* stow_back.h — brings a range in a stow file back completely, into memory that no file backs.
- * In: a range in one private file mapping of ours. Out: STOW_DONE, or the reason why not, and the range is unchanged.
- * Writes since it was stowed are kept. Writes during the move are kept, too, unless the caller says with `mine` that
- * there are none. Without userfaultfd the caller must set `mine`. The caller makes sure that nobody unmaps the range,
- * and that this thread runs no signal handler. */
+ * In: a range in one private file mapping of ours. Out: STOW_DONE; or a refusal, and what is not back yet is unchanged.
+ * Writes to the range since it was stowed are kept. Writes during the move are kept, too, unless the caller says with
+ * `mine` that there are none. Without userfaultfd the caller must set `mine`. The caller makes sure that nobody unmaps
+ * the range, and that this thread runs no signal handler. */
 #ifndef MEMSTOW_STOW_BACK_H
 #define MEMSTOW_STOW_BACK_H
 
@@ -27,7 +27,7 @@ struct back_file {
 };
 
 struct stow_back {
-    bool mine; /* only this thread uses the range */
+    bool mine; /* nobody else uses the range during the move */
     bool own_files;
     bool held_unseen; /* set by the caller after stow_back_begin: a device may hold any page that was written to */
     int uffd, pagemap;
@@ -35,8 +35,8 @@ struct stow_back {
     uint32_t pipe_count;
     int stop;
     uint64_t pipes_capacity;
-    uint64_t until, expected; /* see stow_back_expect; expected: the kernel was asked to read up to here */
-    struct stow_read reading; /* for `mine`: the next bytes, in `buffer`; it goes on from chunk to chunk */
+    uint64_t until, expected; /* until: see stow_back_expect; expected: the kernel was asked to read up to here */
+    struct stow_read reading; /* for `mine`: the read into `buffer`, which goes on from one chunk to the next */
     bool reads;
     struct back_file files[BACK_FILES]; /* the files of the last ranges */
     uint32_t file_count;
@@ -45,8 +45,9 @@ struct stow_back {
     struct stow_thread *listeners[BACK_LISTENERS];
 };
 
-/* Makes what a move needs. Returns enum stow_refusal; after a refusal stow_back_end need not be called. `own_files`:
- * the calling thread has descriptors of its own, which are closed when it ends. stow_back_end then closes none. */
+/* Makes the descriptors and buffers that a move needs. Returns enum stow_refusal; after a refusal stow_back_end need
+ * not be called. `own_files`: the calling thread has descriptors of its own, which are closed when it ends.
+ * stow_back_end then leaves the descriptors of files open. */
 uint32_t stow_back_begin(struct stow_back *self, bool mine, bool own_files);
 void stow_back_end(struct stow_back *self);
 

@@ -20,7 +20,7 @@
 
 enum { TABLE_MORE = 1024 }; /* capacity for regions that may be cut in two while a chunk moves */
 
-/* Whether the next chunk would be refused, too. */
+/* Whether a chunk's refusal means that the next chunk would be refused, too. */
 static bool is_final(uint32_t refusal) { return refusal && refusal != STOW_PINNED && refusal != STOW_IN_USE; }
 
 static uint32_t memory_out(struct stow_session *self, struct stow_host *host, const struct stow_segment *segment,
@@ -59,8 +59,8 @@ static bool lies_in_memory(int fd) {
            (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
 }
 
-/* Drops clean pages of files: the file has their content. Paging out leaves private pages alone, even if a thread
- * writes meanwhile. */
+/* Drops clean pages of a file's mapping, because the file has their content. In a writable mapping the pages are paged
+ * out: that loses no private page, even if a thread writes meanwhile. */
 static uint32_t drop_pages(struct stow_session *self, const struct stow_segment *segment, int pagemap,
                            uint64_t *bytes) {
     struct stow_area area;
@@ -94,7 +94,8 @@ static void files_out(struct stow_session *self, const struct stow_segment *segm
     if (refusal) stow_work_refuse(work, refusal);
 }
 
-/* Makes pages that were written since they were stowed plain memory again. They are then moved like other memory. */
+/* Brings back the stowed pages that were written since they were stowed, as plain memory, and adds them to the plan.
+ * They are then moved like other memory. */
 static uint32_t own_pages_back(struct stow_plan *plan, const struct stow_segment *segment) {
     struct stow_session *self = plan->session;
     struct stow_back back;
@@ -138,7 +139,7 @@ static uint32_t begin_host(const struct stow_session *self, struct stow_host *ho
     return STOW_HELD_UNSEEN;
 }
 
-/* own_pages_back adds segments of memory while this loop goes through the planned ones. */
+/* ours_out adds segments of memory to the plan, so the first loop ends at the segments that were planned before. */
 uint32_t stow_carry_out(struct stow_plan *plan) {
     struct stow_session *self = plan->session;
     struct stow_host host;

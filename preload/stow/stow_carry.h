@@ -1,4 +1,4 @@
-/* stow_carry.h — carries a plan out: memory goes to a file, clean pages of files are dropped.
+/* stow_carry.h — carries out a plan: memory goes to a file, and clean pages of files are dropped.
  * In: a plan. Out: bytes that moved, and refusals, in the session's pieces. At each moment a range has its old or its
  * new mapping, whatever fails. */
 #ifndef MEMSTOW_STOW_CARRY_H
@@ -10,8 +10,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Moves what the plan says. Some pieces have their own reasons to stay. Returns the reason why others stayed, or
- * STOW_DONE. */
+/* Moves the memory in the plan. A reason why a single piece stays is noted in that piece. Returns the reason why the
+ * rest of the memory stayed, or STOW_DONE. */
 uint32_t stow_carry_out(struct stow_plan *plan);
 
 #pragma GCC visibility pop

@@ -53,7 +53,7 @@ static bool is_overlay(int fd) {
     return os_call(SYS_fstatfs, fd, &fs) < 0 || fs.f_type == OVERLAYFS_SUPER_MAGIC;
 }
 
-/* --- a name, for a moment --- */
+/* --- opening a file without a name --- */
 
 static uint32_t refusal_of(long error) {
     switch (error) {
@@ -86,7 +86,8 @@ static bool remove_left(void *context, const char *name) {
 }
 
 /* Opens a file where O_TMPFILE does not work. The file has a name for a moment, until it is removed. If the process is
- * killed in between, the file stays. An existing name may belong to a process that is about to remove it. */
+ * killed in between, the file stays. So such files of other processes are removed first. One of these processes may be
+ * about to remove its file itself, which does no harm. */
 static int open_named(const char *directory, int flags) {
     char path[PATH_SIZE + 64];
     static uint32_t serial;
@@ -117,8 +118,8 @@ static int open_in(struct stow_file *self, const char *directory) {
 
 /* --- space --- */
 
-/* Takes back SIGXFSZ after a write beyond a limit that was lowered meanwhile. The signal is blocked on this thread, and
- * must not kill the process later. */
+/* Takes back the SIGXFSZ of a write beyond the file size limit, which the program may have lowered meanwhile. The
+ * signal is blocked on this thread, and must not kill the process later. */
 static void take_back_signal(void) {
     const uint64_t set = (uint64_t)1 << (SIGXFSZ - 1);
     const struct timespec now = {0};
@@ -140,7 +141,7 @@ static uint32_t stow_file_reserve(int fd, uint64_t size) {
 
 /* --- writing --- */
 
-/* The program may have closed the descriptor, with closefrom() say, and its number may be another file's. */
+/* The program may have closed the descriptor, with closefrom() for example, and another file may have its number. */
 bool stow_file_is_still(const struct stow_file *self) {
     struct stat now;
     return os_stat_fd(self->fd, &now) == 0 && now.st_dev == self->device && now.st_ino == self->inode;
@@ -212,8 +213,8 @@ static bool is_in_memory(const struct stow_file *self) {
     return !absent;
 }
 
-/* The upper file system of an overlay may be tmpfs. Then pages are still in memory after they were flushed and
- * dropped. */
+/* Whether written pages leave memory. The upper file system of an overlay may be tmpfs. Then pages are still in memory
+ * after they were flushed and dropped. */
 static bool leaves_memory(struct stow_file *self) {
     void *zeros = os_map(PROBE);
     bool leaves = zeros && stow_file_write(self, zeros, PROBE) == STOW_DONE && !is_in_memory(self);
@@ -259,14 +260,15 @@ static void stow_file_remember(char to[PATH_SIZE], const char *variable) {
     if (strlen(value) < PATH_SIZE) strcpy(to, value);
 }
 
-/* Read once, at the start: programs overwrite their environment, even during a move. */
+/* Reads the variables once, at the start, because programs overwrite their environment, even during a move. */
 __attribute__((constructor)) static void remember_directories(void) {
     stow_file_remember(asked_for, "MEMSTOW_STOW_DIR");
     stow_file_remember(caches, "XDG_CACHE_HOME");
     stow_file_remember(home, "HOME");
 }
 
-/* A directory of ours below one of the user's. It is made if it does not exist. */
+/* Writes to `path` the name of our directory below a directory of the user's, and makes our directory if it does not
+ * exist. False: there is no such parent, or the name is too long. */
 static bool stow_file_below(char path[PATH_SIZE], const char *parent, const char *middle) {
     if (parent[0] != '/' || strlen(parent) + strlen(middle) + sizeof "/memstow" > PATH_SIZE) return false;
     strcpy(path, parent);

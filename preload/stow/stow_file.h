@@ -18,8 +18,8 @@ struct stow_file {
     uint64_t used; /* bytes that are mapped, or about to be; the next write goes behind them */
 };
 
-/* Whether files of an open directory's file system can hold memory, as far as that is known before: STOW_DONE, or why
- * not. An overlay may still refuse later. */
+/* Whether files in an open directory can hold moved memory: STOW_DONE, or why not. It judges by the type of the file
+ * system. In an overlay, stow_file_open may still refuse. */
 uint32_t stow_file_judge(int fd);
 
 /* Opens a file in `directory`. NULL: in the first of the usual directories that can be used. */
@@ -28,8 +28,8 @@ uint32_t stow_file_open(struct stow_file *self, const char *directory, uint64_t 
 /* Writes whole pages behind the used bytes. Waits until they are on the disk and no longer in memory. */
 uint32_t stow_file_write(struct stow_file *self, const void *from, uint64_t length);
 
-/* Writes in two steps, for small pieces: append takes the next bytes of the file, and flush writes everything from
- * `from` on to the disk. */
+/* Writes in two steps, for small pieces. stow_file_append writes behind the used bytes, and these bytes are used then.
+ * stow_file_flush brings everything from offset `from` on to the disk. */
 uint32_t stow_file_append(struct stow_file *self, const void *pages, uint64_t length);
 /* Writes at a position. The bytes reach the disk with the next flush. */
 uint32_t stow_file_write_at(struct stow_file *self, const void *from, uint64_t length, uint64_t at);
@@ -40,7 +40,8 @@ uint32_t stow_file_take(struct stow_file *self, int fd, bool direct, uint64_t si
 /* Whether the descriptor still belongs to this file: the program may have closed it. */
 bool stow_file_is_still(const struct stow_file *self);
 
-/* A private mapping of bytes that were or will be written; NULL: the kernel refuses. */
+/* Maps the next `length` bytes behind the used ones privately, whether they are written already or not. NULL: the
+ * kernel refuses. */
 void *stow_file_map(const struct stow_file *self, uint64_t length);
 
 void stow_file_close(struct stow_file *self);

@@ -26,7 +26,7 @@ enum { SMALLEST = 1 << 20, COMPARED = 256 << 10, PAUSES = 600 };
 
 /* --- address space to move through --- */
 
-/* The address in our buffer that has the same offset in a huge page. So huge pages can move whole. */
+/* The address in our buffer that has the same offset in a huge page as `start`. So huge pages can move whole. */
 static char *buffer_at(const struct stow_host *self, uint64_t start) { return self->buffer + start % OS_HUGE_PAGE; }
 
 static bool map_buffer(struct stow_host *self) {
@@ -100,8 +100,8 @@ struct taken {
     uint64_t length;
 };
 
-/* Moves pages into our range. The range is registered only meanwhile. Otherwise the thread that writes it out would
- * wait for ever on a missing page. */
+/* Moves pages into our buffer. The buffer is registered only for the time of this move. Otherwise the thread that
+ * writes the buffer to the file would wait for ever at a missing page. */
 static uint32_t move_to_buffer(struct stow_host *self, uint64_t start, uint64_t length, struct taken *taken) {
     if (stow_uffd_register(self->uffd, (uint64_t)self->buffer, self->buffer_length) < 0) return STOW_NO_KERNEL_HELP;
     long result = stow_uffd_move(self->uffd, (uint64_t)taken->at, start, length, &taken->length);
@@ -120,8 +120,8 @@ static uint32_t take_away(struct stow_host *self, uint64_t start, uint64_t lengt
     return STOW_DONE;
 }
 
-/* Makes those pages private that a forked process shares or has shared: such pages do not move before they are written
- * to. OR'ing 0 into a byte is a write, and loses no other thread's write. */
+/* Makes private the pages that a forked process shares or has shared, because UFFDIO_MOVE refuses such pages until they
+ * are written to. To OR 0 into a byte is a write, and loses no other thread's write. */
 static void make_own(struct stow_host *self, uint64_t start, uint64_t end) {
     uint64_t run_end, pages;
     for (; stow_pages_run(self->pagemap, &start, end, STOW_PAGES_MAPPED, 1, &run_end, &pages); start = run_end)
@@ -140,8 +140,8 @@ static long move_back(struct stow_host *self, uint64_t start, uint64_t length, c
     return 0;
 }
 
-/* Moves our range over the program's. After that, others may map something where our range was, so the rest of our
- * range is given up. */
+/* Moves the buffer's mapping over the program's range. After that, others may map something at the addresses that
+ * became free in our buffer. So the rest of the buffer is not used any more. */
 static long put_buffer_over(struct stow_host *self, const struct taken *taken, uint64_t start) {
     long at = os_call(SYS_mremap, taken->at, taken->length, taken->length, MREMAP_MAYMOVE | MREMAP_FIXED, start);
     if (at == (long)start) self->buffer = NULL;

@@ -1,6 +1,6 @@
 /* stow_host.h — moves one chunk of private memory out to a file, and puts a private mapping of the file in its place.
- * In: whole pages in one mapping, readable and writable. Out: STOW_DONE, and the next use reads them from the file; or
- * the reason why not, and the pages are where they were. No write of another thread is lost, with one exception: see
+ * In: whole pages in one mapping, readable and writable. Out: STOW_DONE, and the next use reads the pages from the
+ * file; or a refusal, and the pages are where they were. No write of another thread is lost, with one exception: see
  * `STOW_BY_COMPARING`. The caller makes sure that nobody unmaps the range meanwhile, and that this thread runs no
  * signal handler. */
 #ifndef MEMSTOW_STOW_HOST_H
@@ -19,9 +19,9 @@ enum { STOW_CHUNK = 64 << 20 };
 struct stow_host {
     enum stow_method method;
     int uffd, pagemap;
-    char *buffer; /* for STOW_BY_MOVE and STOW_BY_COMPARING: a chunk is here meanwhile */
+    char *buffer; /* for STOW_BY_MOVE and STOW_BY_COMPARING: holds the present chunk */
     uint64_t buffer_length;
-    uint64_t chunk; /* the most that moves at once */
+    uint64_t chunk; /* the most bytes that move at once */
     struct stow_file file;
 };
 

@@ -14,7 +14,8 @@
 
 static uint64_t whole_end(uint64_t start, uint64_t length) { return os_round_up(start + length, OS_PAGE); }
 
-/* The caller holds the lock. After this the mover leaves the range alone. */
+/* Waits until no chunk in the range is moving, and marks the pieces that overlap it as gone: the mover leaves them
+ * alone from now on. The caller holds the lock. */
 static void stow_pass_settle(uint64_t start, uint64_t end) {
     stow_table_wait(start, end);
     for (uint32_t i = 0; i < stow_work_current.count; i++) {
@@ -37,8 +38,8 @@ void stow_note_unmap(uint64_t start, uint64_t length) {
     stow_table_unlock();
 }
 
-/* If there are more regions than fit into `unmapped`, the others are forgotten: they stay as they are, and are not
- * brought back. */
+/* If there are more regions than fit into `unmapped`, the others are forgotten. If the kernel then refuses to unmap
+ * them, they stay in their file, and are not brought back. */
 void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_unmapped *unmapped) {
     struct stow_region region = {.end = start};
     uint64_t end = whole_end(start, length);
@@ -64,8 +65,8 @@ static void put_fresh(uint64_t start, uint64_t end, int protection) {
     os_call(SYS_mmap, start, end - start, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-/* The allocator does not know that a file backs the block. It uses freed memory again, and some allocators expect
- * untouched pages to be zeros. */
+/* Stowed parts of a freed block become fresh memory. The allocator does not know that a file backs the block. It uses
+ * freed memory again, and some allocators expect untouched pages to be zeros. */
 void stow_note_free(uint64_t start, uint64_t length) {
     struct stow_region region = {.end = start};
     uint64_t end = start + length;
@@ -117,7 +118,7 @@ static void make_whole(void *context) {
     struct work work = {.asked_by_hook = true};
     struct stow_back back;
     self->refusal = stow_back_begin(&back, self->mine, self->own_files);
-    /* without atomic moves, only memory of idle owners was stowed */
+    /* without userfaultfd, only memory of idle owners was stowed */
     if (self->refusal == STOW_NOT_IDLE) self->refusal = stow_back_begin(&back, true, self->own_files);
     if (self->refusal) return;
     self->refusal = stow_work_bring_back(&work, &back, self->start, self->end, false);
@@ -155,7 +156,8 @@ static bool forked_beside_threads;
 
 bool stow_forked_beside_threads(void) { return forked_beside_threads; }
 
-/* Runs in a forked child before anything else of this room: no move is in progress, whatever the parent did. */
+/* Runs in a forked child before anything else of this room. In the child no move is in progress, whatever the parent
+ * did. */
 static void stow_abandon(void) {
     static uint32_t home;
     uint32_t pid = os_pid();

@@ -1,6 +1,6 @@
-/* stow_plan.h — what to do with which range of the pieces that are to be moved out.
- * In: a session's pieces, and the mappings of the process. Out: segments, each of one kind, or the reason why a piece
- * or all of them stay. It moves nothing. */
+/* stow_plan.h — decides what to do with each range of the pieces that are to be moved out.
+ * In: a session's pieces, and the mappings of the process. Out: segments, each of one kind; and the reasons why a
+ * piece, or all pieces, stay. It moves nothing. */
 #ifndef MEMSTOW_STOW_PLAN_H
 #define MEMSTOW_STOW_PLAN_H
 
@@ -22,7 +22,7 @@ struct stow_session {
     bool own_files;
 };
 
-/* Two runs of pages count as one if fewer pages than this lie between them that are not in memory. */
+/* Runs of pages in memory count as one run if fewer other pages than this lie between them. */
 enum { STOW_PLAN_GAP = 256 };
 
 enum stow_segment_kind { STOW_SEGMENT_MEMORY, STOW_SEGMENT_STOWED, STOW_SEGMENT_FILE };
@@ -41,7 +41,7 @@ struct stow_plan {
     uint64_t memory; /* bytes that are written to the file, including gaps */
     int64_t mappings;
     uint32_t over;  /* how many pieces end before the present area; pieces are in order */
-    uint64_t probe; /* a page of ours that was just mapped */
+    uint64_t probe; /* the address of a page that was just mapped; it is locked if mlockall(MCL_FUTURE) holds */
     bool locks_future;
     int pagemap;
 };
@@ -49,9 +49,10 @@ struct stow_plan {
 /* Makes the plan. Returns the reason why nothing is to be moved, or STOW_DONE. Call stow_plan_end in any case. */
 uint32_t stow_plan_make(struct stow_plan *self, struct stow_session *session);
 void stow_plan_end(struct stow_plan *self);
-/* Plans the memory of a piece in the range, as far as it is in memory now. */
+/* Adds segments of memory to the plan: the pages of a piece in this range that have memory or swap now. `index`: of the
+ * piece in session->work. */
 void stow_plan_memory(struct stow_plan *self, uint32_t index, uint64_t start, uint64_t end);
-/* Refuses each piece that has memory to move. */
+/* Notes the refusal in each piece that has a segment of memory. */
 void stow_plan_refuse_memory(struct stow_plan *self, uint32_t refusal);
 
 #pragma GCC visibility pop

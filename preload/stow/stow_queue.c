@@ -1,5 +1,5 @@
-/* stow_queue.c — see stow_queue.h. The kernel's queue (io_submit) has no thread, no descriptor and no signal. A write
- * that it did not complete is repeated in the ordinary way, which gives the reason if it fails, too. */
+/* stow_queue.c — see stow_queue.h. The kernel's queue (io_submit) needs no thread, no descriptor and no signal. A write
+ * that the queue did not complete is repeated with pwrite. If that fails, too, its error is the reason. */
 #include "preload/stow/stow_queue.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 enum { MOST_UNFLUSHED = 8 << 20 };
 
-/* --- the kernel's queues: to end one takes 20 ms, so the last one is kept for the next file --- */
+/* --- the kernel's queues: ending a queue takes 20 ms, so the last one is kept for the next file --- */
 
 static aio_context_t idle_context;
 
@@ -26,7 +26,7 @@ static void leave_context(aio_context_t context) {
     if (context) os_call(SYS_io_destroy, context);
 }
 
-/* In a forked child: it has none of its parent's queues. */
+/* Runs in a forked child, which has none of its parent's queues. */
 static void stow_queue_forget(void) { idle_context = 0; }
 FORKED(stow_queue_forget);
 
@@ -89,7 +89,7 @@ static bool stow_queue_submit(struct stow_queue *self, const void *pages, uint64
     return true;
 }
 
-/* Pages that go through the page cache are dropped from it. */
+/* Writes without the queue. Pages that go through the page cache are flushed and dropped from it after some MiB. */
 static uint32_t write_now(struct stow_queue *self, const void *pages, uint64_t length) {
     uint32_t refusal = stow_file_append(self->file, pages, length);
     if (refusal || self->file->direct || self->file->used - self->flushed < MOST_UNFLUSHED) return refusal;

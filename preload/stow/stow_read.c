@@ -21,7 +21,7 @@ static void wait_for_change(struct stow_read *self, uint32_t serial) {
     os_call(SYS_futex, &self->serial, FUTEX_WAIT_PRIVATE, serial, &most);
 }
 
-/* Whether to read a piece: pieces before the first unreadable one are still read. */
+/* Whether to read this piece. Pieces before the first unreadable one are still read. */
 static bool stow_read_goes_on(const struct stow_read *self, uint64_t number) {
     return !__atomic_load_n(&self->stop, __ATOMIC_RELAXED) && number < __atomic_load_n(&self->bad, __ATOMIC_RELAXED);
 }
@@ -66,7 +66,7 @@ static void read_piece(struct stow_read *self, uint64_t number) {
     __atomic_store_n(&self->ready[number % self->pieces], number + 1, __ATOMIC_RELEASE);
 }
 
-/* False: there is nothing left to read. */
+/* Reads the next piece. False: there is no further piece to read. */
 static bool read_next(struct stow_read *self) {
     uint64_t number = __atomic_fetch_add(&self->next, 1, __ATOMIC_RELAXED);
     if (number * READ_PIECE >= self->length || !wait_for_slot(self, number)) return false;
@@ -79,7 +79,8 @@ static void read_on(void *context) {
     while (read_next(context)) continue;
 }
 
-/* The taker reads a single piece itself. It also reads everything if there can be no thread. */
+/* Starts the threads that read. If there is only a single piece, or if no thread can be started, the taker reads in
+ * stow_read_wait. */
 void stow_read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t length, char *buffer, uint64_t pieces) {
     *self = (struct stow_read){
         .fd = fd, .offset = offset, .length = length, .buffer = buffer, .pieces = pieces, .bad = UINT64_MAX};

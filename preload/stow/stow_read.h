@@ -1,7 +1,8 @@
-/* stow_read.h — reads a part of a file in order, on threads beside the one that takes the bytes. The buffers are used
- * in turn, so the disk works while the taker works, and from one chunk of a move to the next.
- * In: a descriptor, an offset and a length, buffers. Out: the next bytes, and why no more come. The caller keeps
- * descriptor and buffers until stow_read_end. One thread of the caller takes the bytes. */
+/* stow_read.h — reads a part of a file in order, on threads that run ahead of the thread that takes the bytes (the
+ * taker). The buffer is used in turn, piece by piece, so the disk works while the taker works. The reading goes on from
+ * one chunk of a move to the next.
+ * In: a descriptor, an offset and a length, a buffer. Out: the next bytes, or the reason why no more come. The caller
+ * keeps descriptor and buffer until stow_read_end. One thread at a time takes bytes. */
 #ifndef MEMSTOW_STOW_READ_H
 #define MEMSTOW_STOW_READ_H
 
@@ -10,7 +11,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A piece is large, so that a disk works on several requests. Two pieces are read at once. */
+/* A piece is large, so that a disk works on several requests at once. Two pieces are read at the same time. */
 enum { READ_PIECE = 4 << 20, READ_PIECES_MOST = 16, READ_THREADS = 2 };
 
 struct stow_read {
@@ -19,10 +20,10 @@ struct stow_read {
     char *buffer;
     uint64_t pieces;                  /* how many pieces fit into `buffer` */
     uint64_t next;                    /* the next piece to read */
-    uint64_t taken;                   /* bytes that were taken; their part of the buffer is used again */
+    uint64_t taken;                   /* how many bytes were taken; their part of the buffer is used again */
     uint64_t ready[READ_PIECES_MOST]; /* which piece each part of the buffer holds, counted from 1 */
     uint64_t bad;                     /* the first piece that could not be read */
-    uint32_t refusal;                 /* why the taker gets no more */
+    uint32_t refusal;                 /* why the taker gets no more bytes */
     uint32_t serial;                  /* changes with every step; all threads wait on it */
     bool stop;
     struct stow_thread *threads[READ_THREADS];

@@ -45,7 +45,8 @@ static void stow_table_release(void) {
     if (__atomic_exchange_n(&lock.word, 0, __ATOMIC_RELEASE) == 2) wake_all(&lock.word);
 }
 
-/* The caller's id. In a sandbox the kernel is not asked; the thread pointer is larger than any thread id. */
+/* The calling thread's id. In a sandbox the kernel is not asked, and the id is the thread pointer, which is larger than
+ * any thread id. */
 static uint64_t self_id(void) { return seal_is_set() ? (uint64_t)__builtin_thread_pointer() : os_tid(); }
 
 void stow_table_lock(void) {
@@ -74,7 +75,8 @@ void stow_table_unlock(void) {
     if (blocked) lock_let_signals(signals);
 }
 
-/* Signals stay blocked, because the waiting thread is about to change the memory that it waits for. */
+/* Waits for the end of a chunk, without the lock. Signals stay blocked, because the waiting thread is about to change
+ * the memory that it waits for. */
 static void wait_for_chunk(void) {
     uint32_t serial = __atomic_load_n(&moving.serial, __ATOMIC_ACQUIRE), depth = lock.depth;
     uint64_t self = lock.owner;

@@ -1,7 +1,8 @@
 /* stow_table.h — which addresses are in stow files, and which chunk is moving.
- * In: regions and chunks, from the movers; the program's changes, from the hooks. Out: which thread must wait for
- * which. There is one lock. It is held for microseconds, with signals blocked. A moving chunk is a range that others
- * wait for, not a lock. A thread may take the lock again while it has it, as it does around a fork. */
+ * In: regions and chunks, from the movers; the program's changes, from the hooks. Out: regions; and a thread waits
+ * while a chunk that concerns it moves. There is one lock. It is held for microseconds, with signals blocked. A moving
+ * chunk is a range that others wait for, not a lock. A thread that has the lock may take it again, as happens around a
+ * fork. */
 #ifndef MEMSTOW_STOW_TABLE_H
 #define MEMSTOW_STOW_TABLE_H
 
@@ -21,21 +22,23 @@ void stow_table_unlock(void);
 
 /* The caller of everything below holds the lock. */
 
-/* Waits, without the lock, until no moving chunk overlaps the range. */
+/* Waits until no moving chunk overlaps the range. The lock is released during the wait. */
 void stow_table_wait(uint64_t start, uint64_t end);
 
-/* Adds a region in place of any earlier ones, and merges neighbours. False: there is no memory for the table. */
+/* Adds a region in place of any earlier regions there, and joins it with the region before it if both touch and have
+ * the same owner. False: there is no memory for the table. */
 bool stow_table_put(uint64_t start, uint64_t end, uint32_t owner);
-/* Takes the range out. Regions may be cut. */
+/* Takes the range out of the table. Regions may be cut. */
 void stow_table_take(uint64_t start, uint64_t end);
-/* The first part of a region in the range. */
+/* Finds the first part of a region that lies in the range. False: there is none. */
 bool stow_table_first(uint64_t start, uint64_t end, struct stow_region *out);
 uint32_t stow_table_count(void);
 struct stow_region *stow_table_regions(void);
 /* Makes capacity for `more` regions. False: there is no memory. */
 bool stow_table_reserve(uint32_t more);
 
-/* A chunk moves from begin to end; there is one at a time. stow_table_begin waits for its turn. */
+/* A chunk moves from stow_table_begin to stow_table_end. There is one at a time, so stow_table_begin waits for the end
+ * of another chunk. */
 void stow_table_begin(uint64_t start, uint64_t end);
 void stow_table_end(void);
 

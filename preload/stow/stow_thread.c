@@ -15,7 +15,7 @@
 
 enum { STACK = 256 << 10, UNSHARE = 2 /* CLOSE_RANGE_UNSHARE */ };
 
-/* It lies at the low end of the thread's stack. */
+/* This struct is at the low end of the thread's stack. */
 struct stow_thread {
     void (*work)(void *context);
     void *context;
@@ -32,7 +32,7 @@ static struct stow_thread *stow_thread_clone(struct stow_thread self, int (*stow
     *made = self;
     made->running = 1;
     int error = errno;
-    /* Only libc's own clone: neither our hook nor another library's. */
+    /* Calls libc's own clone, neither our hook nor another library's. */
     int id = LIBC(clone)(stow_thread_run, (char *)made + STACK, flags | CLONE_CHILD_CLEARTID, made, NULL, NULL,
                          &made->running);
     errno = error;
@@ -57,7 +57,8 @@ struct stow_thread *stow_thread_start(void (*work)(void *context), void *context
                              stow_thread_run, flags);
 }
 
-/* The process that runs apart. It ends with the thread that made it, which may have ended before this request. */
+/* The main function of a process apart. The process is killed when the thread that made it ends. That thread may have
+ * ended before prctl, so the parent is compared. */
 static int run_apart(void *context) {
     struct stow_thread *self = context;
     os_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);
@@ -66,7 +67,8 @@ static int run_apart(void *context) {
     return 0;
 }
 
-/* No signal is sent when the process ends, and no wait() of the program finds it, unless that asks for clones. */
+/* No signal is sent when the process ends, and no wait() of the program finds it, unless the program asks for
+ * clones. */
 struct stow_thread *stow_thread_start_apart(void (*work)(void *context), void *context) {
     const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED;
     struct stow_thread self = {.work = work, .context = context, .maker = (int)os_call(SYS_getpid)};
@@ -76,7 +78,7 @@ struct stow_thread *stow_thread_start_apart(void (*work)(void *context), void *c
 uint32_t stow_thread_id(const struct stow_thread *self) { return self->id; }
 
 /* A process apart may have been stopped together with the program, and nobody may continue it. So it is killed, but
- * only while it runs: after that its pid may be another's. */
+ * only while it runs: after its end another process may have its pid. */
 void stow_thread_join(struct stow_thread *self) {
     const struct timespec most = {.tv_sec = 1};
     if (self->process && __atomic_load_n(&self->running, __ATOMIC_ACQUIRE)) os_call(SYS_kill, self->process, SIGKILL);

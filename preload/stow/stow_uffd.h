@@ -14,17 +14,17 @@ enum {
     UFFD_FOLLOWS = 1 << 1, /* a registered range stays registered when mremap moves it; a thread must read events */
 };
 
-/* A descriptor that also handles faults inside system calls; or -errno. Ask for one feature at most. *features: whether
- * the kernel has it. */
+/* Opens a descriptor that also handles faults inside system calls; or returns -errno. Ask for one feature at most.
+ * *features: the feature, if the kernel has it; otherwise 0. */
 int stow_uffd_open(uint32_t wanted, uint32_t *features);
 long stow_uffd_register(int fd, uint64_t start, uint64_t length);
 void stow_uffd_unregister(int fd, uint64_t start, uint64_t length); /* also wakes waiting threads */
 void stow_uffd_wake(int fd, uint64_t start, uint64_t length);
-/* Moves all pages that exist; waiting threads are not woken. Each range lies in one mapping. *done: how far it came.
- * -EBUSY: a page is pinned, or shared with a forked process; -EEXIST: there is a page at its destination. */
+/* Moves all pages that exist. Waiting threads are not woken. Each range lies in one mapping. *done: how many bytes were
+ * done. -EBUSY: a page is pinned, or shared with a forked process; -EEXIST: there is a page at its destination. */
 long stow_uffd_move(int fd, uint64_t to, uint64_t from, uint64_t length, uint64_t *done);
-/* Whether a result means that another thread closed the descriptor. Then everything registered is plain memory, and no
- * thread waits. */
+/* Whether a result means that another thread closed the descriptor. Then everything that was registered is plain
+ * memory, and no thread waits. */
 bool stow_uffd_is_lost(long result);
 /* Fills missing pages with a copy. Waiting threads are not woken. */
 long stow_uffd_copy(int fd, uint64_t to, uint64_t from, uint64_t length);

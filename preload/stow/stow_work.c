@@ -155,7 +155,6 @@ void stow_work_end(struct work *work, uint64_t bytes) {
     if (!work->asked_by_hook) stow_work_note_progress(stow_work_current.moved + bytes, stow_work_current.wanted);
 }
 
-/* Chunks end at borders of huge pages. */
 uint64_t stow_work_chunk_end(uint64_t start, uint64_t stop, uint64_t most) {
     if (stop - start <= most) return stop;
     uint64_t end = (start + most) & ~(uint64_t)(OS_HUGE_PAGE - 1);
@@ -194,7 +193,7 @@ uint64_t stow_work_stowed_in(uint64_t start, uint64_t end) {
 
 /* --- on a thread of its own --- */
 
-/* If there can be no thread, the caller's thread does the work. */
+/* If no thread can be started, the caller's thread does the work. */
 void stow_work_apart(void (*work)(void *context), void *context, bool *own_files) {
     uint64_t signals = 0;
     *own_files = false;

@@ -1,5 +1,6 @@
-/* stow_work.h — the present move: pieces, which hooks may mark as gone; chunks; memory that comes back.
- * In: the movers (stow.c, stow_carry.c) and the hooks (stow_pass.c). Out: whether a chunk may move. */
+/* stow_work.h — the state of the present move: its pieces, which hooks may mark as gone, and its chunks. Also brings
+ * memory back, chunk by chunk.
+ * In: calls of the movers (stow.c, stow_carry.c) and of the hooks (stow_pass.c). Out: whether a chunk may move. */
 #ifndef MEMSTOW_STOW_WORK_H
 #define MEMSTOW_STOW_WORK_H
 
@@ -11,12 +12,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The pieces of the present move. Hooks mark pieces that the program changed. The table's lock protects them. */
+/* A piece of the present move. Hooks mark pieces that the program changed. The table's lock protects the pieces. */
 struct work {
     struct stow_piece piece;
     uint32_t index; /* in the caller's list */
     bool gone;
-    /* a hook wants it back, so it moves even if the move was ended early or a device knows its pages */
+    /* a hook wants the memory back. So it comes back even if the move was stopped early, or a device knows its pages */
     bool asked_by_hook;
 };
 
@@ -31,26 +32,28 @@ struct stow_current {
 };
 extern struct stow_current stow_work_current;
 
-/* The mover's thread reports its progress. */
+/* Sets the progress of the move, and calls `tell`. Only the mover's thread calls this. */
 void stow_work_note_progress(uint64_t moved, uint64_t wanted);
 
-/* With the table's lock: updates stow_watch, by which hooks know whether to look. */
+/* Updates stow_watch, which tells the hooks whether anything is stowed or moving. The caller holds the table's lock. */
 void stow_work_update_watch(void);
-/* Notes a refusal. A later one does not replace it. */
+/* Notes a refusal in the piece. A later refusal does not replace it. */
 void stow_work_refuse(struct work *work, uint32_t refusal);
 /* A refusal as an errno: 0 or -errno. */
 int stow_work_error(uint32_t refusal);
 
-/* Ranges whose pages a device knows. With the table's lock. False: there is no memory for another. */
+/* The list of ranges whose pages a device knows. The caller holds the table's lock. stow_work_register returns false if
+ * there is no memory for another range. */
 bool stow_work_is_registered(uint64_t start, uint64_t end);
 bool stow_work_register(uint64_t start, uint64_t end);
 void stow_work_unregister(uint64_t start, uint64_t end);
 
-/* Begins a chunk. False, with the reason in the piece: it is not to be moved any more. */
+/* Begins a chunk. False: the piece must not move any more, and has the reason. */
 bool stow_work_begin(struct work *work, uint64_t start, uint64_t end);
-/* Ends the chunk, of which so many bytes have moved. Call it with the table's lock, which it releases. */
+/* Ends the chunk. `bytes`: how many bytes of it count as moved. Call it with the table's lock, which it releases. */
 void stow_work_end(struct work *work, uint64_t bytes);
-/* The end of a chunk that begins at `start`: at a border of huge pages. */
+/* The end of a chunk that begins at `start`, goes to `stop` at most and has `most` bytes at most. Before `stop` it is
+ * at a border of huge pages, if there is one. */
 uint64_t stow_work_chunk_end(uint64_t start, uint64_t stop, uint64_t most);
 
 /* Brings back everything in the range that is stowed, chunk by chunk. `counts`: the bytes count as moved by this move.
@@ -59,8 +62,8 @@ uint32_t stow_work_bring_back(struct work *work, struct stow_back *back, uint64_
 /* Bytes in the range that are stowed. */
 uint64_t stow_work_stowed_in(uint64_t start, uint64_t end);
 
-/* Calls `work` on a thread of ours, with signals blocked, and waits. *own_files: it has its own descriptors, and those
- * that it leaves open are closed when nobody waits any more. */
+/* Calls `work` on a thread of ours, with signals blocked, and waits for its end. *own_files: the thread has descriptors
+ * of its own. Those that it leaves open are closed after the wait. */
 void stow_work_apart(void (*work)(void *context), void *context, bool *own_files);
 
 /* In a forked child: nothing is being moved. */
