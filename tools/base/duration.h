@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* False if it is malformed, or longer than a day. */
+/* Parses a text. False: it is malformed, or longer than a day. */
 bool duration_parse(const char *text, uint64_t *ns);
 /* The time now, by CLOCK_MONOTONIC. */
 uint64_t duration_now(void);

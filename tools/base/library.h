@@ -1,19 +1,19 @@
 /* library.h — finds this command, libmemstow.so and libmemstow_cupti.so.
- * In: the kernel's word for where this command lies; it needs no /proc. Out: a path that the loader takes from
- * LD_PRELOAD, or a reason. */
+ * In: the place of this command, which the kernel tells even without /proc. Out: a path that the loader takes from
+ * LD_PRELOAD, or the reason why there is none. */
 #ifndef MEMSTOW_LIBRARY_H
 #define MEMSTOW_LIBRARY_H
 
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The absolute path of this command. False, and "": it cannot be told. */
+/* The absolute path of this command. False, and an empty path: it is not known. */
 bool library_command(char *path, size_t size);
 
 /* Returns 0 and an absolute path, or -1 with the reason. */
 int library_find(char *path, size_t size, char *error, size_t error_size);
 
-/* As library_find, for the library that listens to CUPTI, which lies beside the library at `beside`. */
+/* As library_find, for libmemstow_cupti.so, which must lie beside the library at `beside`. */
 int library_find_cupti(const char *beside, char *path, size_t size, char *error, size_t error_size);
 
 #endif

@@ -29,7 +29,7 @@ int new_file_begin(struct new_file *file, const char *path, bool for_all) {
     return error;
 }
 
-/* The reason of an earlier failure: a flush fails again and sets errno. */
+/* The errno of an earlier failure. Another write and flush fail for the same reason, and set errno. */
 static int why_failed(FILE *stream) {
     errno = 0;
     clearerr(stream);

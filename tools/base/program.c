@@ -111,7 +111,7 @@ static enum program_verdict path_look(const char *path, char *note, size_t size,
         if (fd >= 0) close(fd);
         return PROGRAM_PRIVILEGED;
     }
-    if (fd < 0) /* executable, but not readable: there is no verdict */
+    if (fd < 0) /* the program is executable, but not readable: nothing speaks against it */
         return PROGRAM_FINE;
     enum program_verdict verdict = PROGRAM_FINE;
     if (pread(fd, start, sizeof start - 1, 0) >= SELFMAG && memcmp(start, ELFMAG, SELFMAG) == 0)
@@ -127,7 +127,7 @@ enum program_verdict program_look(const char *path, char *note, size_t size) {
     return path_look(path, note, size, 0);
 }
 
-/* --- what it is linked with --- */
+/* --- the libraries that a program is linked with --- */
 
 /* The offset in the file of an address in the loaded program; 0: no part of the file is loaded there. */
 static uint64_t offset_of(int fd, const Elf64_Ehdr *elf, uint64_t address) {

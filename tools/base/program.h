@@ -17,11 +17,11 @@ enum program_verdict {
 /* Finds a command as execvp does. Returns 0 and its path, or ENOENT or EACCES. */
 int program_find(const char *command, char *path, size_t size);
 
-/* note: "is a static program …", to follow the program's name. For PROGRAM_NO_INTERPRETER: the name of the missing
- * interpreter. */
+/* Judges the program at `path`. note: a sentence that follows the program's name, such as "is a static program …". For
+ * PROGRAM_NO_INTERPRETER, note is the name of the missing interpreter. */
 enum program_verdict program_look(const char *path, char *note, size_t size);
 
-/* Whether the program is linked with a library whose name begins like this. */
+/* Whether the program is linked with a library whose name begins with `library`. */
 bool program_is_linked_with(const char *path, const char *library);
 
 #endif

@@ -1,17 +1,17 @@
 /* progress.h — one line on the terminal while a command takes longer than a second.
- * In: what is being done now. Out: a line on standard error, rewritten five times a second at most, and removed before
- * anything else is printed. Prints nothing where standard error is not a terminal. Commands that print while they work,
- * such as watch, do not begin it. */
+ * In: the work that is being done now. Out: a line on standard error, rewritten five times a second at most, and
+ * removed before anything else is printed. Prints nothing where standard error is not a terminal. Commands that print
+ * while they work, such as watch, do not call progress_begin. */
 #ifndef MEMSTOW_PROGRESS_H
 #define MEMSTOW_PROGRESS_H
 
 /* Begins to count seconds. From now on, standard output on a terminal is kept back until the end. */
 void progress_begin(void);
-/* Says what is being done, between begin and end. The line ends with the seconds so far. */
+/* Shows the text as the line, between progress_begin and progress_end. The line ends with the seconds so far. */
 void progress_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Removes the line for now; complain() and complain_usage() do it themselves. */
+/* Removes the line for now; complain() and complain_usage() call this themselves. */
 void progress_hide(void);
-/* Removes the line for good; complain_finish() does it itself. */
+/* Removes the line for good; complain_finish() calls this itself. */
 void progress_end(void);
 
 #endif

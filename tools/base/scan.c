@@ -95,7 +95,7 @@ int scan_number(struct scan *scan, uint64_t *number, const char *expected) {
     return scan->at > from ? 0 : scan_fail(scan, "%s expected", expected);
 }
 
-/* The character for an escape behind a backslash; 0: it is not valid. */
+/* Reads an escape behind its backslash, and returns its character; 0: the escape is not valid. */
 static char scan_unescape(struct scan *scan) {
     static const char from[] = "\"\\ntr", to[] = "\"\\\n\t\r";
     if (scan->at == scan->end) return 0;

@@ -41,10 +41,10 @@ int scan_string(struct scan *scan, char *to, size_t capacity, bool bare, const c
 /* Returns 0 at the end of the line, or -1 with a message. */
 int scan_end_of_line(struct scan *scan);
 
-/* Sets the message, for the place of the last token. Returns -1. */
+/* Sets the message, with the position of the last token. Returns -1. */
 int scan_fail(struct scan *scan, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Appends the text in quotes, as scan_string reads it. False: it does not fit. */
+/* Appends the text in quotes, in the form that scan_string reads. False: it does not fit. */
 bool scan_quote(char *to, size_t capacity, const char *text);
 
 #endif

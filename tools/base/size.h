@@ -9,9 +9,9 @@
 bool size_parse(const char *string, double *bytes);
 /* Parses the number at the beginning. Returns its end, or NULL if there is none. */
 const char *size_number(const char *string, double *value);
-/* The text must be one whole number in these limits, in digits alone. */
+/* The text must be one whole number from `least` to `most`, in digits alone. */
 bool size_parse_count(const char *string, unsigned long least, unsigned long most, unsigned long *count);
-/* The bytes in a unit. No unit means bytes; K, KiB and KB mean 1024. */
+/* The bytes in a unit. No unit means bytes; K, KiB and KB mean 1024 bytes. False: there is no such unit. */
 bool size_unit(const char *unit, double *factor);
 
 #endif

@@ -143,7 +143,8 @@ void text_folder(const char *path, char *to, size_t size) {
         snprintf(to, size, ".");
 }
 
-/* The beginning of the last names of a path that fit into width columns, with the slash; NULL if not even one fits. */
+/* The last names of a path, as many as fit into `width` columns, with the slash in front of them. NULL: not even the
+ * last name fits. */
 static const char *last_names(const char *path, int width) {
     for (const char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/'))
         if (text_columns(at) <= width) return at;
@@ -194,7 +195,7 @@ bool text_is_utf8(void) {
 }
 
 struct text_line text_left(const char *string, int width) {
-    struct text_line line = text_cut(string, width, string[0] == '/'); /* a name, and not a command with arguments */
+    struct text_line line = text_cut(string, width, string[0] == '/'); /* blanks in a name separate no arguments */
     size_t used = strlen(line.s);
     for (int have = text_columns(line.s); have < width && used + 1 < sizeof line.s; have++) line.s[used++] = ' ';
     line.s[used] = 0;

@@ -26,13 +26,13 @@ struct text text_duration(uint64_t ns);       /* 12.3 s, 3 min 20 s */
 struct text text_when(uint64_t wall_ns);      /* 2026-11-21 11:28:08, local time */
 /* 12.3 MiB. "< 1 MiB" if the peak is 0 although something was allocated: then the peak was too small to be noted. */
 struct text text_peak(uint64_t peak, uint64_t allocated);
-/* The string made safe and cut to `width` columns. A path loses its first names, and keeps its last name as long as
- * that fits. Other text loses its middle. text_fit decides by the look of the string whether it is a path. */
+/* The string made safe, and cut to `width` columns. A path loses its first names, and keeps its last name as long as
+ * that name fits. Other text loses its middle. text_fit decides by the look of the string whether it is a path. */
 struct text_line text_fit(const char *string, int width);
 struct text_line text_fit_path(const char *path, int width);
-int text_columns(const char *s);              /* its columns on a terminal */
+int text_columns(const char *s);              /* the columns of the string on a terminal */
 const char *text_base_name(const char *path); /* the last name of a path */
-/* The folder of a path: what is in front of its last name, without the slash; "." if there is nothing. */
+/* The folder of a path: everything in front of its last name, without the slash; "." if there is no folder. */
 void text_folder(const char *path, char *to, size_t size);
 struct text_line text_left(const char *string, int width); /* the text, padded with blanks */
 
@@ -42,8 +42,8 @@ int text_width(void);
 /* Whether the locale's characters are UTF-8, by the environment. */
 bool text_is_utf8(void);
 
-/* Switches a style on, and text_style(TEXT_PLAIN) off again: an escape sequence for standard output, or "" if that is
- * not a terminal, or if NO_COLOR is set or TERM is "dumb". Not for text whose columns are counted. */
+/* The escape sequence that switches a style on; TEXT_PLAIN switches it off again. It is "" if standard output is not a
+ * terminal, if NO_COLOR is set, or if TERM is "dumb". Do not use it in text whose columns are counted. */
 enum text_style { TEXT_PLAIN, TEXT_BOLD, TEXT_RED, TEXT_GREEN };
 const char *text_style(enum text_style style);
 /* Prints a heading: an empty line, and the words in bold. */

@@ -15,12 +15,13 @@ static void top_swap(char *a, char *b, size_t size) {
     }
 }
 
-/* The first `most` are in order. Behind them come candidates: elements that belong before the last of those. Once there
- * are as many candidates, both are sorted, and the first `most` of them remain. */
+/* The first `most` elements are in order. Behind them come candidates: elements that belong before the last of the
+ * first `most`. Once there are `most` candidates, all these elements are sorted, and the first `most` of them
+ * remain. */
 void top_sort(void *base, size_t count, size_t size, size_t most,
               int (*compare)(const void *left, const void *right, void *context), void *context) {
     if (count == 0 || most == 0) return;
-    if (most >= count / 8) { /* if few would be left out, sorting all is cheaper */
+    if (most >= count / 8) { /* if `most` is a large part of `count`, sorting everything is cheaper */
         qsort_r(base, count, size, compare, context);
         return;
     }

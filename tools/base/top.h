@@ -1,5 +1,5 @@
 /* top.h — sorts only the first few of many.
- * In: an array and a comparison as for qsort_r. Out: the same elements, of which only the first `most` are sorted: one
+ * In: an array and a comparison as for qsort_r. Out: the same elements, of which only the first `most` are sorted. One
  * screen of a million sites needs no more. */
 #ifndef MEMSTOW_TOP_H
 #define MEMSTOW_TOP_H

@@ -14,7 +14,7 @@ static int whole_file_refuse(struct whole_file *file, const char *why) {
     return -1;
 }
 
-/* A file that becomes shorter meanwhile is read up to its end. */
+/* Reads the file. If it becomes shorter meanwhile, it is read up to its new end. */
 static int whole_file_read_all(struct whole_file *file, int fd) {
     size_t size = (size_t)file->st.st_size;
     file->text = malloc(size + 1);

@@ -3,9 +3,10 @@
  * still for a moment, and are marked inexact otherwise. It never stops the process.
  *
  * Counters are read three times, because one thread may free a block of another. If all allocations are read before all
- * frees, the frees may include blocks that were not yet allocated then. In the other order, blocks that were freed long
- * ago look live. So frees are read before and after the allocations. If the frees of all threads are the same both
- * times, nothing was freed in between, and the figures are exact for the moment when the allocations were read. */
+ * frees, the frees may include blocks that were not yet allocated then. In the other order, blocks that were allocated
+ * and freed in between look live. So frees are read before and after the allocations. If the frees of all threads are
+ * the same both times, nothing was freed in between, and the figures are exact for the moment when the allocations were
+ * read. */
 #include "tools/reader/counters.h"
 
 #include <stdio.h>
@@ -82,8 +83,8 @@ int counters_find_wide(struct reader *reader) {
     return 0;
 }
 
-/* Reads from the file of a process that is gone. It reads windows, because neighbouring counters were made one after
- * the other and are needed together. */
+/* Reads a counter from the file of a process that is gone. It reads the file in windows, because neighbouring counters
+ * were made one after the other and are needed together. */
 static int read_window(struct reader *reader, uint64_t offset, uint64_t end, struct snap_counter *counter) {
     struct wide_counters *wide = &reader->wide;
     if (offset < wide->window || offset + sizeof *counter > wide->window + wide->window_length) {
@@ -109,8 +110,8 @@ static const struct wide_section *section_with(struct wide_counters *wide, uint6
     return NULL;
 }
 
-/* Reads a wide counter. It may be newer than the list of sections. Then it is reported as missing, and the next try
- * finds it. */
+/* Reads a wide counter. Its section may be newer than the list of sections. Then wide.missing is set, and the next try
+ * to read the ledger finds the section. */
 static int read_wide(struct reader *reader, const struct counters_chunk *ref, uint64_t address,
                      struct snap_counter *counter) {
     *counter = (struct snap_counter){0};
@@ -152,7 +153,7 @@ static void add_parts(struct snap_counter *to, const struct snap_counter *from, 
     }
 }
 
-/* Adds up over the threads, for `count` sites of the chunk from `first` on. */
+/* Adds up the counters of all threads, for `count` sites of the chunk from its site `first` on. */
 static int read_parts(const struct group *group, struct counters_sites *tally, enum part parts, size_t first,
                       size_t count) {
     struct snap_counter counters[SNAP_CHUNK_SITES];
@@ -169,7 +170,8 @@ static bool same_frees(const struct snap_counter *a, const struct snap_counter *
     return a->free_bytes == b->free_bytes && a->free_blocks == b->free_blocks;
 }
 
-/* Reads some sites three times, and takes the result. `inexact` marks sites that changed meanwhile. */
+/* Reads the counters of some sites three times, and takes the last result. `inexact` marks sites that changed
+ * meanwhile. */
 static int settle_once(struct group *group, size_t first, size_t count) {
     struct counters_sites before, after;
     memset(&before.host[first], 0, count * sizeof *before.host);
@@ -188,7 +190,8 @@ static int settle_once(struct group *group, size_t first, size_t count) {
     return 0;
 }
 
-/* Reads all sites together, then the busy ones one by one: a shorter reading is more likely to hold still. */
+/* Reads all sites together. Then reads the sites that changed meanwhile again, one by one, because counters are more
+ * likely to hold still during a shorter reading. */
 static int group_settle(struct group *group) {
     if (!group->reader->live) return read_parts(group, group->taken, ALLOCATIONS | FREES, 0, SNAP_CHUNK_SITES);
     if (settle_once(group, 0, SNAP_CHUNK_SITES) < 0) return -1;
@@ -268,7 +271,8 @@ int counters_tally(struct reader *reader) {
     return result < 0 ? -1 : keep_site_ids(reader);
 }
 
-/* 1 + index of the total of a site and class; of the site's other class if there is none; 0 if there is neither. */
+/* 1 + the index of the total of this site and class. If there is none, 1 + the index of the total of the site's other
+ * class; 0: the site has no total. */
 static uint32_t find_total(const struct reader *reader, uint32_t site, uint8_t class) {
     const struct image *image = reader->image;
     size_t low = 0, high = image->total_count;
@@ -317,8 +321,9 @@ int counters_name_sites(struct reader *reader) {
     return 0;
 }
 
-/* Sums the slots by thread. This comes after the sites have settled, so in a running process these figures are a moment
- * newer than those of sites. `total` of a slot also has the counters of sites that were freed since. */
+/* Sums the counters of each thread's slot. This comes after the sites have settled, so in a running process these
+ * figures are a moment newer than those of sites. `total` of a slot also has the counters of sites that were freed
+ * since. */
 int counters_sum_threads(struct reader *reader) {
     struct counters_chunk *refs;
     size_t count;

@@ -6,9 +6,10 @@
 
 #include "tools/reader/reader.h"
 
-/* Call them in this order: find the wide counters; make totals by site; name the sites; then, once the tables are read,
- * sum by thread, and replace the site of each large block and mapping by 1 + the index of its total. They return 0 or
- * -1. */
+/* Call these in this order; they return 0 or -1. counters_find_wide finds the sections of wide counters. counters_tally
+ * makes totals by site. counters_name_sites gives each total the tag, stack and module of its site. Once the tables are
+ * read, counters_sum_threads sums by thread, and counters_link_blocks replaces the site of each large block and mapping
+ * by 1 + the index of its total. */
 int counters_find_wide(struct reader *reader);
 int counters_tally(struct reader *reader);
 int counters_name_sites(struct reader *reader);
@@ -17,15 +18,16 @@ void counters_link_blocks(struct reader *reader);
 /* How many chunks of counters the sections have now. */
 uint64_t counters_chunks(const struct reader *reader);
 
-/* --- for a view that goes on: chunks are read again once they have changed --- */
+/* --- for a view that stays open: it reads chunks again once they have changed --- */
 
-/* The counters of one thread at the sites from index * SNAP_CHUNK_SITES on. */
+/* Where the counters of one thread are, for the sites from index * SNAP_CHUNK_SITES on. */
 struct counters_chunk {
     uint64_t offset;
     uint32_t index, thread; /* thread: slot + 1 */
 };
 
-/* The counters of the sites of one index, summed over the threads. inexact: they changed during each reading. */
+/* The counters of the sites of one index, summed over the threads. inexact: the site's counters changed during each
+ * reading. */
 struct counters_sites {
     struct snap_counter host[SNAP_CHUNK_SITES], mapped[SNAP_CHUNK_SITES];
     uint8_t inexact[SNAP_CHUNK_SITES];

@@ -62,7 +62,7 @@ int cuda_image_lend(struct reader *reader) {
     return result;
 }
 
-/* Takes the lent totals back, which are the last ones in the image. */
+/* Takes the totals that cuda_image_lend added out of the image; they are the last ones. */
 static int take_back(struct reader *reader) {
     struct image *image = reader->image;
     struct cuda_image *cuda = &image->cuda;

@@ -136,7 +136,8 @@ static void add_comparison(char text[CUPTI_SENTENCE], const struct cupti_image *
     add_lost(text, head);
 }
 
-/* Says that records which CUPTI had not delivered were lost at the end of the process. */
+/* Says that the ledger comes from CUPTI's records. If the process ended without its exit handlers, also says from which
+ * time on records may be missing, because CUPTI had not delivered them. */
 static void add_source(char text[CUPTI_SENTENCE], const struct image *image) {
     const struct snap_cupti *head = &image->cupti.head;
     uint64_t began = image->header.start_ns, since = head->read_ns > began ? head->read_ns - began : 0;

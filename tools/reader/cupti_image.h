@@ -1,6 +1,6 @@
 /* cupti_image.h — CUPTI's report about CUDA memory, and its differences to the ledger.
- * In: the sections of a file, which is treated as hostile. Out: the record, the differences that have names, and one
- * sentence. */
+ * In: the sections of a file, which is treated as hostile. Out: the record of the comparison, the blocks that differ as
+ * far as the file lists them, and one sentence. */
 #ifndef MEMSTOW_CUPTI_IMAGE_H
 #define MEMSTOW_CUPTI_IMAGE_H
 
@@ -11,8 +11,8 @@ struct reader;
 /* Returns 0 or -1. */
 int cupti_image_load(struct reader *reader);
 
-/* Blocks that only CUPTI saw and that have a name, by the library that asked for them, most bytes first. NULL: no
- * memory. */
+/* The listed blocks that only CUPTI saw, summed by the library that requested them, most bytes first. The caller frees
+ * the array. NULL: no memory. */
 struct cupti_source {
     const char *path; /* "": not known */
     uint64_t blocks, bytes;

@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Every record begins with its time. */
+/* A type of records. Every record begins with its time. */
 struct records {
     uint32_t type;
     size_t size;
     bool (*is_sound)(const void *record);
 };
 
-static const uint64_t BYTES_MOST = UINT64_C(1) << 60; /* of one figure: 16 of them can be added up */
+static const uint64_t BYTES_MOST = UINT64_C(1) << 60; /* of one figure: the sum of 16 such figures does not overflow */
 
 static bool are_bytes(const uint64_t *figures, size_t count) {
     for (size_t i = 0; i < count; i++)
@@ -48,7 +48,8 @@ static int by_time(const void *left, const void *right) {
     return a < b ? -1 : a > b;
 }
 
-/* Sorts the records, and drops those that are empty, unsound, or there twice. Marks of one time all stay. */
+/* Sorts the records by time, and drops those that are empty, unsound, or there twice. Marks of the same time all
+ * stay. */
 static size_t history_image_settle(const struct records *self, uint8_t *table, size_t count, uint64_t start_ns) {
     size_t sound = 0, kept = 0;
     for (size_t i = 0; i < count; i++) {

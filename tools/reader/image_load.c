@@ -38,7 +38,8 @@ static int load_stacks(struct reader *reader) {
     return order_nodes(image) < 0 ? reader_memory(reader) : 0;
 }
 
-/* Loads the tables for people: stacks, and the records beside totals that have a stack; the curve, and readings. */
+/* Loads the tables that only people look at: call stacks, and the records besides totals that have a stack; memory over
+ * time, and readings. */
 static int load_to_show(struct reader *reader) {
     if (slots_load_origins(reader) < 0 || cuda_image_lend(reader) < 0 || origin_stacks_lend(reader) < 0 ||
         misuse_image_lend(reader) < 0 || load_stacks(reader) < 0)
@@ -67,7 +68,8 @@ static int load_tables(struct reader *reader) {
 }
 
 /* Reads the sections again after the counters. A running process registers sites, modules and strings before it counts
- * at them, so the new tables have everything that the counters refer to. False: chunks were added meanwhile. */
+ * at them, so the new tables have everything that the counters refer to. *steady becomes false if chunks were added
+ * meanwhile. */
 static int image_load_rescan(struct reader *reader, bool *steady) {
     uint64_t chunks = counters_chunks(reader), size = 0;
     free(reader->sections);
@@ -88,8 +90,9 @@ static uint32_t fold_sequence(const struct reader *reader) {
     return sequence;
 }
 
-/* Waits for the end of a fold before anything is read. Ids are given away in groups. If some were given away since
- * `seen` (unless `seen` is odd), more will follow soon. The wait has a limit, because the process may be stopped. */
+/* Waits until no fold is in progress, before anything is read. A fold gives ids away in groups, and each group changes
+ * fold_sequence, which is odd meanwhile. If it is not `seen`, the value at the last try (odd: not known), more groups
+ * will follow soon. The wait has a limit, because the process may be stopped. */
 static void wait_for_fold(const struct reader *reader, uint32_t seen, int *waits) {
     const struct timespec pause = {.tv_nsec = FOLD_WAIT_NS};
     uint32_t now = fold_sequence(reader);
@@ -100,14 +103,15 @@ static void wait_for_fold(const struct reader *reader, uint32_t seen, int *waits
     }
 }
 
-/* Whether a fold happened during the reading, so that figures may stand for other sites. If a process was killed during
- * a fold, totals of dead sites may be missing or belong to the wrong site. */
+/* Whether a fold happened during the reading. Then figures may be counted at other sites than their own. If a process
+ * was killed during a fold, totals of dead sites may be missing or belong to the wrong site. */
 static bool folds_meanwhile(const struct reader *reader) {
     uint32_t before = reader->image->header.fold_sequence;
     return before & 1 || (reader->live && fold_sequence(reader) != before);
 }
 
-/* Marks all figures as possibly wrong, after every try met a fold. */
+/* Marks all figures as possibly wrong, because a fold happened or a wide counter was missing. While the process is
+ * alive, this image is used only if no further try is left. */
 static void mark_inexact(struct image *image) {
     for (size_t i = 0; i < image->total_count; i++) image->totals[i].flags |= TOTAL_INEXACT;
 }

@@ -9,9 +9,9 @@
 
 /* Returns 0, or -1 with image->error set. `live`: the process is alive and may write during the reading. */
 int image_load(struct image *image, struct source *source, bool live);
-/* The same without the parts that only people look at: call stacks, the peak of each site, origins, misuse, the curve,
- * readings, and the sums of threads. Totals are those of image_load, and so is everything that is made of totals,
- * owners, blocks and mappings. */
+/* As image_load, without the parts that only people look at: call stacks, the peak of each site, origins, misuse,
+ * memory over time, readings, and the sums of threads. The totals are those of image_load, and so is everything that is
+ * made of totals, owners, blocks and mappings. */
 int image_load_figures(struct image *image, struct source *source, bool live);
 
 #endif

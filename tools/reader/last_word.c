@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The process that ended, and the last of the programs that it was. */
+/* A process that has ended, and the last program that it ran. */
 struct last {
     const uint8_t *run_id;
     pid_t pid;
@@ -46,8 +46,8 @@ static void write_execed(int fd, uint64_t end_ns) {
     (void)written;
 }
 
-/* The exit status belongs to the last program. A program before it has recorded its exec, or was replaced by a system
- * call that the library does not see. */
+/* Writes the end of a program into its ledger. The exit status belongs to the last program. A program before it has
+ * recorded its exec, or was replaced by a system call that the library does not see. */
 static void write_end(struct last *last, int fd, const struct snap_header *header) {
     if (header->state == SNAP_EXECED) return;
     if (header->start_ns == last->start_ns)

@@ -9,13 +9,13 @@
 
 #include <sys/types.h>
 
-/* Finds the program's ledgers among the files of its run in the folder `path`, and writes `status` of waitpid into the
- * last one. If an earlier one says that its program runs, that program was replaced by exec, and the ledger says so
- * from now on. If there is no such ledger, it does nothing. */
+/* Finds the ledgers of a process among the files of its run in the folder `path`, and writes `status` of waitpid into
+ * the last ledger. If an earlier ledger says that its program runs, that program was replaced by exec, and the ledger
+ * says so from now on. If there is no ledger, it does nothing. */
 void last_word_write(const char *path, const uint8_t run_id[16], pid_t pid, int status);
 
-/* For a ledger whose process is gone and did not record its end: "exited with 3, by a system call that memstow does not
- * see", "was killed by SIGKILL", or that neither is known. */
+/* How the process of a ledger ended, if it is gone and did not record its end: "exited with 3, by a system call that
+ * memstow does not see", "was killed by SIGKILL", or that neither is known. */
 struct text_line last_word_of_untold(const struct snap_header *header);
 /* Whether the process of a ledger is gone and did not record its end. */
 bool last_word_is_untold(const struct image *image);

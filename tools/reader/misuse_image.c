@@ -26,8 +26,8 @@ const char *misuse_words(const struct snap_misuse *misuse) {
                                            : "its header was overwritten; found when it was freed";
 }
 
-/* The total of a site that a misuse names: by its number in a ledger; in a snapshot (`sites` is NULL) by its contents.
- */
+/* The total of a site that a record of misuse names. A ledger's record has the number of the site; a snapshot's record
+ * has the contents of the site, and `sites` is NULL. */
 static struct total total_of(const struct snap_misuse_site *named, const struct snap_site *sites, size_t count) {
     if (!sites) return (struct total){.tag = named->tag, .stack = named->stack, .module = named->module};
     struct snap_site site = {named->site < count ? sites[named->site].word : 0};
@@ -67,7 +67,7 @@ int misuse_image_lend(struct reader *reader) {
     return result;
 }
 
-/* From here on the sites have the form of a snapshot. */
+/* After this, the sites of the records have the form of a snapshot. */
 void misuse_image_take_back(struct reader *reader) {
     struct image *image = reader->image;
     if (!image->misuse_count) return;

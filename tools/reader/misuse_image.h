@@ -1,15 +1,16 @@
-/* misuse_image.h — blocks of an image that were freed twice, or whose header was overwritten.
+/* misuse_image.h — misused blocks of an image: freed twice, or with an overwritten header, or used by a kernel when its
+ * device met an illegal address.
  * In: the MISUSE section of a file, which is treated as hostile. Out: its records, and their call stacks. */
 #ifndef MEMSTOW_MISUSE_IMAGE_H
 #define MEMSTOW_MISUSE_IMAGE_H
 
 #include "tools/reader/reader.h"
 
-/* Call lend before the stacks are read (0 or -1), and take_back after that, as in origin_stacks.h. */
+/* Call lend before the stacks are read (it returns 0 or -1), and take_back after that, as in origin_stacks.h. */
 int misuse_image_lend(struct reader *reader);
 void misuse_image_take_back(struct reader *reader);
 
-/* Whether it is a block of a device that a kernel may have used when the device met an illegal address. */
+/* Whether the record is of a device's block that a kernel may have used when the device met an illegal address. */
 bool misuse_is_fault(const struct snap_misuse *misuse);
 /* The misuse as text, "freed twice"; and its name in JSON. */
 const char *misuse_words(const struct snap_misuse *misuse);

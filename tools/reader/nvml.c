@@ -12,7 +12,7 @@ typedef void *handle;
 struct memory {
     unsigned long long total, available, used;
 };
-struct process { /* layout from the second generation of the interface on */
+struct process { /* the layout in the second and later generations of the interface */
     unsigned pid;
     unsigned long long bytes;
     unsigned instance, part;
@@ -55,7 +55,7 @@ struct nvml_uuid nvml_uuid(const uint8_t uuid[16], bool mig) {
     return text;
 }
 
-/* Finds a device or an instance; the ledger need not know which of the two it is. */
+/* Finds a device, or an instance of one (MIG), by its uuid; the ledger need not say which of the two it is. */
 static handle device_of(const uint8_t uuid[16]) {
     int (*ask)(const char *, handle *) = (int (*)(const char *, handle *))symbol_find("nvmlDeviceGetHandleByUUID");
     handle device;
@@ -70,7 +70,8 @@ static void process_add(struct nvml_device *out, uint32_t pid, uint64_t bytes) {
     if (out->process_count < NVML_PROCESSES) out->processes[out->process_count++] = (struct nvml_process){pid, bytes};
 }
 
-/* Adds a list of processes, by the newest function that exists. False: there is none, or the array is too small. */
+/* Adds a list of processes, by the first of these functions that exists. False: none exists, or the array is too
+ * small. */
 static bool add_list(handle device, struct nvml_device *out, const char *const names[3]) {
     typedef int ask(handle, unsigned *, void *);
     static struct process list[NVML_PROCESSES];
@@ -90,7 +91,8 @@ static bool add_list(handle device, struct nvml_device *out, const char *const n
     return true;
 }
 
-/* Clients of MPS are in a list of their own. */
+/* The functions that list processes that compute, clients of MPS, and processes that draw; the newest function
+ * first. */
 static const char *const lists[][3] = {
     {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
      "nvmlDeviceGetComputeRunningProcesses"},

@@ -18,7 +18,7 @@ struct nvml_process {
 struct nvml_device {
     uint64_t total, used;
     bool lists_processes;
-    size_t process_count; /* limited by the size of the array */
+    size_t process_count; /* how many entries of the array are filled */
     struct nvml_process processes[NVML_PROCESSES];
 };
 

@@ -13,7 +13,7 @@ static void keep_at_most(size_t *count, size_t most) {
     if (*count > most) *count = most;
 }
 
-/* Both tables are searched for each device, which is fast enough: a file cannot make them long. */
+/* Both tables are searched for each device, which is fast enough, because their lengths are limited here. */
 int nvml_image_load(struct reader *reader) {
     struct nvml_image *nvml = &reader->image->nvml;
     if (reader_table(reader, SNAP_NVML, sizeof *nvml->devices, (void **)&nvml->devices, &nvml->device_count) < 0 ||
@@ -64,7 +64,7 @@ static void name_process(struct snap_nvml_process *process) {
     if (file) fclose(file);
 }
 
-/* 0 for a process without figures, so that it comes last. */
+/* The bytes of a process; 0 if NVML did not tell them, so that this process comes last. */
 static uint64_t nvml_image_told(uint64_t bytes) { return bytes == NVML_NOT_TOLD ? 0 : bytes; }
 
 static int nvml_image_by_bytes(const void *left, const void *right) {

@@ -1,5 +1,5 @@
-/* nvml_image.h — NVML's report about the devices that an image's process uses: how much of each is in use, and by which
- * processes.
+/* nvml_image.h — NVML's report about the devices that an image's process uses: how much memory of each is in use, and
+ * by which processes.
  * In: the sections of a snapshot, which is treated as hostile; or, for a running process, NVML itself (nvml.h). Out: a
  * record for each device. */
 #ifndef MEMSTOW_NVML_IMAGE_H

@@ -12,7 +12,7 @@ static uint32_t picture_buffer(const struct reader *reader) {
     return buffer;
 }
 
-/* Adds the picture to the totals; both are sorted by site. The first total of a site gets the site's whole peak. */
+/* Adds the picture to the totals; both are in order of sites. The first total of a site gets the site's whole peak. */
 static int lay_picture(struct reader *reader, const uint8_t *at, const uint8_t *end) {
     struct image *image = reader->image;
     uint64_t site = 0, step, bytes, blocks;
@@ -44,7 +44,8 @@ static int read_picture(struct reader *reader, uint32_t buffer) {
     return result;
 }
 
-/* Loads the picture. If the picture of a running process makes no sense, the process was just replacing it. */
+/* Loads the picture. If the picture of a running process makes no sense, the process was replacing it, and it is read
+ * again. */
 int picture_load(struct reader *reader) {
     struct image *image = reader->image;
     for (int try = 0; try < PEAK_TRIES && !image->has_picture; try++) {

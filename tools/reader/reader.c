@@ -101,7 +101,7 @@ static size_t least_record(uint32_t type) {
     return type < sizeof sizes / sizeof *sizes ? sizes[type] : 0;
 }
 
-/* Checks one section that this version reads. */
+/* Checks a section of a type that this version reads. */
 static int check_section(const struct reader *reader, struct section *section) {
     struct snap_section *head = &section->head;
     size_t least = least_record(head->type);
@@ -140,7 +140,8 @@ int reader_scan(struct reader *reader) {
     return 0;
 }
 
-/* The number of records in all sections of a type. Ids must not have gaps, which would waste memory. */
+/* The length of a table that has all records of a type: 1 + the highest id. Ids must not have gaps, which would waste
+ * memory. */
 static int table_extent(const struct reader *reader, uint32_t type, uint64_t *extent) {
     uint64_t next = 0;
     *extent = 0;

@@ -20,11 +20,11 @@ struct section {
 struct wide_counters {
     struct wide_section {
         struct section section;
-        uint64_t address, length; /* its address in the process; of all its records */
+        uint64_t address, length; /* the section's address in the process; the length of all its records */
     } sections[32];               /* each section is twice as large as the previous one */
-    size_t count, last;           /* last: that had the last counter; the next one is often there */
-    bool missing;                 /* more of them exist, in sections that are not known yet */
-    uint64_t window;              /* of a process that is gone: offset of the last window that was read */
+    size_t count, last;           /* last: the section of the last counter that was read; the next one is often there */
+    bool missing;                 /* a counter was in a section that is not in the list yet */
+    uint64_t window;              /* for a process that is gone: the file offset of the window that was read last */
     size_t window_length;
     uint8_t window_bytes[4096];
 };
@@ -40,7 +40,8 @@ struct reader {
     struct wide_counters wide;
 };
 
-/* Each sets image->error, and returns -1: "damaged at OFFSET: …", not enough memory, "truncated at byte OFFSET". */
+/* Each sets image->error and returns -1. The errors are "damaged at byte OFFSET: …", not enough memory, and "truncated
+ * at byte OFFSET". */
 int reader_damaged(const struct reader *reader, uint64_t offset, const char *why);
 int reader_memory(const struct reader *reader);
 int reader_truncated(const struct reader *reader, uint64_t offset);
@@ -48,8 +49,8 @@ int reader_truncated(const struct reader *reader, uint64_t offset);
 /* Finds the sections that this version reads. Returns 0 or -1. */
 int reader_scan(struct reader *reader);
 
-/* Copies all records of a type into one array, *records, whose records have the size of this version; *count is their
- * number. Returns 0 or -1. */
+/* Copies all records of a type into one array, *records. Each record gets the size of this version. *count: how many
+ * there are. Returns 0 or -1. */
 int reader_table(struct reader *reader, uint32_t type, size_t record_size, void **records, size_t *count);
 
 /* Adds a total. Returns 0 or -1. */

@@ -106,7 +106,6 @@ int slots_load(struct reader *reader) {
     return failed ? -1 : 0;
 }
 
-/* A snapshot has no origins of closed descriptors and ended threads. */
 int slots_load_origins(struct reader *reader) {
     struct slots origins = {.record_size = sizeof(struct snap_origin), .used = origin_used, .busy = origin_busy};
     struct slots shared = {.record_size = sizeof(struct snap_mapping), .used = shared_used, .busy = mapping_busy};

@@ -22,10 +22,10 @@ struct source {
 void source_buffer(struct source *source, const void *data, size_t size);
 /* Takes over the descriptor. Returns 0, or -errno after closing it. */
 int source_file(struct source *source, int fd);
-/* Maps a file source, as its writer does. Returns 0, or -errno after closing the source. If the file is cut short while
- * it is mapped, this process ends with a message. */
+/* Maps the file of a source, as the process that writes the file does. Returns 0, or -errno after closing the source.
+ * If the file is cut short while it is mapped, this process ends with a message. */
 int source_map(struct source *source);
-/* Called before that message, in a signal handler; NULL: nothing is to be done first. */
+/* Called before that message, in a signal handler. NULL: nothing is called. */
 extern void (*source_before_end)(void);
 void source_process(struct source *source, int mem_fd, uint64_t base, uint64_t size);
 /* Maps all of a mapped file again if it has grown. Returns 0 or -errno. */
@@ -35,8 +35,8 @@ void source_close(struct source *source);
 /* Returns 0, or -1 if the source does not have the bytes. From a mapping, aligned 64-bit words are read whole and in
  * order. */
 int source_read(const struct source *source, uint64_t offset, void *to, size_t length);
-/* The bytes themselves, for a look at many of them that copies none; they may change meanwhile. NULL: the source has no
- * such bytes in memory, so that they must be read. */
+/* A pointer to the bytes, for a caller that looks at many of them and wants no copy; the bytes may change meanwhile.
+ * NULL: the source has no such bytes in memory, and the caller must use source_read. */
 const void *source_bytes(const struct source *source, uint64_t offset, size_t length);
 
 #endif

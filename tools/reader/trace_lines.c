@@ -23,7 +23,7 @@ static int copy_ring(const struct reader *reader, uint64_t bytes, const struct s
     return source_read(reader->source, bytes, to + first, length - first);
 }
 
-/* The length of the whole line at the beginning of the bytes, or 0. */
+/* The length of the line at the beginning of the bytes; 0: the line is incomplete or damaged. */
 static size_t whole_line(const uint8_t *bytes, size_t length) {
     struct snap_line head;
     if (length < sizeof head) return 0;
@@ -35,7 +35,8 @@ static size_t whole_line(const uint8_t *bytes, size_t length) {
     return jsontext_is_object(text, head.length) ? size : 0;
 }
 
-/* Moves the whole lines from `from` on to the beginning. The first incomplete line ends them. */
+/* Moves the whole lines that begin at `from` to the beginning of `bytes`, up to the first line that is not whole.
+ * Returns their length. */
 static size_t keep_whole(uint8_t *bytes, size_t from, size_t length) {
     size_t used = 0, size;
     while (from + used < length && (size = whole_line(bytes + from + used, length - from - used))) used += size;

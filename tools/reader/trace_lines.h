@@ -1,6 +1,6 @@
 /* trace_lines.h — the trace of decisions in a file, as whole lines.
  * In: a ring as in snapshot.h, which is not trusted and may be written to meanwhile. Out: complete lines, each a JSON
- * object as it was written. */
+ * object as the library wrote it. */
 #ifndef MEMSTOW_TRACE_LINES_H
 #define MEMSTOW_TRACE_LINES_H
 
