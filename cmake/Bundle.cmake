@@ -1,8 +1,10 @@
-# The command with private copies of the libraries that it is linked with, so that it runs where they are not installed.
-# They lie in lib/memstow, each with its licence where Debian's package has it, and find one another there.
+# Installs the command with private copies of the libraries that it is linked with, so that it runs where these are not
+# installed. The copies lie in lib/memstow and find one another there. The licence of each is beside it, if Debian's
+# package has it.
 find_program(PATCHELF patchelf REQUIRED)
 set(bundle ${CMAKE_INSTALL_LIBDIR}/memstow)
-# In a wheel, bin and lib are not side by side until it is installed; auditwheel looks before.
+# The second path is for auditwheel: in a wheel that is not installed yet, lib is in the folder data beside the
+# command's folder.
 set_target_properties(memstow PROPERTIES INSTALL_RPATH "$ORIGIN/../lib/memstow;$ORIGIN/../data/lib/memstow")
 install(TARGETS memstow RUNTIME_DEPENDENCY_SET memstow_needs RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(RUNTIME_DEPENDENCY_SET memstow_needs DESTINATION ${bundle}

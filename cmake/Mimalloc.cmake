@@ -1,8 +1,9 @@
-# mimalloc 3.4, linked into libmemstow.so as one object of which only the mi_* names are global: its malloc, free and
-# operator new must not meet ours, and memstow.map keeps the rest inside the library. Its constructors go: a process
-# that does not use it must not pay for it. A user of it calls what they call; otherwise each of its pages would be a
-# mapping of its own. Without mimalloc the build goes on, and the library says that it has none.
-foreach(folder IN LISTS CMAKE_PREFIX_PATH) # where a wheel is built: pip has put mimalloc beside the build's tools
+# mimalloc 3.4 is linked into libmemstow.so as one object. Only its mi_* names are global, because its malloc, free and
+# operator new must not meet ours; memstow.map keeps the mi_* names inside the library. The object's constructors are
+# removed, so that a process that does not use mimalloc does not pay for it. Code that uses mimalloc first calls
+# _mi_auto_process_init, as the constructors would. Without that call each page of mimalloc's would be a mapping of its
+# own. If mimalloc is not found, the build goes on, and the library says that it has none.
+foreach(folder IN LISTS CMAKE_PREFIX_PATH) # for a wheel, pip has put mimalloc beside the build's tools
     if(SKBUILD AND EXISTS ${folder}/cmeel.prefix)
         set(MIMALLOC_ROOT ${folder}/cmeel.prefix)
     endif()

@@ -1,15 +1,15 @@
-# Puts a page of the command together: cmake -D WEB=tools/web -D OUT=build/…/web -P page.cmake
-# In: page.html, a *.css, and modules *.js. Out: page_head.html and page_tail.html; a page's data comes between.
-# All modules become one script, each behind those that it imports; so "import … from …;" and "export" in front of a
-# declaration are left out. The page's own policy allows that one script and that one style, by their hashes, and
-# nothing else.
+# Puts the parts of the HTML page together: cmake -D WEB=tools/web -D OUT=build/…/web -P page.cmake
+# In: page.html, *.css, and modules *.js. Out: page_head.html and page_tail.html; the command writes the page's data
+# between them. All modules become one script, in which each module is behind the modules that it imports. So
+# "import … from …;" and "export" in front of a declaration are left out. The page's content security policy allows
+# this script and this style, by their hashes, and nothing else.
 cmake_minimum_required(VERSION 3.24)
 
-# "sha256-…", as a content security policy names a text.
+# Sets `result` to "sha256-…", the name of a text in a content security policy.
 function(policy_hash text result)
     set(letters "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
     string(SHA256 hex "${text}")
-    string(APPEND hex "00") # 32 bytes and one more are eleven threes
+    string(APPEND hex "00") # 32 bytes and this one are eleven groups of three
     set(base64 "")
     foreach(at RANGE 0 60 6)
         string(SUBSTRING "${hex}" ${at} 6 three)
@@ -31,7 +31,7 @@ foreach(file IN LISTS styles)
     string(APPEND style "${text}")
 endforeach()
 
-# Appends a module to `script`, unless it is there.
+# Appends a module to `script`, behind the modules that it imports, unless `script` has it already.
 function(add_module name)
     get_property(added GLOBAL PROPERTY added)
     if(name IN_LIST added)

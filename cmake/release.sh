@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # cmake/release.sh FOLDER: makes a release of the commit that is checked out: the source archive, the source
 # distribution and the wheel for pip, Debian's package, and SHA256SUMS. Two runs give the same bytes on one system
-# (tests/build/release_long): time comes from the commit, and paths of the machine are left out. It changes nothing but
+# (tests/build/release_long), because all times are the commit's, and no path of the machine is written. It changes only
 # FOLDER and build/.
 set -euo pipefail
 out=$(realpath -m "${1:?cmake/release.sh FOLDER}")

