@@ -70,11 +70,12 @@ struct stow_options {
     uint32_t method;       /* enum stow_method: the best method that may be used */
     const char *directory; /* NULL: MEMSTOW_STOW_DIR, or the directory for caches */
     struct move_end end;   /* stops the move after its present chunk; may come at any time */
-    /* Called on the engine's thread: when the move begins, when the amount is known (0: not yet), and after each chunk.
-     * It must not allocate from the program. NULL: no calls. */
+    /* Called on the engine's thread: when the move begins, when the amount is known (`wanted` is 0 until then), and
+     * after each chunk. It must not allocate from the program. NULL: no calls. */
     void (*tell)(uint64_t moved, uint64_t wanted, void *context);
-    /* Called once for each piece, on the engine's thread: whether the owner still has the piece. From then on, a thread
-     * that frees or unmaps the piece waits. NULL: the owner has all pieces. It must not allocate from the program. */
+    /* Called once for each piece, on the engine's thread: whether the owner still has the piece. From this call on, a
+     * thread that frees or unmaps the piece waits. NULL: the owner has all pieces. It must not allocate from the
+     * program. */
     bool (*is_there)(const struct stow_piece *piece, void *context);
     void *context;
 };
@@ -111,7 +112,7 @@ void stow_unlock_range(uint64_t start, uint64_t length);
 
 /* --- for the hooks --- */
 
-/* Above 0: something is stowed, or is about to be. */
+/* Above 0: some memory is stowed, or is about to be stowed. */
 extern uint32_t stow_watch;
 /* stow_passing: how many calls between stow_pass_begin and stow_pass_end are in progress, by the parity of the epoch in
  * which they began. A thread that begins to move memory starts a new epoch, and waits for the calls of the last
@@ -120,8 +121,8 @@ extern uint32_t stow_epoch, stow_passing[2];
 
 enum { STOW_PASS_WATCHED = 2 };
 
-/* Call these around a call that changes or gives back memory. stow_pass_watched says, of the result, whether anything
- * is stowed or moving. */
+/* Call these around a call that changes or gives back memory. stow_pass_watched gets the result of stow_pass_begin, and
+ * says whether anything is stowed or moving. */
 static inline uint32_t stow_pass_begin(void) {
     for (;;) {
         uint32_t epoch = __atomic_load_n(&stow_epoch, __ATOMIC_SEQ_CST);
@@ -136,8 +137,8 @@ static inline void stow_pass_end(uint32_t pass) { __atomic_fetch_sub(&stow_passi
 
 /* Each waits until nothing in the range is moving. After that, no move that began earlier touches the range. */
 void stow_note_change(uint64_t start, uint64_t length); /* the mapping is about to change */
-void stow_note_unmap(uint64_t start, uint64_t length);  /* another mapping replaced it */
-/* A block goes back to its allocator: it becomes fresh memory. */
+void stow_note_unmap(uint64_t start, uint64_t length);  /* another mapping has replaced the range's mapping */
+/* A block goes back to its allocator: its stowed parts become fresh memory. */
 void stow_note_free(uint64_t start, uint64_t length);
 void stow_note_discard(uint64_t start, uint64_t length); /* MADV_DONTNEED: the memory is zeros now */
 /* The range is about to be unmapped. *unmapped gets the stowed regions in it. If the kernel refuses to unmap, the

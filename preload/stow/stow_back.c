@@ -194,7 +194,7 @@ static int file_behind(struct stow_back *self, const struct stow_area *area) {
     return fd;
 }
 
-/* --- with faults that wait --- */
+/* --- bringing back, while threads that touch the range wait --- */
 
 static uint32_t empty_pipe(const struct back_pipe *pipe, char *to, uint64_t length) {
     for (uint64_t done = 0; done < length;) {
@@ -206,7 +206,7 @@ static uint32_t empty_pipe(const struct back_pipe *pipe, char *to, uint64_t leng
     return STOW_DONE;
 }
 
-/* Reads what was put into each pipe, in order. */
+/* Reads the content of the pipes, in the order in which it was put in. */
 static void empty_pipes(struct stow_back *self, char *to, uint64_t length) {
     for (uint32_t i = 0; length; i++) {
         uint64_t part = length < self->pipes[i].capacity ? length : self->pipes[i].capacity;

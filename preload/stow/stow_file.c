@@ -22,8 +22,8 @@ enum { PATH_SIZE = 4096, AT_ONCE = 16 << 20, PROBE = 16 * OS_PAGE };
 #define ZFS_MAGIC 0x2fc12fc1
 #define BCACHEFS_MAGIC 0xca451a4e
 
-/* Accepts file systems that are known to keep a file outside of memory, without a server. What lies under an overlay is
- * unknown, so it is tested (leaves_memory). */
+/* Accepts file systems that are known to keep a file outside of memory, without a server. The file system under an
+ * overlay is unknown, so it is tested (leaves_memory). */
 static uint32_t judge_type(uint64_t type) {
     switch (type) {
     case EXT4_SUPER_MAGIC: /* also ext2, ext3 */

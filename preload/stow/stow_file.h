@@ -28,7 +28,7 @@ uint32_t stow_file_open(struct stow_file *self, const char *directory, uint64_t 
 /* Writes whole pages behind the used bytes. Waits until they are on the disk and no longer in memory. */
 uint32_t stow_file_write(struct stow_file *self, const void *from, uint64_t length);
 
-/* Writes in two steps, for small pieces. stow_file_append writes behind the used bytes, and these bytes are used then.
+/* Two steps to write small pieces. stow_file_append writes them behind the used bytes, and counts them as used.
  * stow_file_flush brings everything from offset `from` on to the disk. */
 uint32_t stow_file_append(struct stow_file *self, const void *pages, uint64_t length);
 /* Writes at a position. The bytes reach the disk with the next flush. */

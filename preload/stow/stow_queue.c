@@ -42,7 +42,7 @@ uint32_t stow_queue_open(struct stow_queue *self, struct stow_file *file, uint64
     return STOW_DONE;
 }
 
-/* --- what the kernel has written --- */
+/* --- writes that the kernel has done --- */
 
 static void note_written(struct stow_queue *self, const struct io_event *event) {
     const struct iocb *piece = &self->pieces[event->data];

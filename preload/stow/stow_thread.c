@@ -20,7 +20,7 @@ struct stow_thread {
     void (*work)(void *context);
     void *context;
     bool *own_files;
-    uint32_t running; /* the kernel clears it at the end */
+    uint32_t running; /* the kernel sets this to 0 when the thread has ended */
     int maker;        /* for a process apart: the pid of its parent */
     int process;      /* for a process apart: its own pid */
     uint32_t id;

@@ -1,6 +1,6 @@
 /* stow_uffd.h — the part of userfaultfd that moving memory needs. Threads that touch a missing page of a registered
- * range wait until it is there.
- * In: ranges. Out: 0 or -errno. It never touches the ranges itself. */
+ * range wait until the page is there.
+ * In: ranges. Out: 0 or -errno. Nothing here touches the ranges. */
 #ifndef MEMSTOW_STOW_UFFD_H
 #define MEMSTOW_STOW_UFFD_H
 

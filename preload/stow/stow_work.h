@@ -15,7 +15,7 @@
 /* A piece of the present move. Hooks mark pieces that the program changed. The table's lock protects the pieces. */
 struct work {
     struct stow_piece piece;
-    uint32_t index; /* in the caller's list */
+    uint32_t index; /* the piece's index in the caller's list */
     bool gone;
     /* a hook wants the memory back. So it comes back even if the move was stopped early, or a device knows its pages */
     bool asked_by_hook;

@@ -31,8 +31,8 @@ enum vram_backup_kind { VRAM_IN_MEMORY, VRAM_PINNED, VRAM_IN_FILE, VRAM_BACKUP_K
 struct vram_block {
     struct vram_block *next, *before, *in_move;
     struct vram_block *lower, *higher;            /* in the table's tree: blocks at lower and at higher addresses */
-    struct vram_block *freed_next, *freed_before; /* in the queue of freed blocks and wrecks, or in that of spares */
-    struct vram_block *shelf_next, *shelf_before; /* on the shelf of its size */
+    struct vram_block *freed_next, *freed_before; /* in the queue of freed blocks and wrecks, or of spares */
+    struct vram_block *shelf_next, *shelf_before; /* on the table's shelf for the block's size */
     uint64_t at, size, asked;                     /* bytes; asked: as requested; size: in whole granules */
     uint64_t rank;                                /* in the tree, a block has a higher rank than the blocks below it */
     bool in_tree;

@@ -84,8 +84,8 @@ static bool vram_dying_is_gone(uint32_t thread) {
     return !seal_is_set() && os_call(SYS_tgkill, os_call(SYS_getpid), thread, 0) == -ESRCH;
 }
 
-/* Whether a stack pointer or frame is above the mark. The stack grows down, so such a thread has left the call. An
- * address far above the mark is on another stack. */
+/* Whether a stack pointer or frame is above the mark. The stack grows down, so a thread whose stack pointer is above
+ * the mark has left the call. An address far above the mark is on another stack. */
 static bool is_above(uintptr_t at, const uintptr_t *mark) {
     return at > (uintptr_t)mark && at - (uintptr_t)mark < STACK_MOST;
 }

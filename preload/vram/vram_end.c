@@ -260,7 +260,7 @@ void vram_end_context(cuda_handle context, uint64_t number) {
         }
         if (its) {
             block->event = NULL;
-            block->no_context = true; /* work before the event has ended with the context, too */
+            block->no_context = true; /* the work in front of the event ended with the context, too */
         }
         block = block->next;
     }

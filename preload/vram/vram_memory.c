@@ -159,8 +159,8 @@ static int wait_for_context(const struct vram_block *self) {
     return error;
 }
 
-/* If work may use the block, waits for all work in the block's context. That would break a capture. So while a stream
- * is in capture, the block is only marked as freed, and no capture begins during the wait. */
+/* Waits for all work in the block's context, if work may use the block. This wait would break a capture. So during a
+ * capture the block is only marked as freed, and no capture begins during the wait. */
 bool vram_memory_free(uint64_t at, int *result) {
     struct vram_block *self = vram_memory_take(at);
     if (!self) return false;

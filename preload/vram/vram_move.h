@@ -16,7 +16,7 @@ struct vram_move_options {
     uint32_t milliseconds;     /* how long to wait for running work */
     bool verify;               /* compare the copy with the original */
     bool discard;              /* make no copy */
-    struct vram_limits limits; /* limits for everything that is off the devices */
+    struct vram_limits limits; /* limits for all backups together */
     bool at_once;              /* do not wait for another move */
     uint64_t trigger;          /* the trigger of this move; 0: the move has no trigger, but a request */
     struct move_end end;       /* for moving out: when it comes, the move stops after its present block */

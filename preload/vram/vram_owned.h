@@ -1,5 +1,5 @@
 /* vram_owned.h — which owner has which block of served memory.
- * In: owners, and blocks that change hands. Out: the blocks of an owner. Any thread. */
+ * In: owners, and blocks that get another owner. Out: the blocks of an owner. Any thread. */
 #ifndef MEMSTOW_VRAM_OWNED_H
 #define MEMSTOW_VRAM_OWNED_H
 
@@ -14,13 +14,14 @@ void vram_owned_visit_staying(uint32_t owner, vram_staying_visitor *visit, void 
 typedef void vram_owned_visitor(uint32_t owner, uint64_t bytes, bool stowed, void *context);
 /* Calls visit for each block that is live or stowed. visit must not call CUDA. */
 void vram_owned_visit(vram_owned_visitor *visit, void *context);
-/* Calls visit for each block that is stowed. visit must not call CUDA. */
+/* A block that is stowed. */
 struct vram_stowed {
     uint64_t at, asked, bytes; /* bytes: in whole granules */
     uint64_t ns, trigger;      /* when it left its device; the trigger that made it leave, 0: none did */
     uint32_t owner;
 };
 typedef void vram_stowed_visitor(const struct vram_stowed *block, void *context);
+/* Calls visit for each block that is stowed. visit must not call CUDA. */
 void vram_owned_visit_stowed(vram_stowed_visitor *visit, void *context);
 /* Everything of `from` now belongs to `to`. */
 void vram_owned_change(uint32_t from, uint32_t to);

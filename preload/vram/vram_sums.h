@@ -21,7 +21,7 @@ struct vram_sums {
     uint32_t blocks, wrecks;
 };
 struct vram_sums vram_sums(uint32_t owner, uint32_t device);
-/* Served memory was added: raises the device's peaks. */
+/* Raises the device's peaks to the present sums, if these are higher. Call it when served memory was added. */
 void vram_sums_note_most(uint32_t device);
 /* Sets a peak back to the present value: streams_taken_most if `taken`, otherwise in_streams_most. */
 void vram_sums_forget_most(uint32_t device, bool taken);

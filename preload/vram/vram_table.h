@@ -50,18 +50,18 @@ void vram_table_requeue(struct vram_block *self);
 struct vram_sums vram_table_sums(uint32_t device);
 struct vram_sums vram_table_sums_of(uint32_t owner, uint32_t device);
 
-/* Without the lock: the next number, higher than all before. Blocks and events get numbers, which tell their order in
+/* Needs no lock: the next number, higher than all before. Blocks and events get numbers, which tell their order in
  * time. */
 uint64_t vram_table_number(void);
 uint64_t vram_table_last_number(void);
-/* Without the lock: an id for memory, different from all others. */
+/* Needs no lock: an id for memory, different from all other ids. */
 uint64_t vram_table_id(void);
-/* Without the lock. count: all blocks; pending: freed blocks and wrecks; freed: freed blocks alone; spares: whether
- * there are any. */
+/* Need no lock. count: the number of all blocks; pending: of freed blocks and wrecks; freed: of freed blocks alone;
+ * spares: whether there are any. */
 uint32_t vram_table_count(void);
 uint32_t vram_table_pending(void);
 uint32_t vram_table_freed(void);
-extern uint32_t vram_table_spare; /* their number */
+extern uint32_t vram_table_spare; /* the number of spares */
 static inline bool vram_table_spares(void) { return __atomic_load_n(&vram_table_spare, __ATOMIC_ACQUIRE); }
 
 /* --- the lock: each query of an address takes it, so it is inline */

@@ -1,6 +1,6 @@
 /* list.h — arrays that grow.
  * In: an array that malloc made, or NULL, with its count and its capacity. Out: the array, perhaps elsewhere, with
- * capacity for more. Without memory it stays as it is. */
+ * capacity for more. If there is no memory, the array stays as it is. */
 #ifndef MEMSTOW_LIST_H
 #define MEMSTOW_LIST_H
 

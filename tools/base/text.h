@@ -42,8 +42,8 @@ int text_width(void);
 /* Whether the locale's characters are UTF-8, by the environment. */
 bool text_is_utf8(void);
 
-/* The escape sequence that switches a style on; TEXT_PLAIN switches it off again. It is "" if standard output is not a
- * terminal, if NO_COLOR is set, or if TERM is "dumb". Do not use it in text whose columns are counted. */
+/* The escape sequence that switches a style on; TEXT_PLAIN switches it off again. The sequence is "" if standard output
+ * is not a terminal, if NO_COLOR is set, or if TERM is "dumb". Do not use it in text whose columns are counted. */
 enum text_style { TEXT_PLAIN, TEXT_BOLD, TEXT_RED, TEXT_GREEN };
 const char *text_style(enum text_style style);
 /* Prints a heading: an empty line, and the words in bold. */

@@ -90,9 +90,9 @@ static uint32_t fold_sequence(const struct reader *reader) {
     return sequence;
 }
 
-/* Waits until no fold is in progress, before anything is read. A fold gives ids away in groups, and each group changes
- * fold_sequence, which is odd meanwhile. If it is not `seen`, the value at the last try (odd: not known), more groups
- * will follow soon. The wait has a limit, because the process may be stopped. */
+/* Waits until no fold is in progress, before anything is read. A fold gives ids away in groups. Each group changes
+ * fold_sequence, which is odd in the meantime. `seen`: the value at the last try; odd: not known. If fold_sequence has
+ * changed since `seen`, more groups will follow soon. The wait has a limit, because the process may be stopped. */
 static void wait_for_fold(const struct reader *reader, uint32_t seen, int *waits) {
     const struct timespec pause = {.tv_nsec = FOLD_WAIT_NS};
     uint32_t now = fold_sequence(reader);

@@ -171,7 +171,7 @@ int reader_table(struct reader *reader, uint32_t type, size_t record_size, void 
     uint64_t extent;
     if (table_extent(reader, type, &extent) < 0) return -1;
     if (extent > TABLE_BYTES_MAX / record_size) return reader_damaged(reader, 0, "a table of more than 2 GiB");
-    uint8_t *table = calloc(extent + 1, record_size); /* one more, so that strings end in NUL whatever the file says */
+    uint8_t *table = calloc(extent + 1, record_size); /* one record more: strings end in NUL whatever the file says */
     if (!table) return reader_memory(reader);
     *records = table;
     *count = extent;

@@ -1,6 +1,6 @@
 /* source.h — the bytes of a ledger or snapshot: from a buffer, a file, a mapping of a live file, or the memory of a
  * process.
- * In: offset and length. Out: a copy. It never reads past the size that the source had when it was opened. */
+ * In: offset and length. Out: a copy. It never reads past the size of the source. */
 #ifndef MEMSTOW_SOURCE_H
 #define MEMSTOW_SOURCE_H
 
@@ -28,7 +28,7 @@ int source_map(struct source *source);
 /* Called before that message, in a signal handler. NULL: nothing is called. */
 extern void (*source_before_end)(void);
 void source_process(struct source *source, int mem_fd, uint64_t base, uint64_t size);
-/* Maps all of a mapped file again if it has grown. Returns 0 or -errno. */
+/* Maps all of a mapped file again if its size has changed. Returns 0 or -errno. */
 int source_refresh(struct source *source);
 void source_close(struct source *source);
 
