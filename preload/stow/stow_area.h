@@ -15,7 +15,7 @@ struct stow_area {
     uint64_t start, end, offset;
     uint64_t device, inode;
     bool read, write, execute, shared, file, stack;
-    char path[512]; /* of the file; "": there is no file, or its path is longer */
+    char path[512]; /* of the file; "": there is no file, or its path is too long */
 
     uint64_t anonymous; /* bytes of private pages */
     bool locked, sealed, fork_advice, no_dump, faults_taken, special, key;

@@ -2,7 +2,7 @@
  * taker). The buffer is used in turn, piece by piece, so the disk works while the taker works. The reading goes on from
  * one chunk of a move to the next.
  * In: a descriptor, an offset and a length, a buffer. Out: the next bytes, or the reason why no more come. The caller
- * keeps descriptor and buffer until stow_read_end. One thread at a time takes bytes. */
+ * keeps descriptor and buffer until stow_read_end. There is one taker. */
 #ifndef MEMSTOW_STOW_READ_H
 #define MEMSTOW_STOW_READ_H
 

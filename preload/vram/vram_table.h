@@ -1,7 +1,7 @@
 /* vram_table.h — the blocks of device memory that memstow serves: by address, and the freed blocks in a queue.
  * In: blocks that are new or change, addresses. Out: a block, or sums. A thread *takes* a block (`moving`) before it
- * changes it or calls the driver for it. No other thread takes the block until it is given back. Any thread may call.
- * The lock is held only to look at blocks and to take them, never while the driver is called. */
+ * calls the driver for the block. Until the block is given back, no other thread takes it. Any thread may call. The
+ * lock is held only to look at blocks and to mark them, never while the driver is called. */
 #ifndef MEMSTOW_VRAM_TABLE_H
 #define MEMSTOW_VRAM_TABLE_H
 
