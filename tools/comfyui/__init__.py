@@ -1,6 +1,7 @@
 """memstow for ComfyUI: assigns memory to models, and keeps, stows or frees models after each run. Put this folder into
 custom_nodes and start ComfyUI with `memstow run -- python main.py …`; there is nothing to configure. Without memstow,
-ComfyUI works as always: nothing is hooked, and the policy node is a wire. docs/comfyui.md has the rest."""
+ComfyUI works as always: nothing is hooked, and the policy node only passes its model on. docs/comfyui.md has the
+rest."""
 import ctypes
 import importlib.util
 import logging
@@ -22,8 +23,9 @@ def _library():
 
 
 def _module():
-    """The Python module memstow: already loaded, beside this folder, beside the library, or installed. None if there
-    is none. A folder named memstow in sys.path, such as this one, is not taken for the module."""
+    """The Python module memstow: already loaded, in the folder python beside this one, beside the library, or
+    installed. None if there is none. A folder named memstow in sys.path, such as this pack's, is not taken for the
+    module."""
     loaded = sys.modules.get("memstow")
     if hasattr(loaded, "ABI_MAJOR"):
         return loaded
@@ -115,5 +117,5 @@ else:
 NODE_CLASS_MAPPINGS = {**policy_node.NODE_CLASS_MAPPINGS, **loop_nodes.free_keys()}
 NODE_DISPLAY_NAME_MAPPINGS: dict[str, str] = {**policy_node.NODE_DISPLAY_NAME_MAPPINGS,
                                               **loop_nodes.NODE_DISPLAY_NAME_MAPPINGS}
-WEB_DIRECTORY = "./web" # help pages of the nodes
+WEB_DIRECTORY = "./web" # the scripts of the page, and help pages of the nodes
 __all__ = ["NODE_CLASS_MAPPINGS", "NODE_DISPLAY_NAME_MAPPINGS", "WEB_DIRECTORY"]

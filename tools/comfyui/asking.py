@@ -1,6 +1,7 @@
-"""What the command memstow says of this process. In: a subcommand and its options. Out: what it writes. The command
-reads the ledger, so neither the worker nor the server's thread waits for it. The same question is asked once at a time:
-those that ask meanwhile get its answer. A question that is cancelled ends the command, for all that wait for it."""
+"""Runs the command memstow on this process. In: a subcommand and its options. Out: the command's output. The command
+reads the ledger, so neither ComfyUI's worker thread nor the server's thread waits for it. A question (a subcommand with
+its options) that is asked again while its command runs gets the output of that command. Cancelling a question ends its
+command for all who wait for the output."""
 import asyncio
 import os
 import subprocess
@@ -16,13 +17,13 @@ class Failed(Exception):
 
 
 def environment() -> dict:
-    """This process's environment, in which the command itself is not tracked."""
+    """This process's environment without memstow's variables, so that the command itself is not tracked."""
     return {key: value for key, value in os.environ.items() if key != "LD_PRELOAD" and not key.startswith("MEMSTOW")}
 
 
 class Work:
-    """The command while it makes an answer. `before`: its arguments in front of the process, `fine`: the exit codes
-    with which it has an answer."""
+    """One execution of the command. `before`: the arguments before the process id. `fine`: the exit codes with which
+    the output is an answer."""
 
     def __init__(self, subcommand: str, before: tuple, options: tuple, fine: tuple) -> None:
         self.subcommand, self.before, self.options, self.fine = subcommand, before, options, fine
@@ -49,7 +50,7 @@ class Work:
 
     def _said(self, process: subprocess.Popen) -> tuple[bytes, bytes]:
         try:
-            if self.is_cancelled: # before there was a process to end
+            if self.is_cancelled: # cancel() was called before the process existed
                 process.kill()
             return process.communicate(timeout=SECONDS)
         except BaseException:
@@ -64,10 +65,10 @@ class Work:
 
 class Asking:
     def __init__(self) -> None:
-        self.at_work: dict[tuple, Work] = {} # by question
+        self.at_work: dict[tuple, Work] = {} # the commands that run, by question
 
     async def get(self, subcommand: str, *options: str, before: tuple = (), fine: tuple = (0,)) -> bytes:
-        """The command's answer. Runs on the server's thread."""
+        """The command's output. Runs on the server's thread."""
         question = (subcommand, before, options, fine)
         if question not in self.at_work:
             work = self.at_work[question] = Work(*question)
@@ -76,7 +77,7 @@ class Asking:
         return await asyncio.shield(self.at_work[question].answer) # a client that goes away ends only its own wait
 
     def cancel(self, subcommand: str, option: str) -> bool:
-        """Ends the command where it works with this option. False: it does not."""
+        """Ends the commands that run for this subcommand with this option. False: there is none."""
         found = [work for work in self.at_work.values() if work.subcommand == subcommand and option in work.options]
         for work in found:
             work.cancel()

@@ -1,5 +1,5 @@
 """Loads the modules that are beside memstow.py. In: a name. Out: the module, loaded once for the whole process. Never
-changes sys.path, where another pack may have a module of that name."""
+changes sys.path, because another pack may have a module of the same name there."""
 import importlib.util
 import pathlib
 import sys
@@ -9,7 +9,8 @@ from . import memstow
 
 
 def module(name: str) -> Optional[Any]:
-    """The module or package with this name, loaded before or from beside memstow.py. None if there is none."""
+    """The module or package with this name: the one in sys.modules, else the one beside memstow.py. None if there is
+    none."""
     if name in sys.modules:
         return sys.modules[name]
     folder = pathlib.Path(memstow.__file__).parent

@@ -1,6 +1,7 @@
 """The executor's caches: finds the cached outputs that reach a model, takes them out, and puts back those of models
-that are kept. In: the executor's CacheSet and the ids of live objects. Works with all cache classes that ComfyUI has
-had so far. For an unknown class it says so and touches nothing. Runs on the worker thread, between two runs."""
+that are kept. An output reaches a model if a chain of references leads from the output to the model. In: the executor's
+CacheSet and the ids of live objects. Works with all cache classes that ComfyUI has had so far. Caches of an unknown
+class are named, and not touched. Runs on the worker thread, between two runs."""
 import collections
 import functools
 import gc
@@ -15,10 +16,10 @@ from .registry import patchers_in
 log = logging.getLogger("memstow")
 
 KNOWN = {"BasicCache", "HierarchicalCache", "LRUCache", "DependencyAwareCache", "RAMPressureCache", "NullCache"}
-MOST_OBJECTS = 200_000 # objects to search for a model, for each cached output
-# limits for other data in a kept output: bytes and objects
+MOST_OBJECTS = 200_000 # objects that are searched for a model, for each cached output
+# limits for the data in a kept output besides models: bytes and objects
 MOST_BESIDE, MOST_OBJECTS_BESIDE = 32 << 20, 10_000
-# Machinery from which everything can be reached: a path through it means nothing.
+# Modules whose objects lead to everything in the process, so no path is followed through these objects.
 MACHINERY = ("server", "execution", "comfy_execution", "asyncio", "logging", "threading", "aiohttp", "comfy.cmd")
 PLAIN = (str, bytes, bytearray, int, float, complex, bool, type(None), types.ModuleType, types.CodeType,
          types.FrameType, types.BuiltinFunctionType, type)
@@ -50,18 +51,20 @@ def _below(thing: Any) -> Iterable[Any]:
         return ()
     if type(thing).__module__.split(".")[0] in MACHINERY or type(thing).__module__.startswith(MACHINERY):
         return () if not isinstance(thing, tuple) else thing # a CacheEntry is a tuple of module execution
-    if isinstance(thing, types.FunctionType): # not its globals
+    if isinstance(thing, types.FunctionType): # without its globals, which lead to its whole module
         return [*(thing.__closure__ or ()), *(thing.__defaults__ or ()), *(thing.__kwdefaults__ or {}).values()]
     return gc.get_referents(thing)
 
 
 def _reached(root: Any) -> Iterator[Any]:
-    """Everything that can be reached from `root`, as far as it may lead to a model."""
+    """All objects that can be reached from `root` and may lead to a model. After MOST_OBJECTS objects no more are
+    added."""
     queue, seen = collections.deque([root]), {id(root)}
     while queue and len(seen) < MOST_OBJECTS:
         thing = queue.popleft()
         yield thing
-        # a tokenizer has hundreds of thousands of words, which would make `seen` megabytes large
+        # plain objects stay out of `seen`: with the hundreds of thousands of words of a tokenizer it would take
+        # megabytes
         for other in _below(thing):
             if not isinstance(other, PLAIN) and id(other) not in seen:
                 seen.add(id(other))
@@ -92,8 +95,8 @@ def evict(cache_set: Any, targets: set) -> list[str]:
 
 
 def keys_of(cache_set: Any, node_ids: Iterable[str]) -> list:
-    """The keys of nodes in the cache of outputs: nodes of the last prompt, and of the subgraphs that they expanded
-    into."""
+    """The keys of these nodes in the cache of outputs, as pairs: the key of the node's output, and the key of the
+    subgraph that the node expanded into. The nodes are of the last prompt, or of its subgraphs."""
     keys = getattr(getattr(cache_set, "outputs", None), "cache_key_set", None)
     if keys is None or not is_known(cache_set.outputs):
         return []
@@ -101,7 +104,8 @@ def keys_of(cache_set: Any, node_ids: Iterable[str]) -> list:
 
 
 def forget(cache_set: Any, keys: Iterable[tuple]) -> None:
-    """Removes outputs from the cache, with those of their subgraphs. `keys` come from keys_of()."""
+    """Removes the outputs with these keys from the cache, and the outputs in the subgraphs of their nodes. `keys` come
+    from keys_of()."""
     cache: Any = getattr(cache_set, "outputs", None)
     if not hasattr(cache, "cache") or not is_known(cache):
         return
@@ -124,8 +128,8 @@ def class_of(key: Any) -> str:
 
 
 def holding(cache_set: Any, targets: dict[int, set]) -> dict[int, list[str]]:
-    """For each set of targets, by its key: the classes of the nodes whose cached outputs reach one of them. All sets
-    are searched for in one pass over the cache."""
+    """For each set of targets: the classes of the nodes whose cached outputs reach at least one target of the set. The
+    result has the same keys as `targets`. One pass over the caches searches for all sets."""
     keys_of: dict[int, list[int]] = {}
     for number, ids in targets.items():
         for one in ids:
@@ -149,7 +153,8 @@ def output_of(cache_set: Any, node_id: str) -> list:
 
 
 def _outputs_in(entry: Any) -> list:
-    """The outputs in a cache entry: a list of values for each output. Up to ComfyUI 0.3.67 the entry is that list."""
+    """The outputs in a cache entry: a list of values for each output. Up to ComfyUI 0.3.67 the entry itself is this
+    list."""
     return (entry if isinstance(entry, list) else getattr(entry, "outputs", None)) or []
 
 
@@ -158,7 +163,8 @@ def _is_model(value: Any) -> bool:
 
 
 def _is_little(values: list) -> bool:
-    """Whether these values hold so little beside models that keeping them for a model costs little."""
+    """Whether these values hold so little data besides models that it costs little to keep them together with a
+    model."""
     import torch
     queue, seen, size = collections.deque(values), set(), 0
     while queue:
@@ -174,8 +180,8 @@ def _is_little(values: list) -> bool:
 
 
 def _leads_to(entry: Any, targets: set) -> bool:
-    """Whether a cached output has a model that reaches a target, and holds little beside it. False if code of the
-    output raises during the search."""
+    """Whether a model in a cached output reaches a target, and the output holds little data besides models. False if
+    the search runs code of an object in the output, and this code raises an exception."""
     values = [value for output in _outputs_in(entry) for value in output]
     try:
         models = [value for value in values if _is_model(value)]
@@ -197,7 +203,7 @@ def _places(cache: Any, of_this_prompt: bool, path: tuple = ()) -> Iterator[tupl
 
 
 def of_models(cache_set: Any, targets: set, of_this_prompt: bool = False) -> dict:
-    """The cached outputs, by place, that lead to one of the targets and hold little beside the model. With
+    """The cached outputs, by place, that lead to one of the targets and hold little data besides models. With
     `of_this_prompt`, only outputs of nodes of the last prompt."""
     cache = getattr(cache_set, "outputs", None)
     if cache is None or not is_known(cache):
@@ -216,7 +222,7 @@ def _subcache(cache: Any, key: Any) -> Any:
 
 
 def put_back(cache_set: Any, entries: dict) -> None:
-    """Puts dropped outputs back into the caches; outputs that are there stay as they are."""
+    """Puts dropped outputs back into the caches. Outputs that are still in the caches stay as they are."""
     outputs: Any = getattr(cache_set, "outputs", None)
     if getattr(outputs, "cache", None) is None or not is_known(outputs):
         return

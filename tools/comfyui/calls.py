@@ -14,7 +14,8 @@ class Calls:
         self.runs = runs
 
     def set_policy(self, model: Any, policy: str, priority: int) -> bool:
-        """The setting has no source, so it outlives every policy node."""
+        """Sets a policy on the models in a value. No policy node is the setting's source, so the setting outlives every
+        policy node. Returns whether the value has a model."""
         is_set = quietly(self.runs.registry.say)(model, Setting(policy, priority))
         if is_set is False:
             log.warning("memstow: memstow.comfy cannot set %s on a %s: it is no model", policy, type(model).__name__)

@@ -1,7 +1,8 @@
-"""Checkpoints of which one model is freed and another one stays. A loader's cached output has all models, so it is
-dropped when one of them is freed. When the loader runs again, only the missing models are loaded, and the others are
-the same objects as before. In: the arguments of comfy.sd.load_checkpoint_guess_config, and the models that stay. Out:
-the same tuple as ever."""
+"""Loads only the missing models of a checkpoint, when one of its models was freed and another one stayed. A loader's
+cached output refers to all models of the checkpoint, so freeing one model drops the output. When the loader runs again,
+its result has the models that stayed, as the same objects as before. In: the arguments of
+comfy.sd.load_checkpoint_guess_config, and the models that stay. Out: the tuple that this function returns without
+memstow, too."""
 import os
 import weakref
 from typing import Any, Callable, Iterable, Optional
@@ -13,7 +14,8 @@ OPTIONS = ("output_model", "output_clip", "output_vae") # in the order of the re
 
 
 def key_of(path: str, options: dict) -> Optional[tuple]:
-    """The key of a call: two calls with equal keys give the same models. None if the file cannot be looked at."""
+    """The key of a call: two calls with equal keys give the same models. None if the file's size and time cannot be
+    read."""
     try:
         found = os.stat(path)
     except OSError:
@@ -23,8 +25,8 @@ def key_of(path: str, options: dict) -> Optional[tuple]:
 
 
 class Parts:
-    """Models of checkpoints whose loader's output is gone: key → place in the result → (the returned object, its
-    identity)."""
+    """Models that stayed when their loader's output was dropped: key of the loader's call → place in its result → (the
+    returned object, the model's identity)."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
@@ -44,14 +46,16 @@ class Parts:
             self.kept[key] = {place: part for place, part in places.items() if part[1] not in going}
 
     def age(self) -> None:
-        """After a run: drops parts without a policy that this run did not use, as ComfyUI drops outputs."""
+        """After a run: drops the models that this run did not use and that have no policy keep or stow, as ComfyUI
+        drops outputs."""
         for key in self.aged & set(self.kept):
             self.kept[key] = {place: part for place, part in self.kept[key].items() if part[1].held is not None}
         self.kept = {key: places for key, places in self.kept.items() if places}
         self.aged = set(self.kept)
 
     def clear(self, everything: bool) -> None:
-        """For the button: drops everything, or all models that are not to be kept."""
+        """For ComfyUI's buttons that free models: drops all models; without `everything`, only the models that are not
+        to be kept."""
         self.kept = {} if everything else {
             key: {place: part for place, part in places.items() if part[1].held is not None}
             for key, places in self.kept.items()}

@@ -1,6 +1,7 @@
-"""The policies that the user chose in ComfyUI's page, by the files of a model: they hold again when a model is loaded
-from the same files, also in a later ComfyUI. In: choices, and a file in ComfyUI's user folder. Out: the choice for a
-model. A line of the file is one choice, so a damaged line loses no other."""
+"""Remembers the policies that the user chose in ComfyUI's page. A choice belongs to the files of a model: it applies
+again when a model is loaded from the same files, also after a restart of ComfyUI. In: choices, and a file in ComfyUI's
+user folder. Out: the choice for a model. Each line of the file is one choice, so a damaged line does not affect the
+other choices."""
 import json
 import os
 from typing import Any, Iterable, Optional
@@ -8,13 +9,14 @@ from typing import Any, Iterable, Optional
 from . import log
 from .registry import MOST_PRIORITY, POLICIES, Setting
 
-FOLDER, FILE = "__memstow", "policies.jsonl" # ComfyUI serves no file of such a folder
+FOLDER, FILE = "__memstow", "policies.jsonl" # ComfyUI serves no file of a folder whose name begins with __
 
 Key = tuple[str, tuple[tuple[str, int], ...]] # the type of the model; the path and the bytes of each of its files
 
 
 def key_of(kind: str, paths: Iterable[str]) -> Optional[Key]:
-    """The identity of a model that was loaded from these files; None if there is no file, or it cannot be looked at."""
+    """The key of a model that was loaded from these files. None if there are no files, or if a file's size cannot be
+    read."""
     try:
         files = tuple((os.path.realpath(path), os.stat(path).st_size) for path in paths)
     except OSError:
@@ -28,12 +30,12 @@ def written(key: Key, setting: Setting) -> str:
                        "policy": setting.policy, "priority": setting.priority}) + "\n"
 
 
-def is_whole(value: Any) -> bool: # no bool, which is an int in Python
+def is_whole(value: Any) -> bool: # a bool is an int in Python, but no number here
     return isinstance(value, int) and not isinstance(value, bool)
 
 
 def read(line: str) -> tuple[Key, Setting]:
-    """The choice in a line. ValueError: it is damaged."""
+    """The choice in a line. Raises ValueError if the line is damaged."""
     found = json.loads(line)
     try:
         files = tuple((file["path"], file["bytes"]) for file in found["files"])
@@ -89,7 +91,8 @@ class Choices:
             log.warning("memstow: %s: %s", self.path, words)
 
     def set(self, key: Optional[Key], setting: Optional[Setting]) -> bool:
-        """Remembers a choice; None forgets it. Returns whether it is in the file."""
+        """Remembers the choice for the files of a model. If the setting is None, forgets the choice. Returns whether
+        the change is in the file."""
         if key is None:
             return False
         is_damaged = self.load()
@@ -99,7 +102,7 @@ class Choices:
         return self.path is not None and self._write(self.path, is_damaged)
 
     def _write(self, path: str, is_damaged: bool) -> bool:
-        """Writes the file whole or not at all. A damaged one stays beside it."""
+        """Writes the file whole or not at all. A damaged old file stays beside the new one, as FILE.damaged."""
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path + ".new", "w", encoding="utf-8", errors="surrogateescape") as file:

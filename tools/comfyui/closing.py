@@ -1,8 +1,8 @@
 """Ends ComfyUI in order. Without this, Ctrl-C during a workflow aborts ComfyUI ("terminate called without an active
-exception"), because Python ends the worker's thread inside PyTorch. So the shutdown coordinator ends ComfyUI
-(memstow_shutdown.py). Prompts that wait are dropped. The running one has ten seconds to finish, then it is
-interrupted. A second Ctrl-C interrupts it at once. If the workflow still does not end, the process ends without
-Python's last steps."""
+exception"), because Python ends the worker's thread inside PyTorch. So the shutdown coordinator (memstow_shutdown.py)
+ends ComfyUI. Waiting prompts are dropped. The running prompt has ten seconds to finish, then it is interrupted. A
+second Ctrl-C interrupts it at once. If the workflow still does not end, the process ends without Python's last
+steps."""
 import atexit
 import os
 import pathlib
@@ -31,7 +31,7 @@ class Closing:
             waiting.wipe_queue()
 
     def drain(self) -> None:
-        """Waits for the worker. It has finished a run when it asks for the next one."""
+        """Waits until the worker has finished its run. The worker then waits for the next prompt."""
         until = time.monotonic() + DRAIN_SECONDS
         while self.runs.is_busy():
             if self.hurry.is_set() or time.monotonic() > until:
@@ -43,21 +43,23 @@ class Closing:
         log.info("the workflow that runs is interrupted: ComfyUI closes")
         until = time.monotonic() + CANCEL_SECONDS
         while self.runs.is_busy():
-            comfy.model_management.interrupt_current_processing() # repeated, because a run that begins resets it
+            # repeated, because a run that begins resets the interrupt
+            comfy.model_management.interrupt_current_processing()
             if time.monotonic() > until:
                 raise TimeoutError("the workflow goes on")
             time.sleep(0.05)
 
     @quietly
     def begin(self) -> None:
-        """Runs first: from now on Ctrl-C interrupts the workflow that is waited for, and not the wait."""
+        """Runs as the first step of the end. From now on Ctrl-C interrupts the workflow for which drain() waits, and
+        not the waiting itself."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, lambda _number, _frame: self.hurry.set())
 
     def leave(self) -> None:
-        """Runs last: if a thread is still inside PyTorch, ends the process without Python's last steps, which would
-        abort."""
+        """Runs as the last step: if the worker is still in a workflow, ends the process without Python's last steps.
+        They would abort the process while a thread is inside PyTorch."""
         if not self.runs.is_busy():
             return
         log.warning("the workflow that runs cannot be interrupted: ComfyUI ends without it")

@@ -7,8 +7,8 @@ import sys
 
 
 def find():
-    """The path of the command: the one that is named, beside this folder, of this Python, or the first in PATH. None if
-    there is none."""
+    """The path of the command: MEMSTOW_COMMAND, else the command beside this folder, else the command beside this
+    Python, else the first in PATH. None if there is none."""
     here = pathlib.Path(__file__).resolve().parent
     places = [os.environ.get("MEMSTOW_COMMAND"), here.parent.parent.parent / "bin/memstow",
               here.parent.parent / "build/release/memstow", pathlib.Path(sys.executable).parent / "memstow",

@@ -1,10 +1,10 @@
-"""Flags that other packs set on a model without a notice. In: live patchers and inner models. Out: the flag of a model,
-seen from one of its patchers, and SET lines for the trace. Never sets a flag, and never decides between a flag and a
-policy: the registry does."""
+"""Reads flags that other packs set on models without telling this pack. In: live patchers and inner models. Out: the
+flag of a model, seen from one of its patchers, and SET lines for the trace. Never sets a flag. Never decides whether a
+flag or a policy counts: registry.py decides that."""
 from dataclasses import dataclass
 from typing import Any, Callable, Iterator, Optional
 
-# ComfyUI-MultiGPU's flag: on patchers and inner models in 2.5.0, on inner models later
+# ComfyUI-MultiGPU's flag: version 2.5.0 sets it on patchers and inner models, later versions on inner models only
 FLAG = "_mgpu_unload_distorch_model"
 
 
@@ -19,7 +19,8 @@ def value_on(holder: Any) -> Optional[bool]:
 
 
 def lineage(patcher: Any) -> Iterator[Any]:
-    """The patcher, and the patchers that it was cloned from, nearest first. A LoRA, for example, is on a clone."""
+    """The patcher, and the patchers that it was cloned from, nearest first. ComfyUI clones a patcher, for example, to
+    apply a LoRA."""
     seen: set = set()
     while patcher is not None and id(patcher) not in seen:
         seen.add(id(patcher))
@@ -29,8 +30,9 @@ def lineage(patcher: Any) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class Reading:
-    """A flag, seen from one patcher: its value on the patcher or on the nearest one that it was cloned from; its value
-    on the inner model; and the object whose value counts."""
+    """A flag, seen from one patcher. `on_patcher`: its value on the patcher, or on the nearest patcher that this one
+    was cloned from. `on_inner`: its value on the inner model. `source`: the id of the object whose value counts.
+    `where`: that object in words."""
     on_patcher: Optional[bool]
     on_inner: Optional[bool]
     source: int
@@ -46,8 +48,8 @@ class Reading:
 
 
 def read(patcher: Any, model: Any) -> Optional[Reading]:
-    """Reads the flag. The order is: the patcher, the patchers that it was cloned from, then the inner model, which all
-    clones share. None: no flag."""
+    """Reads the flag. The first of these that has the flag decides: the patcher; the patchers that it was cloned from;
+    the inner model, which all clones share. None: no flag."""
     on_inner = value_on(model)
     for holder in lineage(patcher):
         if (value := value_on(holder)) is not None:

@@ -1,16 +1,17 @@
-"""Finds what holds models that were to be freed and live on. In: their identities, after a run. Out: places as text,
-for the report, and a HELD line in the trace if they are new. Known places are not looked for again, however many models
-are held and however many runs follow. Runs on the worker thread, between two runs."""
+"""Finds the objects that hold models which were to be freed and live on. In: the identities of these models, after a
+run. Out: places as text for the report, and a HELD line in the trace for each search that found places. A model with
+known places is searched again only after 64 runs. Runs on the worker thread, between two runs."""
 from typing import Any
 
 from . import memstow
 from .registry import Identity, Registry
 
-AGAIN = 64 # runs until a known place is looked for again
+AGAIN = 64 # runs until a model with known places is searched again
 
 
 class Known:
-    """The places that were found for one model, and when to look again: without a result after one run, two, four…"""
+    """The places that were found for one model, and its age, in runs, at the next search. Searches without a result
+    follow after one run, two, four…"""
 
     def __init__(self) -> None:
         self.holders: list = []
@@ -18,8 +19,8 @@ class Known:
 
 
 def holders_of(identity: Identity, deadline: Any) -> tuple[list, bool]:
-    """The Python objects that keep a model alive: those of its patcher if there is one, else of its module. Also
-    whether the time was over before the end of the search."""
+    """The Python objects that hold a model's patchers, or its module if there is no patcher. Also whether the time was
+    over before the end of the search."""
     finder = memstow.referrers()
     targets = [target for target in (list(identity.patchers) or [identity.model()])[:2] if target is not None]
     found, is_cut = finder.find(targets, (), deadline)
@@ -32,13 +33,13 @@ class Held:
         self.known: dict[int, Known] = {}
 
     def look(self, identities: list[Identity]) -> dict[int, list[str]]:
-        """Places by owner. All searches of one run share the time of one search; what is left is searched after the
-        next run."""
+        """The places, by owner id. All searches after one run together have the time of one search. The models that are
+        left are searched after the next run."""
         self.known = {identity.owner.id: self.known.get(identity.owner.id) or Known() for identity in identities}
         due = [identity for identity in identities
                if self.known[identity.owner.id].age >= self.known[identity.owner.id].due]
         deadline = memstow.referrers().Deadline()
-        # the newest model is the one that users ask about
+        # newest models first: users ask about these
         for identity in sorted(due, key=lambda identity: -identity.owner.id):
             if not deadline.is_over():
                 self._ask(identity, self.known[identity.owner.id], deadline)

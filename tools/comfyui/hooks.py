@@ -1,6 +1,6 @@
-"""The pack's hooks in ComfyUI: models that are made, nodes that run, weights that are loaded and patched. They make
-identities, owners and scopes. A hook never lets an exception of its own out, and calls the function that was there
-before it, of ComfyUI or of another pack."""
+"""The pack's hooks in ComfyUI. They see models that are made, nodes that run, and weights that are loaded and patched.
+They make identities, owners and scopes. A hook lets none of its own exceptions out. It calls the function that it
+replaced, which is ComfyUI's or another pack's."""
 import contextvars
 import functools
 import os
@@ -53,7 +53,8 @@ def wrap(holder: Any, name: str, make: Callable[[Callable], Callable]) -> None:
 
 
 def undo() -> None:
-    """Removes all hooks. It is called if one hook could not be put in, before other code has wrapped the others."""
+    """Removes all hooks, after the installation of one hook has failed. It restores the functions that the hooks
+    replaced, so no other code may have wrapped the hooks before."""
     while _wrapped:
         setattr(*_wrapped.pop())
 
@@ -68,7 +69,7 @@ def resident() -> int:
 
 
 class QuietScope:
-    """The scope of an owner around code of ComfyUI's. The code runs even if the scope cannot be entered."""
+    """The scope of an owner around code of ComfyUI. The code runs even if the scope cannot be entered."""
 
     def __init__(self, owner: Any) -> None:
         self.scope, self.entered = owner.scope(), False
@@ -92,7 +93,7 @@ class Node:
         self.watch, self.id, self.class_type = watch, node_id, class_type
         self.new: list = []
         self.touched: list = []
-        self.files: list[str] = [] # paths of files that it read models from
+        self.files: list[str] = [] # paths of the files that the node read models from
         self.owner: Optional[memstow.Owner] = None
         self.provisional: Optional[memstow.Owner] = None
         self.before = resident()
@@ -156,7 +157,7 @@ class Watch:
         self.running = False
         self.nodes: list[dict] = [] # of this run: class, id, resident set and live bytes before and after each node
         self.peak = 0
-        self.orphans: list[Node] = []    # loaders of this run without a known patcher
+        self.orphans: list[Node] = []    # loaders of this run whose models have no known patcher
         self.kinds: dict[int, str] = {}  # kinds of patchers whose model is being made
 
     # ---- models
@@ -180,13 +181,14 @@ class Watch:
                 self.assign(identity)
         elif is_new:
             node.new.append(identity)
-            del files[:-1] # a checkpoint has several models in one file; here several files make one model
+            # the next model may come from the last file, as in a checkpoint; all other files were for this model only
+            del files[:-1]
         elif identity not in node.touched:
             node.touched.append(identity)
 
     @quietly
     def assign(self, identity: Any) -> None:
-        """Assigns the memory of the model's weights to its owner, unless that was done."""
+        """Assigns the memory of the model's weights to its owner. Weights that are assigned already are left out."""
         model = identity.model()
         if model is None:
             return
@@ -205,11 +207,13 @@ class Watch:
 
     @quietly
     def settle(self, node: Node) -> None:
-        """A node ended: the models that it loaded get their owner. A single model gets all memory that the loader
-        left. If there are several models, each gets its weights, and the rest stays with the loader."""
+        """Assigns the models that a node loaded to their owners, when the node has ended. A single model gets all
+        memory that the loader left. If there are several models, each gets its weights; the rest stays with the
+        loader's provisional owner."""
         for identity in (*node.new, *node.touched):
             self.assign(identity)
-        for identity in (i for i in node.new if i.checkpoint is None): # checkpoints.py sets the siblings of the others
+        # checkpoints.py sets the siblings of models in a checkpoint
+        for identity in (i for i in node.new if i.checkpoint is None):
             identity.siblings = [weakref.ref(other) for other in node.new if other is not identity]
         self.registry.note_flags(node.id)
         if node.provisional is None:
@@ -252,7 +256,7 @@ class Watch:
     # ---- nodes
 
     def class_of(self, node_id: str) -> str:
-        """The class of a node in the running prompt, also of a node that another one expanded into."""
+        """The class of a node in the running prompt, or in a subgraph that a node of the prompt expanded into."""
         if node_id in self.prompt:
             return str(self.prompt[node_id].get("class_type", "node"))
         try:
@@ -350,7 +354,7 @@ def install(watch: Watch) -> None:
             identity.changed = True
             if identity.stowed and is_use:
                 quietly(bring_back)(identity)
-            with QuietScope(identity.owner): # patched weights, and copies of the original ones, belong to the model
+            with QuietScope(identity.owner): # patched weights, and copies of the original weights, belong to the model
                 return before(self, *arguments, **options)
         return method
 
@@ -388,8 +392,8 @@ def install(watch: Watch) -> None:
 
 
 def bring_back(identity: Any) -> None:
-    """Brings a stowed model back before its use: all of it at once is faster than page by page. Nothing writes to it
-    until it is back, so no copy is needed on the way."""
+    """Brings a whole stowed model back before its use, because that is faster than page by page. Nothing writes to the
+    model until it is back, so it is declared idle meanwhile, and memstow needs no copy on the way."""
     identity.stowed = False
     identity.set_idle(True)
     try:

@@ -1,6 +1,7 @@
-"""Finds memory that dead models left behind, and the objects that hold it. A model is dead when its module is gone,
-but something may have kept its weights. After a run, all Python objects are searched for tensors in that memory.
-The holders are written to the trace, where memstow leaks reads them. Runs on the worker thread, between two runs."""
+"""Finds memory that dead models left behind, and the objects that hold it. A model is dead when its module is gone;
+something may still hold its weights. After a run, all Python objects are searched for tensors in that memory. The
+holders of these tensors are written to the trace, where memstow leaks reads them. Runs on the worker thread, between
+two runs."""
 import collections
 import gc
 import sys
@@ -10,18 +11,20 @@ from . import memstow, report
 from .hooks import quietly
 
 referrers = memstow.referrers()
-LITTLE, SHARE = 64 * 1024, 20    # as in memstow leaks: less memory is a small remainder
-MOST, TENSORS, AGAIN = 64, 3, 64 # remembered models, tensors that are asked about, runs until a holder is written again
+# as in memstow leaks: below LITTLE bytes, or 1/SHARE of all that was allocated, nothing counts as left
+LITTLE, SHARE = 64 * 1024, 20
+# at most: models, tensors of one model that are asked about; runs until a model is asked about again
+MOST, TENSORS, AGAIN = 64, 3, 64
 
 
 class Leftover:
     def __init__(self, owner: Any, ranges: frozenset) -> None:
         self.owner, self.ranges, self.age = owner, ranges, 0
-        self.due = False # it is time to ask for its holder
-        self.holders: list[str] = [] # the places that hold it, where they are known
+        self.due = False # whether to search for its holders at the next opportunity
+        self.holders: list[str] = [] # the places that hold the memory, as far as they are known
 
     def size(self) -> int:
-        """Its live bytes; 0 if they are so few that they are no leftover."""
+        """The live bytes of the dead model. 0 if they are too few to count as left behind."""
         figures = report.figures_of(self.owner)
         return figures.live_bytes if figures.live_bytes >= max(LITTLE, figures.allocated_bytes // SHARE) else 0
 
@@ -32,19 +35,21 @@ class Leftovers:
         self.list: collections.deque = collections.deque(maxlen=MOST)
 
     def add(self, owner: Any, ranges: frozenset) -> None:
-        """The owner's model died. This may be called anywhere, at any time."""
+        """Notes that the owner's model died. This may be called on any thread, at any time."""
         if ranges:
             self.list.append(Leftover(owner, ranges))
 
     def listed(self) -> list[dict]:
-        """What dead models left behind, and what holds it. A model that died after the last run is not there yet."""
+        """The dead models that left memory behind, and the places that hold it. A model that died after the last run is
+        not listed yet."""
         sizes = [(leftover, leftover.size()) for leftover in list(self.list) if leftover.age]
         return [{"owner": leftover.owner.id, "name": leftover.owner.name, "origin": leftover.owner.origin,
                  "live_bytes": size, "holders": leftover.holders} for leftover, size in sizes if size]
 
     @quietly
     def look(self) -> None:
-        """Looks after a run. All searches together may take as long as one; the rest is searched after the next run."""
+        """Searches for holders after a run. All searches together have the time of one search. The models that are left
+        are searched after the next run."""
         due = [leftover for leftover in list(self.list) if self._age(leftover)]
         asked = tensors_in(due)
         for leftover in due:
@@ -56,7 +61,7 @@ class Leftovers:
                 self._ask(leftover, tensors, deadline)
 
     def _age(self, leftover: Leftover) -> bool:
-        """Counts a run since the model died. Returns whether to ask about the leftover now."""
+        """Counts one more run since the model died. Returns whether to search for its holders now."""
         leftover.age += 1
         leftover.due |= leftover.age <= 2 or leftover.age % AGAIN == 0
         if not leftover.due:
@@ -74,7 +79,8 @@ class Leftovers:
 
 
 def tensors_in(leftovers: list) -> list:
-    """(leftover, some of the tensors in it) for each, from one pass over all objects."""
+    """Pairs of a leftover and at most TENSORS tensors in its memory, from one pass over all objects. A leftover without
+    tensors is not in the result."""
     if not leftovers:
         return []
     import torch

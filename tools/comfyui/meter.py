@@ -1,20 +1,20 @@
-"""Measures live memory before a run, its peak and after it: of the whole process, of each model, and of each model in
-each node and run; for models on CUDA devices, too. In: the moments when nodes begin and end. Out: parts of the run
-report. With an older library that lacks the functions for this, it gives nothing."""
+"""Measures live memory before a run, at its peak and after it: of the whole process, of each model, and of each model
+in each node and run (a share). Memory of models on CUDA devices is measured, too. In: the moments when nodes begin and
+end. Out: parts of the run report. With an older library, which lacks the functions for this, it measures nothing."""
 import collections
 import time
 from typing import Any, Optional
 
 from . import log, memstow
 
-LITTLE = 64 * 1024  # shares that always stay below this are left out
+LITTLE = 64 * 1024  # bytes: shares that always stay below this are left out
 ONE_IN = 20         # readings of shares may take 1/20 of the time
 
 Key = tuple[int, int, int]  # model, node, run: ids of owners, 0 for none
 
 
 class Place:
-    """The memory of models on the host or on devices: before a run, and at most."""
+    """The memory of models on the host, or on devices: before a run, and its peak since then."""
 
     def __init__(self) -> None:
         self.before: dict[Key, int] = {}
@@ -35,7 +35,8 @@ class Place:
 class Meter:
     def __init__(self) -> None:
         self.names: dict[int, str] = {}     # names of the owners that may have a share
-        self.origins: dict[int, str] = {}   # class and file of the models among them, which tell them apart
+        # file or loader class of the models among them: models of the same name differ by it
+        self.origins: dict[int, str] = {}
         self.open: list = []                # nodes that are running
         self.host, self.device = Place(), Place()
         self.live_before: Optional[int] = None
@@ -46,7 +47,7 @@ class Meter:
     # ---- moments
 
     def begin(self) -> None:
-        """A run is about to begin, or a trigger outside runs."""
+        """Begins a measurement: a run, or a trigger outside of runs, is about to begin."""
         self.open = []
         self.host, self.device = Place(), Place()
         for place, now in zip((self.host, self.device), self.look()):
@@ -55,8 +56,8 @@ class Meter:
         self.peak, self.live_before = 0, self.turn()
 
     def turn(self) -> Optional[int]:
-        """A node begins or ends. The peak since the last call counts for the run and for each running node. Returns
-        the present live bytes."""
+        """To be called when a node begins or ends. The peak since the last call counts for the run and for each running
+        node. Returns the present live bytes."""
         peak, now = peak_of_a_while(anew=True), peak_of_a_while()
         self.peak = max(self.peak, peak or 0)
         for node in self.open:
@@ -78,8 +79,7 @@ class Meter:
         return now
 
     def look(self) -> tuple[dict[Key, int], dict[Key, int]]:
-        """Reads the live bytes of each model in each node and run, on the host and on devices, which may be a new
-        maximum."""
+        """Reads the shares on the host and on devices, and raises the peaks that they exceed. Returns the shares."""
         begun = time.monotonic()
         host, device = self._shares()
         self.host.look(host)

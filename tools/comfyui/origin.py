@@ -1,6 +1,7 @@
-"""Which requests may change something, or make work. In: a request. Out: whether a page of another site made it. A
-browser names the page's site in such requests; programs that are no browsers name none, and may do what ComfyUI lets
-them do. ComfyUI's own check is for loopback addresses only, and lets a sandboxed page ("null") pass."""
+"""Refuses requests from pages of other sites, if the requests would change something or make work. In: the headers of a
+request. Out: whether a page of another site made the request. A browser names the page's site in the headers. Other
+programs name no site, and may do what ComfyUI lets them do. ComfyUI's own check is for loopback addresses only, and
+lets a sandboxed page pass, whose origin is "null"."""
 import functools
 import urllib.parse
 from typing import Any, Callable

@@ -1,6 +1,6 @@
-"""The figures of the tab "Memory" in ComfyUI's page. In: clients that have it open. Out: figures by ComfyUI's web
-socket, at most once in two seconds, when they have changed, and only to these clients. While no tab is open nothing is
-read."""
+"""The figures of the tab "Memory" in ComfyUI's page. In: clients (open pages of ComfyUI) that have the tab open. Out:
+figures by ComfyUI's web socket, only to these clients, at most once in two seconds, and only if the figures have
+changed. While no tab is open, nothing is read."""
 import asyncio
 import collections
 import time
@@ -11,8 +11,8 @@ from .hooks import quietly, resident
 from .runs import Runs
 
 EVENT, NODES = "memstow.figures", "memstow.nodes"
-SECONDS, LEASE = 2.0, 60.0 # between two looks; a client that does not ask again for so long has gone
-MOST, GRAIN = 64, 1 << 20  # clients at once; smaller changes are not shown
+SECONDS, LEASE = 2.0, 60.0 # seconds: between two readings; until a client counts as gone, if it does not ask again
+MOST, GRAIN = 64, 1 << 20  # clients at once; bytes: smaller changes are not sent
 
 
 def fault_of(switch: str, body: Any) -> str:
@@ -23,7 +23,7 @@ def fault_of(switch: str, body: Any) -> str:
 
 
 def machine() -> dict[str, int]:
-    """Memory of the machine, from /proc/meminfo; 0 for what is not known."""
+    """Memory of the machine, from /proc/meminfo. A figure that is not known is 0."""
     found = {}
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
@@ -47,7 +47,7 @@ def devices() -> list[dict]:
 
 
 def of_run(found: Optional[dict]) -> Optional[dict]:
-    """What the tab shows of the report of a run."""
+    """The part of a run's report that the tab shows."""
     if found is None:
         return None
     return {**{key: found[key] for key in ("run", "outcome", "rss", "live", "given_bytes", "trigger_seconds")},
@@ -55,15 +55,15 @@ def of_run(found: Optional[dict]) -> Optional[dict]:
 
 
 def curve_of(reports: Any) -> list[dict]:
-    """The resident memory of the last runs, and what they gave back, the oldest first."""
+    """The resident memory of the last runs, and the bytes that their triggers gave back, the oldest run first."""
     return [{"run": one["run"], "outcome": one["outcome"], "given_bytes": one["given_bytes"],
              **{f"{when}_bytes": one["rss"][f"{when}_bytes"] for when in ("before", "peak", "after")}}
             for one in list(reports)]
 
 
 def nodes_of(found: Optional[dict]) -> list[dict]:
-    """What each node of a run held at most, above what was there before it; and what of its memory stayed after the run
-    and its trigger, on the host and on devices."""
+    """The memory of each node of a run. `most_bytes`: the peak while the node ran, minus the live bytes before it.
+    `stayed_bytes`: the node's memory on the host and on devices that is still live after the run and its trigger."""
     if found is None:
         return []
     stayed: collections.Counter = collections.Counter()
@@ -75,7 +75,8 @@ def nodes_of(found: Optional[dict]) -> list[dict]:
 
 
 def steady(read: Callable[[], Any], otherwise: Any) -> Any:
-    """What it reads of the models. The worker thread may be making more of them meanwhile; then it reads again."""
+    """The result of `read`, which goes through the models. If the worker thread adds a model meanwhile, `read` is
+    called again, at most five times; then the result is `otherwise`."""
     for _attempt in range(5):
         try:
             return read()
@@ -85,7 +86,7 @@ def steady(read: Callable[[], Any], otherwise: Any) -> Any:
 
 
 def coarse(value: Any) -> Any:
-    """The figures, rounded, so that two of them can be compared."""
+    """The figures, with sizes in units of GRAIN, so that small changes do not make two of them differ."""
     if isinstance(value, dict):
         return {key: coarse(one) for key, one in value.items()}
     if isinstance(value, list):
@@ -97,10 +98,10 @@ class Panel:
     def __init__(self, runs: Runs, owners: Callable[[Runs], list], send: Callable[[str, dict, str], None],
                  connected: Callable[[], Any]) -> None:
         self.runs, self.owners, self.send, self.connected = runs, owners, send, connected
-        self.clients: dict[str, float] = {} # by id: until when figures are for it
+        self.clients: dict[str, float] = {} # client's id → time until which it gets figures
         self.task: Optional[asyncio.Task] = None
         self.sent: Any = None
-        self.badges: set[str] = set() # clients that show what nodes held, also while the tab is closed
+        self.badges: set[str] = set() # clients that show badges with the memory of nodes, also while the tab is closed
         runs.on_report = self.tell_nodes
 
     def figures(self) -> dict:
@@ -111,7 +112,8 @@ class Panel:
                 "takes": takes, "last": of_run(self.last()), "runs": curve_of(self.runs.reports)}
 
     def open(self, client: str) -> bool:
-        """A client has opened the tab, or has it open still. False: there are too many, or ComfyUI does not know it."""
+        """Notes that a client has the tab open. False: there are too many clients, or ComfyUI does not know this
+        client."""
         if client not in self.connected() or len(self.clients.keys() | {client}) > MOST:
             return False
         self.clients[client] = time.monotonic() + LEASE
@@ -126,7 +128,8 @@ class Panel:
         return self.runs.reports[-1] if self.runs.reports else None
 
     def show_badges(self, client: str, is_on: bool) -> bool:
-        """Whether the client gets what nodes held when a run has ended. False: as open()."""
+        """Sets whether the client gets the memory of nodes after each run. False: it is refused for the reasons in
+        open()."""
         known = set(self.connected())
         self.badges = (self.badges & known) - {client}
         if is_on and (client not in known or len(self.badges) >= MOST):
@@ -135,7 +138,7 @@ class Panel:
         return True
 
     def tell_nodes(self, found: dict) -> None:
-        """A run has its report. Runs on the worker thread."""
+        """Sends the memory of nodes to the clients when a run has its report. Runs on the worker thread."""
         for client in list(self.badges):
             self.send(NODES, {"run": found["run"], "nodes": nodes_of(found)}, client)
 

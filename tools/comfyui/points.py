@@ -1,6 +1,7 @@
-"""Restore points. A GPU cannot fault memory back: a kernel that touches memory which memstow has moved out of the
-device breaks its context. So a model's device memory is brought back before ComfyUI touches it in any way. If that
-fails, the use is refused with an exception, the model stays out, and the next prompt tries again."""
+"""Restore points: functions before which a model's device memory is brought back. A GPU cannot fault memory back: a
+kernel that touches memory which memstow has moved out of the device breaks its context. So a model's device memory is
+brought back before ComfyUI touches it in any way. If that fails, the use is refused with an exception, the model stays
+out, and the next prompt tries again."""
 import errno
 import functools
 import threading
@@ -11,8 +12,8 @@ from . import memstow, unload
 from .hooks import quietly, wrap
 from .registry import Identity, Registry
 
-# Methods of a patcher that read, write, move or return its model's weights. Pinning is for weights in host memory
-# only.
+# Methods of a patcher that read, write, move or return its model's weights. Methods that pin weights are left out: they
+# use host memory only.
 OF_PATCHERS = ("get_model_object", "add_patches", "get_key_patches", "model_state_dict", "patch_weight_to_device",
                "load", "patch_model", "unpatch_model", "partially_unload", "partially_load", "calculate_weight",
                "pre_run", "prepare_state", "restore_hook_patches", "prepare_hook_patches_current_keyframe",
@@ -40,20 +41,20 @@ OF_MODULES = ("_apply", "state_dict", "load_state_dict")
 
 
 class Points:
-    """The models with memory out of a device."""
+    """The models that have memory out of a device, and their way back."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.out: "dict[int, Identity]" = {}    # by the id of the inner model
         self.hooks: dict[int, list] = {}
-        self.parts: dict[int, Identity] = {}    # by the ids of the modules in them
+        self.parts: dict[int, Identity] = {}    # the same models, by the ids of the modules in them
         self.lock = threading.RLock()
 
     # ---- models that are out
 
     def note(self, identity: Identity, figures: Any) -> None:
-        """After a move: notes which of the model's memory is out now. A model with memory on a device is not idle,
-        because a rescue would take it out unnoticed."""
+        """Notes after a move whether memory of the model is out of a device. A model with memory on a device is
+        declared not idle, because a rescue would take an idle model's memory out without notice to this pack."""
         identity.stowed = bool(figures.stowed_bytes)
         model = identity.model()
         with self.lock:
@@ -86,7 +87,8 @@ class Points:
     # ---- back
 
     def back(self, identity: Optional[Identity], makes_room: bool = False) -> None:
-        """Brings all of the model's device memory back, or raises memstow.Error."""
+        """Brings all of the model's device memory back, or raises memstow.Error. With `makes_room`, unloads other
+        models if the device has too little memory."""
         if identity is None or identity.key not in self.out:
             return
         with self.lock:
@@ -118,8 +120,8 @@ class Points:
         unload.management().soft_empty_cache()
 
     def within(self, module: Any, is_deep: bool) -> set:
-        """The models out of a device that contain this module. With `is_deep`, also models that have a part inside
-        this module, for functions that are not called again for each part."""
+        """The models out of a device that contain this module. With `is_deep`, also models of which a part is inside
+        this module. That is for functions that do not call themselves for each child of a module."""
         parts = module.modules() if is_deep else (module,)
         return {self.parts[id(part)] for part in parts if id(part) in self.parts}
 
@@ -155,7 +157,7 @@ class Points:
 
         def loading(before: Callable) -> Callable:
             def load_models_gpu(models: Any, *arguments: Any, **options: Any) -> Any:
-                # before it goes through its lists, when others can still be unloaded
+                # before load_models_gpu goes through its lists, because other models can still be unloaded now
                 for patcher in list(models) if points.out else ():
                     for needed in (patcher, *patcher.model_patches_models()):
                         points.back(points.registry.find(getattr(needed, "model", None)), makes_room=True)

@@ -1,4 +1,5 @@
-"""The node MemstowPolicy: takes a model of any type, returns it, and sets its policy. Without memstow it is a wire."""
+"""The node MemstowPolicy: takes a model of any type, sets its policy, and returns it. Without memstow it only returns
+the model."""
 from typing import Any, Callable, Optional
 
 NODE = "MemstowPolicy"

@@ -1,7 +1,7 @@
-"""Starts ComfyUI again in place, under memstow, if the user said so. ComfyUI runs this file before it loads anything
-large. In: MEMSTOW=1 in the environment (MEMSTOW=0: never), or the setting memstow.start. Out: the same process with the
-library preloaded, with the same arguments, once; or, where memstow is missing or does not fit, ComfyUI as always. One
-line in the log says which."""
+"""Starts ComfyUI again in the same process, under memstow, if the user asked for it. ComfyUI runs this file before it
+loads anything large. In: MEMSTOW=1 in the environment (MEMSTOW=0: never), or the setting memstow.start. Out: the same
+process with the library preloaded and with the same arguments. It is started again only once. If memstow is missing or
+does not fit, ComfyUI goes on without it. One line in the log says which of these happened."""
 import ctypes
 import json
 import logging
@@ -26,7 +26,7 @@ def is_preloaded():
 
 
 def is_wanted():
-    """Whether the user said so: in the environment, else in the settings of ComfyUI's page."""
+    """Whether the user asked for memstow: in the environment, else in the settings of ComfyUI's page."""
     said = os.environ.get("MEMSTOW", "").strip().lower()
     if said in ("1", "yes", "on", "true", "0", "no", "off", "false"):
         return said in ("1", "yes", "on", "true")
@@ -34,7 +34,7 @@ def is_wanted():
         import folder_paths
         settings = pathlib.Path(folder_paths.get_user_directory(), "default", "comfy.settings.json")
         return json.loads(settings.read_text(encoding="utf-8")).get("memstow.start") is True
-    except Exception: # no settings yet, or a ComfyUI that has them elsewhere
+    except Exception: # there are no settings yet, or this ComfyUI has them elsewhere
         return False
 
 
@@ -44,8 +44,8 @@ def command():
 
 
 def fits(start):
-    """The reason why this Python cannot be started under memstow; None: it can. This only tries, so nothing of ComfyUI
-    is lost if it cannot."""
+    """The reason why this Python cannot be started under memstow; None: it can. A short process of its own is the
+    trial, so ComfyUI goes on if the trial fails."""
     with tempfile.TemporaryDirectory() as folder:
         words = [*start, "-o", os.path.join(folder, "try.mst"), "--", sys.executable, "-c", LOOKS]
         try:

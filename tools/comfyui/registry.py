@@ -1,6 +1,7 @@
-"""The models, their owners, and the policy of each. In: patchers and inner models that hooks.py sees. Out: identities
-with an owner. References are weak, except for models that are to be kept. Bytes belong to the inner model. Only
-`Registry.ruling` finds a policy."""
+"""The models, their owners, and the policy of each. A patcher is a ModelPatcher of ComfyUI; the torch module inside it
+is the inner model. Several patchers (clones) can share one inner model. Memory belongs to the inner model. In: patchers
+and inner models that hooks.py sees. Out: identities, each an inner model with its owner. References to models are weak,
+except for models that are to be kept. Only `Registry.ruling` finds the policy of a model."""
 import dataclasses
 import os
 import traceback
@@ -27,8 +28,8 @@ class Setting:
 
 @dataclasses.dataclass(frozen=True)
 class Ruling:
-    """The policy that applies to a model, and the rule that led to it: as a word of docs/decisions.md, and as text for
-    people."""
+    """The policy that applies to a model, and the rule that led to it. `rule` is a word of docs/decisions.md, `detail`
+    a text for people."""
     policy: Optional[str]
     priority: int
     rule: str
@@ -41,8 +42,7 @@ class Ruling:
 
 
 def defaults(environment=os.environ) -> dict:
-    """The policies in MEMSTOW_POLICY and MEMSTOW_POLICY_<TYPE>. A word that is not a policy is reported and left
-    out."""
+    """The policies in MEMSTOW_POLICY and MEMSTOW_POLICY_<TYPE>. A word that is not a policy is logged and left out."""
     found = {}
     for kind in ("", *TYPES):
         name = f"MEMSTOW_POLICY_{kind}" if kind else "MEMSTOW_POLICY"
@@ -77,19 +77,20 @@ class Identity:
 
     def __init__(self, owner, model, kind: str, origin: str) -> None:
         self.owner, self.kind, self.origin = owner, kind, origin
-        self.file_key: Any = None       # the files that it was loaded from: see choices.py
+        self.file_key: Any = None       # the files that it was loaded from, as a key of choices.py
         self.model = weakref.ref(model)
         self.key = id(model)
         self.patchers: "weakref.WeakKeyDictionary" = weakref.WeakKeyDictionary() # an ordered set, the oldest first
-        self.flags: dict = {}           # the flags at the last look: id of the object → value
+        self.flags: dict = {}           # the flags at the last reading: id of the object → value
         self.setting: Optional[Setting] = None
         self.held: Any = None           # a strong reference to a model that is to be kept
-        # the cached outputs of nodes that lead to the model: without them the model cannot be used again
+        # the cached outputs that lead to the model, by place: without them ComfyUI would have to load the model again
         self.outputs: dict = {}
         self.assigned: frozenset = frozenset()
         self.changed = True             # its weights may have moved since they were assigned
         self.siblings: list = []        # weak references to models that the same node made with it
-        # if it is part of a checkpoint: (key, place in the result, weak reference)
+        # if it is part of a checkpoint: (key of the loader's call, place in its result, weak reference to the object
+        # there)
         self.checkpoint: Optional[tuple] = None
         self.pushed: Optional[tuple] = None
         self.stowed = False
@@ -125,7 +126,7 @@ class Registry:
         self.this_run: dict = {}
         self.phase = "starting"
         self.trace = lambda kind, **values: None
-        self.on_gone = lambda owner, ranges: None # called when a model died, with its owner and ranges
+        self.on_gone = lambda owner, ranges: None # called with the owner and the ranges of a model that died
 
     # ---- models
 
@@ -190,15 +191,16 @@ class Registry:
         return identity
 
     def say(self, value: Any, setting: Setting) -> bool:
-        """Sets a policy on all models in a value that nodes pass. Returns whether there is any."""
+        """Sets a policy on all models in a value that nodes pass. Returns whether the value has a model."""
         found = list(patchers_in(value))
         for patcher, model in found:
             self.set(model, patcher, setting)
         return bool(found)
 
     def settle(self, identity: Identity, setting: Optional[Setting]) -> None:
-        """The user says this of the whole model, in place of all that was set on it before, and of each model from the
-        same files. None: nothing is set, and what was said before is forgotten."""
+        """Sets the policy that the user chose on the whole model, and on each model from the same files. It replaces
+        all policies that were set on these models before. None removes these policies, and forgets the earlier choice
+        for the files."""
         if self.choices is not None:
             self.choices.set(identity.file_key, setting)
         same = [other for other in self.all() if other.file_key is not None and other.file_key == identity.file_key]
@@ -223,7 +225,8 @@ class Registry:
                    inner=identity.key, policy=policy, node=source)
 
     def clear(self, identity: Identity, source: str) -> None:
-        """The node that set the policy is gone, or sets the policy of another model now."""
+        """Removes the policies that the node `source` set on a model, because the node is gone or sets the policy of
+        another model now."""
         for patcher in list(identity.patchers):
             if (setting := self.settings.get(patcher)) and setting.source == source:
                 del self.settings[patcher]
@@ -246,8 +249,8 @@ class Registry:
 
     def ruling(self, identity: Identity, patcher=None) -> Ruling:
         """The policy of a model, seen from the given patcher. The first of these that has a policy decides: this run;
-        exactly this patcher; the patchers that it was cloned from; the inner model; a flag on one of these objects,
-        in the same order; the default of the type; the default. None: there is no policy."""
+        exactly this patcher; the patchers that it was cloned from; the inner model; a flag on one of these objects, in
+        the same order; the default of the type; the default. If none has a policy, the policy in the ruling is None."""
         flag = flags.read(patcher, identity.model())
         return dataclasses.replace(self._ruling(identity, patcher, flag), flag=flag)
 
@@ -284,8 +287,9 @@ class Registry:
 
 
 def patchers_in(value: Any) -> Iterator[tuple[Any, Any]]:
-    """(patcher, inner model) of each model in a value that ComfyUI passes between nodes: a ModelPatcher, or a CLIP,
-    VAE, ControlNet… with one; (None, module) for a bare module, or an object with one."""
+    """The pair (patcher, inner model) of the model in a value that ComfyUI passes between nodes. The value is a
+    ModelPatcher, or a CLIP, VAE, ControlNet… that has a ModelPatcher. For a bare module, or an object that has a module
+    without a ModelPatcher, the pair is (None, module)."""
     import torch
     for attribute in ("patcher", "control_model_wrapped", None):
         patcher = value if attribute is None else getattr(value, attribute, None)

@@ -1,6 +1,6 @@
-"""The report of a run: memory before, at the peak and after, for the process, each model, each node, and each model in
-each node and run; and for each remaining model the reason. In: what hooks.py, meter.py and runs.py recorded. Out: a
-JSON document, a text, and one line for the log."""
+"""The report of a run: memory before it, at its peak and after it. The report has this for the process, each model,
+each node, and each model in each node and run. For each remaining model it has the reason. In: the records of hooks.py,
+meter.py and runs.py. Out: a JSON document, a text, and one line for the log."""
 import ctypes
 import os
 import re
@@ -30,12 +30,12 @@ class _Mallinfo2(ctypes.Structure):
 
 
 def label(name: str, origin: str) -> str:
-    """The name of a model for people: two models of one class differ by their files."""
+    """The name of a model for people, with its origin: two models of one class differ by their files."""
     return f"{name} ({origin})" if origin else name
 
 
 def held_by_glibc() -> Optional[int]:
-    """Free memory inside glibc's main heap that it has not given back; None if it cannot be asked."""
+    """Bytes that are free inside glibc's main heap, and not given back to the system. None if glibc cannot be asked."""
     try:
         ask = ctypes.CDLL(None).mallinfo2
     except (AttributeError, OSError):
@@ -45,7 +45,7 @@ def held_by_glibc() -> Optional[int]:
 
 
 def why_here(identity: Any, action: str, node_cache: list, holders: list, is_loaded: bool) -> list[str]:
-    """The reason why a model's memory was not returned."""
+    """The reasons why a model's memory was not given back."""
     reasons = []
     if action == "keep":
         reasons.append("policy: keep")
@@ -91,7 +91,7 @@ def document(run: dict, watch: Any, owners: list, freed: list, given: int, secon
 
 
 def on_both(host: int, device: int) -> str:
-    """Sizes on the host, and on CUDA devices if it has memory there."""
+    """The size on the host, and the size on CUDA devices unless that is 0."""
     return f"{size(host)} and {size(device)} on CUDA devices" if device else size(host)
 
 
@@ -135,7 +135,7 @@ def line(found: dict) -> str:
 
 
 def row(name: str, *columns: str) -> str:
-    """Puts a name that is too long on a line of its own."""
+    """A row of a table. A name that is too long gets a line of its own."""
     above, name = (f"{name[:WIDTH]}\n", "") if len(name) > NAME else ("", name)
     return f"{above}{name:{NAME}}" + "".join(f" {column:>10}" for column in columns)
 

@@ -12,8 +12,8 @@ from .snapshots import Snapshots, TooMany
 
 HTML = "text/html; charset=utf-8"
 LONG = ("page", "diff", "snapshot", "move") # work that can be cancelled
-LEAKS_CODES = (0, 1, 5)     # no leak, a leak, no verdict
-WAIT = "--timeout=20"       # seconds for the worker to collect garbage; it may be in a long run
+LEAKS_CODES = (0, 1, 5)     # exit codes of memstow leaks: no leak, a leak, no verdict
+WAIT = "--timeout=20"       # seconds for the worker to collect garbage; the worker may be in a long run
 ORDERS = ("stow", "restore", "free", "policy", "why")
 MOST_LINES, MOST_REASON = 10_000, 200
 WAITS = "asked for: it is done when the run that is on has ended; with \"wait\": true the answer comes then"
@@ -78,7 +78,7 @@ def fault_of_cancel(body: Any) -> str:
 
 
 def is_number(text: str) -> bool:
-    """Whether it is a number in digits, short enough for int()."""
+    """Whether the text is a number in digits, short enough for int()."""
     return text.isascii() and text.isdecimal() and len(text) <= 18
 
 
@@ -129,7 +129,7 @@ def install(runs: Runs) -> None:
                                        "text": report.line(one)} for one in list(runs.reports)])
 
     async def said(kind: str, subcommand: str, *options: str, before: tuple = (), fine: tuple = (0,)) -> Any:
-        """The command's output as an answer of this content type."""
+        """The command's output as a response of the content type `kind`."""
         try:
             body = await command.get(subcommand, *options, before=before, fine=fine)
         except asking.Failed as error:
@@ -198,7 +198,8 @@ def install(runs: Runs) -> None:
         return document("snapshot", file=file, in_folder="output", deleted=True)
 
     def with_body(faults: Any) -> Any:
-        """A handler gets the body of the request. One that is no JSON, or has a fault, is refused before."""
+        """Makes a handler get the body of the request. A body that is not JSON, or that has one of the `faults`, is
+        refused."""
         def wrap(handler: Any) -> Any:
             async def checked(request: Any) -> Any:
                 try:
@@ -239,7 +240,8 @@ def install(runs: Runs) -> None:
         return answer(runs.ask(Ticket(Order(body["do"], 0, body["owner"], text, priority=body.get("priority")))))
 
     async def cancel_move(owner: int) -> bool:
-        """Ends what an order does for a model, or withdraws it. Memory that has moved by then stays where it went."""
+        """Withdraws the orders for a model that have not begun, and ends the move that has. Memory that has moved by
+        then stays where it is. Returns whether anything was withdrawn or ended."""
         is_any, begun = runs.withdraw(owner)
         if begun is None or begun.asked.kind not in ("stow", "restore"):
             return is_any

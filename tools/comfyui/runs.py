@@ -1,6 +1,6 @@
 """The work after every run: apply the policies, drop the models to be freed, report. A finally clause records the end
-of a run. All work on Python objects is done on ComfyUI's worker thread after task_done, in PromptQueue.get_flags.
-Requests from outside wait on a small thread, and are answered there, too."""
+of a run. All work on Python objects is done on ComfyUI's worker thread after task_done, in PromptQueue.get_flags. A
+thread of this pack waits for requests from outside and queues them; the worker thread serves and answers them."""
 import collections
 import contextlib
 import dataclasses
@@ -24,12 +24,12 @@ from .policy_node import NODE
 from .points import Points
 from .registry import Identity, Registry, Setting, for_one_run, patchers_in
 
-PATIENCE = 60 # seconds that a client may wait for its ticket
-TICKETS = 64  # the last tickets, whose result can still be asked for
+PATIENCE = 60 # seconds that a client may wait for the answer to its ticket
+TICKETS = 64  # number of the last tickets whose result can still be asked for
 FOLLOW_UP_SECONDS = 10
 NOT_FOLLOWED_UP = ("memstow: a run has ended and no policy was applied: this program runs workflows without ComfyUI's "
                    "worker. Call memstow.comfy.run_ended() after each run (docs/comfyui.md)")
-REPORTS = 32  # the last reports of runs that can still be asked for
+REPORTS = 32  # number of the last reports of runs that can still be asked for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Ticket:
         self.words = ""
 
     def begin(self) -> bool:
-        """Whether the caller is the first that takes it: to do it, or to withdraw it."""
+        """Takes the ticket, to serve it or to withdraw it. Only the first caller gets True."""
         return self._begun.acquire(blocking=False)
 
     def answer(self, result: int, words: str) -> None:
@@ -66,7 +66,8 @@ class Runs:
         self.executor: Optional[weakref.ref] = None
         self.queue: Optional[weakref.ref] = None
         self.worker: Optional[int] = None
-        self.run: Optional[dict] = None       # the current run; or an ended one, until its work is done
+        # the current run; or a run that has ended, until the work after it is done
+        self.run: Optional[dict] = None
         self.number = 0
         self.tickets: "queue.SimpleQueue[Ticket]" = queue.SimpleQueue()
         self.numbers = itertools.count(1)
@@ -74,10 +75,10 @@ class Runs:
         self.last: Optional[dict] = None      # the last report, of a run or of a later trigger
         self.reports: collections.deque = collections.deque(maxlen=REPORTS) # the last reports of runs
         self.cleanup: Optional[str] = None
-        self.at_work: Optional[threading.Thread] = None # the worker thread, while it is not in the queue
+        self.at_work: Optional[threading.Thread] = None # the worker thread, while it does not wait for a prompt
         self.draining = threading.RLock()
         self.has_complained = False
-        # by owner: why the model is there, as the last trigger found it, or a question of the user's
+        # owner's id → why its model is in memory. The last trigger found the reason, or a later question of the user's.
         self.whys: dict[int, str] = {}
         self.held = Held(registry)
         # called before policies are applied
@@ -136,7 +137,7 @@ class Runs:
         return worker is not None and worker.is_alive()
 
     def has_lost_worker(self) -> bool:
-        """Whether ComfyUI's worker thread has ended, as by an error while it handled the error of a node."""
+        """Whether ComfyUI's worker thread has ended, for example by an error while it handled the error of a node."""
         worker = self.at_work
         return worker is not None and not worker.is_alive()
 
@@ -155,8 +156,8 @@ class Runs:
                 self.serve(self.tickets.get())
 
     def follow_up(self, outcome: Optional[str]) -> bool:
-        """For memstow.comfy.run_ended(): does the work after a run that ComfyUI's worker does not notice, or that an
-        unknown executor made. False inside a run."""
+        """For memstow.comfy.run_ended(): does the work after a run that ComfyUI's worker does not notice, or that
+        another executor ran. False inside a run."""
         with self.draining:
             if self.run is not None and not self.run["ended"]:
                 return False
@@ -267,9 +268,9 @@ class Runs:
             identity.kept = number not in gone and action != "free"
         self._note_vbars([identity for identity, _ruling, _policy in rulings.values()])
         found = report.document(run, self.watch, owners, freed, given, time.monotonic() - begun, notes)
-        if owners or freed: # first writes the line to the log, so that a reader of the report finds it there
+        if owners or freed: # the line goes to the log first, so that a reader of the report finds it there
             log.info("%s", report.line(found))
-        if run["outcome"]: # before last, so that a reader of the report finds the badges sent
+        if run["outcome"]: # before self.last is set, so that the badges are sent when a reader gets the report
             self.reports.append(found)
             quietly(self.on_report)(found)
         self.last = found
@@ -284,8 +285,8 @@ class Runs:
         quietly(memstow.note_vbars)()
 
     def _let_go(self) -> None:
-        """Lets go of models that are not to be kept any more. It collects garbage before anything is decided, so that a
-        later collection does not remove a model that was reported as kept."""
+        """Lets go of models that are not to be kept any more. If any model is to be freed, it collects garbage before
+        anything is decided. Otherwise a later collection could remove a model that was reported as kept."""
         if self._is_any_free():
             gc.collect()
 
@@ -300,7 +301,7 @@ class Runs:
         return is_any_free
 
     def _read(self, executor: Any, notes: list) -> dict[int, tuple]:
-        """Looks up each model's policy, hands it to memstow, and writes to the trace how it was found."""
+        """Looks up each model's policy, passes it on to memstow, and writes the rule that led to it to the trace."""
         patchers, found = unload.loaded(), {}
         unknown = caches.unknown_classes(executor.caches) if executor is not None else []
         for identity in self.registry.all():
@@ -377,7 +378,7 @@ class Runs:
         return ticket
 
     def call(self, function: Callable[[Any], None]) -> None:
-        """Has the worker thread call the function with its executor, or None, when no run is on."""
+        """Has the worker thread call the function between two runs, with its executor, or with None if it has none."""
         self.todo.put(function)
         self.wake()
 
@@ -388,8 +389,8 @@ class Runs:
             waiting.set_flag("memstow", True)
 
     def withdraw(self, owner: int) -> tuple[bool, Optional[Ticket]]:
-        """Withdraws the page's orders for a model that have not begun. Returns whether there were any; and the order
-        that has begun, and is not done."""
+        """Withdraws the page's orders for a model that have not begun. Returns whether there were any, and the order
+        that has begun but is not done."""
         is_any, begun = False, None
         for ticket in list(self.asked.values()):
             if isinstance(ticket.asked, Order) and ticket.asked.owner == owner and not ticket.done.is_set():
@@ -435,7 +436,7 @@ class Runs:
         return total, ""
 
     def _free(self, identity: Identity, _asked: Any) -> tuple[int, str]:
-        """Frees one model, by a trigger, which also says why it may still be there."""
+        """Frees one model, by a trigger. The answer also says why the model is still there, if it is."""
         identity.free_now = True
         try:
             given = self.trigger("request", f"free {identity.owner.name}")
@@ -458,7 +459,7 @@ class Runs:
         return 0, self.whys[identity.owner.id]
 
     def _settle(self, identity: Identity, asked: Any) -> tuple[int, str]:
-        """Sets the policy that the user has chosen. A policy node in the next workflow counts after that."""
+        """Sets the policy that the user has chosen. A policy node in a later workflow overrides it."""
         priority = asked.priority
         if priority is None:
             priority = self.registry.ruling(identity, self.registry.found(identity, unload.loaded())).priority
@@ -467,7 +468,7 @@ class Runs:
         return 0, f"{report.label(identity.owner.name, identity.origin)}: {asked.text}"
 
     def listen(self) -> None:
-        """The thread that waits for requests from outside."""
+        """Waits for requests from outside and queues them. Runs on a thread of its own."""
         while True:
             try:
                 request = memstow.next_request(1.0)
@@ -559,7 +560,8 @@ class Runs:
                 runs.at_work = None
                 try:
                     return before(self, timeout=timeout)
-                finally: # still under the lock, so code that empties the queue and then looks here misses nothing
+                # still under the lock: code that empties the queue and then reads at_work sees that the worker is busy
+                finally:
                     runs.at_work = threading.current_thread()
         return get
 
@@ -599,7 +601,8 @@ def outcome_of(executor: Any) -> str:
 
 
 def listen_to_prompts(runs: Runs) -> None:
-    """Also uses ComfyUI's own notice of a prompt's end, where it exists. The first of the two counts."""
+    """Also uses ComfyUI's own notice of a prompt's end, where it exists. The notice or the hook counts, whichever comes
+    first."""
     try:
         from comfy_execution.cache_provider import CacheProvider, register_cache_provider
     except ImportError:

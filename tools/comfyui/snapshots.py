@@ -1,5 +1,5 @@
 """The snapshots that clients request over HTTP: files that the pack makes in output/memstow. In: only names that the
-pack has given itself. Out: files. It never touches other files or links in that folder."""
+pack has given itself. Out: files. It never touches other files, or links, in that folder."""
 import contextlib
 import os
 import re
@@ -19,7 +19,8 @@ class TooMany(Exception):
 class Snapshots:
     def __init__(self, most: int = 20) -> None:
         self.most = most
-        self.at_work: dict[str, bool] = {} # paths that are being written, and whether that was cancelled
+        # path of each snapshot that is being written → whether the snapshot was cancelled
+        self.at_work: dict[str, bool] = {}
 
     def listed(self) -> list[dict[str, Any]]:
         """The list of snapshots, the oldest first."""
@@ -41,7 +42,7 @@ class Snapshots:
         return path
 
     def end(self, path: str) -> bool:
-        """Removes the file if it was cancelled. Returns whether the file stays."""
+        """Ends the writing of a snapshot, and removes its file if it was cancelled. Returns whether the file stays."""
         is_cancelled = self.at_work.pop(path)
         if is_cancelled:
             with contextlib.suppress(FileNotFoundError):
@@ -49,7 +50,7 @@ class Snapshots:
         return not is_cancelled
 
     def cancel(self) -> bool:
-        """Has the files that are being written removed as soon as they are written. False: there is none."""
+        """Cancels all snapshots that are being written: end() removes their files. False: there is none."""
         self.at_work = dict.fromkeys(self.at_work, True)
         return bool(self.at_work)
 
@@ -60,7 +61,7 @@ class Snapshots:
 
     @staticmethod
     def file_of(path: str) -> str:
-        """Its name in the list."""
+        """The name in the list of the snapshot with this path."""
         return f"{FOLDER}/{os.path.basename(path)}"
 
     def remove(self, file: str) -> bool:

@@ -1,5 +1,6 @@
-"""Frees models whose policy says so. It also replaces ComfyUI's functions that free everything: once any model has the
-policy stow or free, they leave kept models alone. Everything here runs on the worker thread."""
+"""Frees models whose policy says so. It also replaces ComfyUI's functions that free everything: if any model has the
+policy stow or free, the replacements leave kept models alone. All functions that free something run on the worker
+thread. loaded() and would_take() run on the server's thread, too."""
 import os
 from typing import Any, Callable, Iterable
 
@@ -15,19 +16,19 @@ def management() -> Any:
 
 
 def entries() -> list[tuple[Any, Any]]:
-    """ComfyUI's loaded models with their patchers. An entry refers to its patcher weakly, so a collection may take it
-    between two looks. Entries with a dead patcher are left out, because they all compare equal."""
+    """ComfyUI's loaded models with their patchers. An entry refers to its patcher weakly, so the patcher may be gone at
+    the next look. Entries with a dead patcher are left out, because they all compare equal."""
     pairs = [(entry, entry.model) for entry in list(management().current_loaded_models)]
     return [(entry, patcher) for entry, patcher in pairs if patcher is not None]
 
 
 def loaded() -> list:
-    """The patchers of loaded models. The list keeps the patchers alive, so drop it before a model is to die."""
+    """The patchers of loaded models. The list keeps the patchers alive, so drop the list before a model is to die."""
     return [patcher for _entry, patcher in entries()]
 
 
 def unload(goes: Callable[[Any], bool]) -> int:
-    """Unloads the models whose patcher `goes`, on every device, and no others. Returns their number."""
+    """Unloads the models for whose patchers `goes` is true, on every device, and no others. Returns their number."""
     mm = management()
     going = [entry for entry, patcher in entries() if goes(patcher)]
     for device in {entry.device for entry in going}:
@@ -52,7 +53,7 @@ def drop(identities: Iterable[Identity], executor: Any) -> list[str]:
 
 
 def takes_all(environment=os.environ) -> bool:
-    """Whether MEMSTOW_FREE_BUTTON says "all"; another word is reported and left out."""
+    """Whether MEMSTOW_FREE_BUTTON is "all". Another word is logged and left out."""
     word = environment.get("MEMSTOW_FREE_BUTTON", "").strip().lower()
     if word not in ("", "all"):
         log.warning("memstow: MEMSTOW_FREE_BUTTON=%.40s is not all: left out", word)
@@ -60,13 +61,14 @@ def takes_all(environment=os.environ) -> bool:
 
 
 class Button:
-    """ComfyUI's unload_all_models(), PromptExecutor.reset() and full_cleanup(), in versions that respect policies."""
+    """ComfyUI's unload_all_models() and PromptExecutor.reset(), in versions that respect policies. ComfyUI's two
+    buttons that free models, and memstow.full_cleanup(), end in these functions."""
 
     def __init__(self, registry: Registry, parts: Parts) -> None:
         self.registry = registry
         self.takes_all = takes_all()
         self.parts = parts
-        self.pressed = False    # true between get_flags(), which reported the button, and the next prompt
+        self.pressed = False    # true from the get_flags() that reported the button until the next prompt
 
     def goes(self, patcher: Any) -> bool:
         identity = self.registry.find(getattr(patcher, "model", None))
@@ -95,15 +97,16 @@ class Button:
                 "free": [i.owner.id for i in going if i.held is None or self.takes_all]}
 
     def _asked_for(self, everything: bool) -> None:
-        """A model that the user asked to drop is not lost. With MEMSTOW_FREE_BUTTON=all this includes models that were
-        to be kept."""
+        """Lets go of the models that a button takes: they are not reported as lost, because the user asked to drop
+        them. With `everything` (MEMSTOW_FREE_BUTTON=all), these include models that were to be kept."""
         for identity in self.registry.all():
             if everything or identity.held is None:
                 identity.let_go()
         self.parts.clear(everything)
 
     def _asked_for_some(self) -> None:
-        """The same for the buttons when they are selective. The policy may have changed since the last trigger."""
+        """Marks the models that a selective button takes, so that they are not reported as lost. The policies are read
+        again, because they may have changed since the last trigger."""
         keepers = self.keepers()
         for identity in self.registry.all():
             if identity.held is None and identity not in keepers:
@@ -144,7 +147,8 @@ class Button:
 
         def emptying(before: Callable) -> Callable:
             def soft_empty_cache(*arguments: Any, **options: Any) -> Any:
-                quietly(memstow.drop_pools)() # otherwise the pools of unloaded models stay cached for them
+                # otherwise PyTorch keeps the cached memory in the pools of unloaded models
+                quietly(memstow.drop_pools)()
                 with memstow.outside_pools():
                     return before(*arguments, **options)
             return soft_empty_cache

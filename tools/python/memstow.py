@@ -183,7 +183,7 @@ def advise() -> None:
 
 
 def _ready() -> bool:
-    """active(), with the advice if it is false."""
+    """Whether memstow keeps a ledger of this process. If not, logs the advice once."""
     if active():
         return True
     advise()
@@ -343,8 +343,8 @@ class Share:
 
 
 def shares() -> list[Share]:
-    """All live memory with an owner, divided by model, node and run. Each byte is in one share; several shares may
-    have the same three ids. It takes as long as figures()."""
+    """All live memory with an owner, divided by model, node and run. Each byte is in one share; several shares may have
+    the same three ids. The call takes as long as figures()."""
     if not _ready():
         return []
     room = 256
@@ -360,8 +360,8 @@ def shares() -> list[Share]:
 
 class scope(contextlib.ContextDecorator):
     """`with scope(owner):` gives allocations of this thread inside the block to the owner. Scopes of one thread nest;
-    leaving one that is not the innermost of its kind raises Error. In a coroutine that awaits inside the block, wrap it
-    with follow()."""
+    leaving a scope that is not the innermost of its kind raises Error. A coroutine that awaits inside the block must be
+    wrapped with follow()."""
     __slots__ = ("_number",)
 
     def __init__(self, owner: OwnerLike) -> None:
@@ -384,7 +384,7 @@ class scope(contextlib.ContextDecorator):
 
 
 def _scopes_now(owner: Optional[OwnerLike] = None) -> _Scopes:
-    """The open scopes of this thread, with one more inside them."""
+    """The open scopes of this thread, and inside them a scope of the owner if one is given."""
     saved = _Scopes(size=ctypes.sizeof(_Scopes))
     _check(_library.scope_save(ctypes.byref(saved)), "scopes")
     number = 0 if owner is None else _number(owner)
@@ -397,8 +397,8 @@ def _scopes_now(owner: Optional[OwnerLike] = None) -> _Scopes:
 
 
 class _Swapped:
-    """While this is entered, the thread has the scopes of `scopes`. Scopes that are open when it is left are open again
-    at the next entry."""
+    """A block in which the thread has the scopes in `scopes`, and no others. Scopes that are open at the end of the
+    block are open again when it is entered the next time."""
     __slots__ = ("scopes", "outside")
 
     def __init__(self, scopes: _Scopes) -> None:
@@ -450,9 +450,9 @@ class _Followed(Coroutine[Any, Any, Any]):
 
 
 def follow(coroutine: Coroutine[Any, Any, Any], owner: Optional[OwnerLike] = None) -> Coroutine[Any, Any, Any]:
-    """Wraps the coroutine: it runs in the scopes that are open now, and in the owner's. They are open whenever it runs,
-    also after an await, and closed while others run. Scopes that the coroutine opens itself are handled in the same
-    way."""
+    """Wraps the coroutine: it runs in the scopes that are open now, and in a scope of the owner. These scopes are open
+    whenever the coroutine runs, also after an await, and closed while other coroutines run. Scopes that the coroutine
+    opens itself are handled in the same way."""
     if not _ready():
         return coroutine
     return _Followed(coroutine, _scopes_now(owner))
@@ -510,7 +510,7 @@ def _asked_for_pools() -> bool:
 _wants_pools = _asked_for_pools()
 _wants_workspaces = _wants_pools or _asked_for_moves()
 _pools: Any = None          # memstow_pools.Pools
-_made: dict[str, Any] = {}  # modules that were made; the first of several threads wins
+_made: dict[str, Any] = {}  # the Pools and Looks, by name; if several threads make one, the first counts
 _kinds: dict[int, str] = {} # kinds of owners, by id
 _labels: dict[int, str] = {} # name and origin of owners, by which memstow leaks tells them apart
 
@@ -528,7 +528,8 @@ def _beside(name: str) -> ModuleType:
 
 
 def _begin_pools() -> bool:
-    """Whether there are pools now. PyTorch may be imported later, and CUDA may begin even later."""
+    """Makes the pools, if PyTorch and CUDA are in use. Returns whether there are pools now. PyTorch may be imported
+    later, and CUDA may begin even later, so it is called again."""
     global _pools, _wants_pools
     torch = sys.modules.get("torch")
     if _pools is None and torch is not None:
@@ -542,8 +543,8 @@ def _begin_pools() -> bool:
 
 
 def _before_scope() -> None:
-    """Makes cuBLAS's workspace for the thread and its stream, if the thread is in no model's scope: otherwise the first
-    product in the scope would make it, in the model's memory."""
+    """Makes cuBLAS's workspace for the thread and its stream, if the thread is in no model's scope. Otherwise the first
+    matrix product in a scope would make the workspace, in the model's memory."""
     global _wants_workspaces
     torch = sys.modules.get("torch")
     try:
@@ -603,8 +604,8 @@ def drop_pools(owner: Optional[OwnerLike] = None) -> None:
 @contextlib.contextmanager
 def outside_pools() -> Iterator[None]:
     """`with outside_pools(): torch.cuda.empty_cache()` inside a scope: allocations of this thread in the block are in
-    no model's pool. PyTorch may then give back cached memory, which it does not while any thread is in a pool. Scopes
-    stay as they are."""
+    no model's pool. PyTorch may then give back cached memory, which it does not do while any thread is in a pool.
+    Scopes stay as they are."""
     pools = _pools
     if pools is None:
         yield
@@ -639,8 +640,8 @@ def _buffer_range(thing: Any) -> tuple[int, int]:
 
 
 def _tensor_ranges(tensor: Any) -> Iterator[tuple[int, int]]:
-    """The memory of a tensor on the CPU or on a CUDA device. A tensor may consist of other tensors, as a quantised one
-    does; then it is their memory."""
+    """The memory of a tensor on the CPU or on a CUDA device. A tensor may consist of other tensors, as a quantised
+    tensor does; then it is the memory of these tensors."""
     if hasattr(tensor, "__tensor_flatten__"):
         try:
             for name in tensor.__tensor_flatten__()[0]:
@@ -675,9 +676,9 @@ def _inner_model(thing: Any, torch: Any) -> Any:
 
 
 def ranges(thing: Any) -> Iterator[tuple[int, int]]:
-    """Addresses and lengths of the memory of a tensor, a torch module, a ModelPatcher of ComfyUI, an object with the
-    buffer protocol, an (address, length) pair, or a list, tuple, set or mapping of such. Shared memory may come more
-    than once."""
+    """Addresses and lengths of the memory of a thing. The thing is a tensor, a torch module, a ModelPatcher of ComfyUI,
+    an object with the buffer protocol, an (address, length) pair, or a list, tuple, set or mapping of such things. A
+    range that several parts of the thing share may come more than once."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(thing, torch.Tensor):
         yield from _tensor_ranges(thing)
@@ -791,7 +792,7 @@ def note_vbars() -> list[Vbar]:
 
 
 def release_range(thing: Any) -> int:
-    """Takes the memory of the thing from its owner, which assign gave it. Returns the number of bytes."""
+    """Takes the memory of the thing from the owner to which assign() gave it. Returns the number of bytes."""
     if not _ready():
         return 0
     return sum(length for address, length in sorted(set(ranges(thing)))
@@ -801,7 +802,7 @@ def release_range(thing: Any) -> int:
 # ---- runs
 
 def outcome_of(exception: Optional[BaseException]) -> str:
-    """The name of the outcome of a run that ended with this exception, or None."""
+    """The name of a run's outcome: of a run that ended with this exception, or with none."""
     if exception is None:
         return "ok"
     if isinstance(exception, (asyncio.CancelledError, KeyboardInterrupt)):
@@ -816,8 +817,9 @@ _runs_collected = -1  # _runs_ended at the last garbage collection; -1: collecti
 
 
 def _collected(phase: str, info: Mapping[str, int]) -> None:
-    """Notes in the trace that all garbage was collected, so that memory that is garbage now does not count as a leak.
-    It does so at most once a run, and takes no lock, because a collection may happen anywhere."""
+    """Notes in the trace that all garbage was collected. What becomes garbage later may still be there and is no leak,
+    so `memstow leaks` does not judge runs after the last such note. The function writes at most one note a run, and
+    takes no lock, because a collection may happen anywhere."""
     global _runs_collected
     if phase == "stop" and info.get("generation") == 2 and _runs_collected != _runs_ended:
         _runs_collected = _runs_ended
@@ -827,13 +829,13 @@ def _collected(phase: str, info: Mapping[str, int]) -> None:
 def _look_out_for_collections() -> None:
     global _runs_collected
     if _runs_collected < 0 and gc.isenabled() and active():
-        _collected("stop", {"generation": 2}) # from here on collections are watched
+        _collected("stop", {"generation": 2}) # a note for now; later collections write the next ones
         gc.callbacks.append(_collected)
 
 
 class Run:
     """A run. Allocations of all threads belong to it while it is on. As a context manager it takes its outcome from the
-    block."""
+    way the block ends."""
     __slots__ = ("name", "id", "outcome")
 
     def __init__(self, name: str) -> None:
@@ -874,7 +876,7 @@ def run(name: str = "run") -> Run:
 
 
 def peak(anew: bool = False) -> int:
-    """The peak of live bytes since the last call with anew=True, which begins a new period; 0 without memstow."""
+    """The peak of live bytes since the last call with anew=True. Such a call begins a new period. 0 without memstow."""
     return _check(_library.peak(1 if anew else 0), "peak") if _ready() else 0
 
 
@@ -887,7 +889,7 @@ def stow(owner: OwnerLike) -> int:
 
 
 def restore(owner: OwnerLike) -> int:
-    """Brings all of it back into memory that no file backs. Returns the number of bytes."""
+    """Brings all of the owner's memory back into memory that no file backs. Returns the number of bytes."""
     return _check(_library.restore(_number(owner)), "restore") if _ready() else 0
 
 
@@ -987,9 +989,9 @@ def decisions(start: int = 0) -> tuple[list[dict[str, Any]], int]:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A request from outside: trigger, stow, restore or release; owner 0 means all of them. reason and needed are those
-    of a trigger, for decide(). memstow itself asks for a trigger when memory is short, or when an owner was not used
-    for long."""
+    """A request from outside: trigger, stow, restore or release. Owner 0 means all owners. reason and needed belong to
+    a trigger: pass them to decide(). memstow itself asks for a trigger when memory is short, or when an owner was not
+    used for long."""
     kind: str
     ticket: int
     owner: int
@@ -999,8 +1001,9 @@ class Request:
 
 
 def next_request(seconds: float = 1.0) -> Optional[Request]:
-    """Waits for the next request from outside, at most `seconds`: not at all if negative, and no more than 49 days.
-    After the first call the program must answer all requests, except for those of memstow leaks (see on_look)."""
+    """Waits for the next request from outside, at most `seconds` and at most 49 days. If `seconds` is negative, it does
+    not wait. After the first call the program must answer all requests, except for those of memstow leaks (see
+    on_look)."""
     milliseconds = int(min(max(seconds * 1000, 0), 2**32 - 1))
     return _request(_library.request_next, milliseconds) if _ready() else None
 
@@ -1026,7 +1029,7 @@ _looks: Any = None # memstow_looks.Looks
 
 
 def _begin_looks() -> Any:
-    """When the first run begins, starts a thread that waits for requests of memstow leaks. None: the library is too old
+    """Starts a thread that waits for requests of memstow leaks, when the first run begins. None: the library is too old
     for that."""
     global _looks
     if _looks is None and _library.request_of is not _no_such_call:
@@ -1038,8 +1041,8 @@ def _begin_looks() -> Any:
 
 
 def _holders_of(stacks: list[str], before: int, seconds: float, more_later: bool) -> tuple[int, bool]:
-    """Notes in the trace what holds the blocks of these call stacks. Returns the number of stacks for which there was
-    time, and whether that was not all of them. more_later: a later call gets more time."""
+    """Notes in the trace what holds the blocks of these call stacks. Returns the number of stacks that were searched in
+    time, and whether some were not. more_later: a later call gets more time."""
     referrers() # loads the module that memstow_blocks imports
     blocks = _beside("memstow_blocks")
     wanted = blocks.parse(stacks)
@@ -1124,4 +1127,5 @@ if __name__ == "__main__":
     _path = _command()
     if _path is None:
         sys.exit("memstow: the command memstow was not found: neither beside this module nor in PATH")
-    os.execv(_path, ["memstow", *sys.argv[1:]]) # the command itself: its exit codes and its signals
+    # the command takes this process's place, so its exit code and signals are the process's
+    os.execv(_path, ["memstow", *sys.argv[1:]])

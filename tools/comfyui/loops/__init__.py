@@ -1,5 +1,6 @@
-"""Loops in ComfyUI: runs that feed the next run. In: the pack's runs. Out: nodes, routes, and the host that runs the
-loops' prompts. docs/loops.md explains loops. memstow_loops, beside memstow.py, has all that does not need ComfyUI."""
+"""Loops in ComfyUI: runs that give their values to the next run. In: the pack's runs. Out: nodes, routes, and the host
+that runs the loops' prompts. docs/loops.md explains loops. The package memstow_loops, beside memstow.py, has all code
+for loops that does not need ComfyUI."""
 import os
 from typing import Any, Mapping, Optional
 
@@ -26,7 +27,8 @@ class Pack:
 
 
 def folder_of(options: dict) -> Optional[str]:
-    """The folder for persistent values: in ComfyUI's folder for users. None: the folder that memory is stowed to."""
+    """The folder for a loop's persistent values, in ComfyUI's user folder. None if the loop has no persist_prefix: its
+    values are then stored in the folder that memory is stowed to."""
     if not options.get("persist_prefix"):
         return None
     import folder_paths
@@ -37,7 +39,7 @@ def folder_of(options: dict) -> Optional[str]:
 
 def install(runs: Any) -> None:
     from .. import beside
-    beside.module("memstow_serialize") # which memstow_state imports
+    beside.module("memstow_serialize") # memstow_state imports it
     functions, state = beside.module("memstow_loops"), beside.module("memstow_state")
     if functions is None or state is None:
         log.warning(NO_STATE)

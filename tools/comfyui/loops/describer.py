@@ -28,9 +28,9 @@ class NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class Call(threading.Thread):
-    """One request, on a thread of its own: the node stops waiting as soon as the time is up or the user interrupts the
-    run. The time limit of a socket holds for each read alone, and a server that sends a byte now and then would hold
-    the node for hours."""
+    """One request, on a thread of its own, so that the node stops waiting as soon as the time is up or the user
+    interrupts the run. The time limit of a socket is not enough: it holds for each read alone, so a server that sends a
+    byte now and then could hold the node for hours."""
 
     def __init__(self, request: urllib.request.Request, seconds: float) -> None:
         super().__init__(name="memstow describer", daemon=True)
@@ -45,7 +45,7 @@ class Call(threading.Thread):
         try:
             with self._opener().open(self.request, timeout=self.seconds) as answer:
                 self.found = answer.read(MOST_ANSWER)
-        except Exception as error: # noqa: BLE001: the thread that waits raises it
+        except Exception as error: # noqa: BLE001: answer() raises it on the thread that waits
             self.error = error
         self.over.set()
 
@@ -89,15 +89,16 @@ class Call(threading.Thread):
         return self.found
 
     def _connected(self, connection: socket.socket) -> None:
-        """On the thread: nothing is sent over a connection that came after the node gave up."""
+        """Runs on the request's thread. Closes a connection that was made after the node gave up, before anything is
+        sent."""
         self.connections.append(connection)
         if self.given_up:
             connection.close()
             raise ConnectionAbortedError("the node no longer waits")
 
     def _shut(self) -> None:
-        """Ends the thread if it still reads."""
-        self.given_up = True # before the look at the connections: one that comes later sees it
+        """Shuts the connections, which ends the request's thread if it still reads."""
+        self.given_up = True # set before the loop: a connection that comes later sees it and closes itself
         for connection in self.connections:
             try:
                 connection.shutdown(socket.SHUT_RDWR)
@@ -134,7 +135,7 @@ def key_of(key: str) -> str:
 
 
 def place_of(endpoint: str) -> str:
-    """The endpoint for messages: without the query."""
+    """The endpoint as messages show it: without the query."""
     parts = urllib.parse.urlsplit(endpoint)
     return f"{parts.scheme}://{parts.hostname}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
@@ -160,7 +161,7 @@ def text_in(answer: bytes) -> str:
         content = json.loads(answer)["choices"][0]["message"]["content"]
     except (ValueError, LookupError, TypeError):
         raise ValueError("the answer is not one of OpenAI's chat API") from None
-    if isinstance(content, list): # in parts
+    if isinstance(content, list): # a text in parts
         texts = [part.get("text", "") for part in content if isinstance(part, dict)]
         content = "".join(texts) if all(isinstance(text, str) for text in texts) else None
     if not isinstance(content, str):
@@ -169,7 +170,7 @@ def text_in(answer: bytes) -> str:
 
 
 class Asker:
-    """Asks one endpoint, and repeats that where it may help, until the time is up."""
+    """Asks one endpoint for a text. Repeats the request after errors that may pass, until the time is up."""
 
     def __init__(self, endpoint: str, key: str, seconds: float, tries: int) -> None:
         self.endpoint, self._key, self.tries = endpoint, key, tries
@@ -190,7 +191,7 @@ class Asker:
                 pause = max(pause, retry_after(error))
             except (OSError, http.client.HTTPException) as error: # refused, reset, no answer in time
                 why = self._clean(str(getattr(error, "reason", error)))
-            except ValueError as error: # an answer, and no description
+            except ValueError as error: # an answer came, but without a description
                 why = str(error)
                 break
             if number + 1 < self.tries:

@@ -1,6 +1,6 @@
-"""Runs the prompts of loops in this ComfyUI, as ordinary prompts in its queue. In: prompts of memstow_loops. Out: how
-each ended. The prompts are not in the history, and leave nothing in the node caches that no later prompt can use. Never
-runs a node or waits on ComfyUI's worker thread or its server's."""
+"""Runs the prompts of loops in this ComfyUI, as ordinary prompts in its queue. In: prompts of memstow_loops. Out: the
+outcome of each prompt. The prompts are not in the history. They leave only outputs in the node caches that a later
+prompt can use. Never runs a node itself. Never waits on ComfyUI's worker thread or on the server's thread."""
 import asyncio
 import concurrent.futures
 import inspect
@@ -167,14 +167,15 @@ class Host:
         return True
 
     def _place(self, prompt_id: str, is_to_end: bool) -> str:
-        """Whether a prompt waits, runs or is gone. With `is_to_end` it is taken out of the queue or interrupted. This
-        is done under the queue's lock, so that no other prompt is interrupted instead."""
+        """Where a prompt is: "waiting", "running" or "gone". With `is_to_end`, a waiting prompt is taken out of the
+        queue, and a running prompt is interrupted. Both happen under the queue's lock, so that no other prompt is
+        interrupted instead."""
         import nodes
         from server import PromptServer
         queue = PromptServer.instance.prompt_queue
         with queue.mutex:
             if any(item[1] == prompt_id for item in queue.currently_running.values()):
-                if is_to_end: # repeated, because a run that begins resets it
+                if is_to_end: # repeated, because a run that begins resets the interrupt
                     nodes.interrupt_processing()
                 return "running"
             if any(item[1] == prompt_id for item in queue.queue):
@@ -197,7 +198,8 @@ class Host:
 
 
 def words_of(error: Any, node_errors: Any) -> str:
-    """ComfyUI's reasons for refusing a prompt: the reasons for its nodes, if ComfyUI names nodes."""
+    """ComfyUI's reasons for refusing a prompt: the reasons for single nodes if ComfyUI gives any, else the reason for
+    the whole prompt."""
     found = [f"node {node} ({of.get('class_type')}): {one.get('message')}: {one.get('details')}"
              for node, of in (node_errors or {}).items() for one in of.get("errors", [])]
     if found:

@@ -17,8 +17,8 @@ def order_of(name: str) -> tuple:
 
 
 def one_line(text: str) -> str:
-    """A name of a file as one line that can be written, also if it has the end of a line in it or is not UTF-8.
-    memstow_loops.graph has the same; this node also works without it."""
+    """A file's name as one line of valid text, also if the name contains line ends or is not UTF-8. memstow_loops.graph
+    has the same function; this copy exists because the node also works without memstow_loops."""
     line = "".join(" " if unicodedata.category(letter) in ("Cc", "Zl", "Zp") else letter for letter in text)
     return line.encode(errors="backslashreplace").decode()
 
@@ -38,7 +38,7 @@ def read(path: str) -> Any:
 
 
 def resized(image: Any, height: int, width: int, is_cropped: bool) -> Any:
-    """An image in another size: stretched, or first cut to its middle part with the other's proportions."""
+    """The image in another size: stretched, or first cut to its middle part in the proportions of the new size."""
     import comfy.utils
     if tuple(image.shape[:2]) == (height, width):
         return image
@@ -52,8 +52,8 @@ def size_of(image: Any) -> str:
 
 
 def batches_of(images: list, names: list, rule: str) -> list:
-    """The images in batches of one size each: one batch, except for the rule "group". Its batches are in the order of
-    their first images."""
+    """The images in batches, each of one image size. Only the rule "group" makes several batches: one for each size, in
+    the order of the first images of each size."""
     import torch
     sizes = list(dict.fromkeys(tuple(image.shape[:2]) for image in images))
     if len(sizes) > 1 and rule == "refuse":
@@ -102,8 +102,8 @@ class DiscomfortFolderImageLoader:
         for entry in files[first:first + count if count else None]:
             try:
                 images.append(read(entry.path))
-                names.append(one_line(entry.name)) # a line for each
-            except Exception as error: # noqa: BLE001: Pillow raises what it likes for damaged files
+                names.append(one_line(entry.name)) # one line for each name
+            except Exception as error: # noqa: BLE001: Pillow raises any kind of exception for damaged files
                 unreadable.append(one_line(f"{entry.name} ({error})"))
         folder = one_line(folder_path)
         if unreadable:

@@ -1,6 +1,6 @@
-"""The nodes of loops: ports, their replacements while a loop runs, and nodes that start a loop and read its values. In:
-values. Out: values. Without memstow, ports are wires, and loops say how to start with memstow. Never waits for a
-loop."""
+"""The nodes of loops: ports, the nodes that replace ports while a loop runs, and nodes that start a loop and read its
+values. In: values. Out: values. Without memstow, a port only passes its value on, and the nodes that need a loop say
+how to start ComfyUI under memstow. Never waits for a loop."""
 import json
 from typing import Any, Optional
 
@@ -28,7 +28,8 @@ def loops() -> Any:
 
 
 def loop_of(name: str, serial: Optional[str] = None) -> Any:
-    """A loop. A loader or saver gives the serial, which only the prompts of the loop itself have."""
+    """The loop with this name. The nodes MemstowLoopLoad and MemstowLoopSave also give the serial, which only the
+    prompts of the loop itself have."""
     found = loops().find(name, serial)
     if found is None:
         raise ValueError(f"there is no loop {name!r}"
@@ -184,7 +185,7 @@ class DiscomfortLoopResult:
         try:
             found = loop_of(loop)
             return f"{found.serial} {found.store.generation}"
-        except (RuntimeError, ValueError): # or linked: the value is not known yet
+        except (RuntimeError, ValueError): # no such loop, or a linked input: its value is not known yet
             return float("nan")
 
     def read(self, loop: str, unique_id: str) -> tuple:

@@ -10,7 +10,7 @@ MEMBERS: dict[str, Any] = {
     "workflows": list, "inputs": dict, "iterations": int, "condition": dict, "when": (list, dict), "use_ram": bool,
     "ram_limit": int, "persist_prefix": str, "independent": bool, "name": str}
 PIECE = 1 << 20 # bytes in one piece of a response
-MOST_DEEP, MOST_PARTS, MOST_BITS = 200, 1_000_000, 10_000 # of a value in JSON
+MOST_DEEP, MOST_PARTS, MOST_BITS = 200, 1_000_000, 10_000 # limits of a value in JSON: levels, parts, bits of an integer
 
 
 def fault_of(body: Any) -> str:
@@ -70,7 +70,8 @@ def install(pack: Any, functions: Any) -> None:
     routes, loops, wire = PromptServer.instance.routes, pack.loops, functions.wire
 
     async def aside(function: Any, *arguments: Any) -> Any:
-        """Runs a function off the server's thread, which the loops' own threads need."""
+        """Runs a function on another thread than the server's: the loops' threads need the server's thread, so it must
+        not wait."""
         return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
     def document(**members: Any) -> Any:
@@ -115,15 +116,15 @@ def install(pack: Any, functions: Any) -> None:
             if with_values not in ("1", "raw"):
                 return document(**await aside(loop.document))
             entry, values = await aside(loop.document_and_values)
-        except (ValueError, OSError) as error: # the store cannot give a value, as while its memory is moved
+        except (ValueError, OSError) as error: # the store cannot give a value, for example while its memory is moved
             return web.Response(status=503, text=str(error))
         if with_values == "raw":
             return await send_raw(request, entry, values)
         return document(**entry, values_of_ports=plain(values))
 
     async def send_raw(request: Any, entry: dict, values: dict) -> Any:
-        """Sends values as bytes that JSON cannot express. A value that only pickle can express becomes a
-        description."""
+        """Sends values as bytes, so that values that JSON cannot express can be sent. A value that only pickle can
+        express is sent as a description."""
         found, told = await aside(split, values)
         body = {"format": "memstow-comfyui-loops", "version": 1, **entry, "values_of_ports": told}
         answer = web.StreamResponse(headers={"Content-Type": wire.CONTENT_TYPE})

@@ -1,10 +1,10 @@
-// badges.js: what each node held in the last run, on the canvas, if the user wants it. In: figures of nodes by
-// ComfyUI's web socket when a run has ended. Out: a badge on each node that ran.
+// badges.js: shows on each node of the canvas how much memory it held in the last run, if the user wants badges. In:
+// figures of nodes by ComfyUI's web socket when a run has ended. Out: a badge on each node that ran.
 import { app } from "../../scripts/app.js";
 import { api } from "../../scripts/api.js";
 import { post, size } from "./tools.js";
 
-// The node with an id of a prompt; inside of a subgraph it is "outer:inner".
+// The node with this id in a prompt. The id of a node inside a subgraph is "outer:inner".
 function nodeOf(id) {
     let graph = app.graph?.rootGraph ?? app.graph, node = null;
     for (const part of String(id).split(":")) {
@@ -15,7 +15,7 @@ function nodeOf(id) {
 }
 
 export const badges = {
-    wanted: false, asked: null, figures: new WeakMap(), // asked: the client that gets figures; figures by node
+    wanted: false, asked: null, figures: new WeakMap(), // asked: id of the client that gets figures. figures: by node
 
     want(wanted) {
         this.wanted = wanted;
@@ -25,7 +25,8 @@ export const badges = {
         this.ask();
     },
 
-    // The web socket tells the client its id. After a new start of ComfyUI the same id must ask again.
+    // Asks for figures once for each id of the client, which the web socket tells. After a restart of ComfyUI (isAnew)
+    // the client must ask again with the same id.
     async ask(isAnew = false) {
         if (!this.wanted || !api.clientId || (!isAnew && this.asked === api.clientId)) return;
         this.asked = api.clientId;

@@ -1,9 +1,9 @@
 // curve.js: the resident memory of the last runs as a picture, with marks. In: figures of runs, the oldest first. Out:
-// an SVG, and the same figures as a table for those who do not see it.
+// an SVG, and the same figures as a table for people who do not see the picture.
 import { element, size } from "./tools.js";
 
 const LEAST_WIDTH = 100, HEIGHT = 90, LEFT = 4, TOP = 14, BOTTOM = 14;
-const LEAST = 2 ** 20; // less given back has no mark
+const LEAST = 2 ** 20; // bytes: a run that gave back less gets no mark
 
 function shape(tag, attributes, ...children) {
     const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -17,7 +17,7 @@ function marksOf(run) {
     return [run.outcome !== "ok" ? run.outcome : "", gave].filter(Boolean).join(", ");
 }
 
-// Three points a run: before it, at most, after it.
+// Three points for each run: resident memory before it, at its peak, and after it.
 function points(runs, x, y) {
     return runs.flatMap((run, i) => [[x(i), y(run.before_bytes)], [x(i + 0.5), y(run.peak_bytes)],
         [x(i + 0.9), y(run.after_bytes)]]);
@@ -79,7 +79,8 @@ export class Curve {
         this.section = element("section", { class: "memstow-curve", "aria-label": "Last runs", hidden: true },
             element("h3", {}, "Last runs"), this.picture, this.words,
             element("details", {}, element("summary", {}, "As a table"), this.table));
-        new ResizeObserver(() => this.draw()).observe(this.picture); // letters keep their size when the bar is narrow
+        // draws anew for each width, so that letters keep their size
+        new ResizeObserver(() => this.draw()).observe(this.picture);
     }
 
     show(runs) {

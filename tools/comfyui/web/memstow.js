@@ -1,6 +1,6 @@
 // memstow.js: the tab "Memory" in ComfyUI's side bar. In: figures by ComfyUI's web socket while the tab is open. Out:
-// bars, models, the last run; orders for a model. Texts of the program are only ever set as text. Nothing is loaded
-// from elsewhere.
+// bars, models and the last run on the page; orders for a model to the server. Texts of the program are only ever set
+// as text, never as HTML. Nothing is loaded from other sites.
 import { app } from "../../scripts/app.js";
 import { api } from "../../scripts/api.js";
 import { badges } from "./badges.js";
@@ -10,7 +10,7 @@ import { Work } from "./work.js";
 
 const RENEW_MS = 20_000, TICKET_MS = 500;
 const BADGES = "memstow.badges", LEAKS = "memstow.leaks";
-const MOST = 1000; // a priority at most
+const MOST = 1000; // the highest priority; the lowest is -MOST
 const POLICIES = ["none", "keep", "stow", "free"];
 const MOVES = { stow: "Stow", restore: "Restore" };
 const DONE = { stow: "stowed", restore: "restored", free: "freed", policy: "policy" };
@@ -22,7 +22,7 @@ function toast(severity, detail) {
     app.extensionManager.toast.add({ severity, summary: "memstow", detail, life });
 }
 
-// Waits for a ticket. An order waits for the end of the run that is on.
+// Waits until a ticket is done. An order waits for the end of the current run.
 async function ended(ticket) {
     while (!ticket.done) {
         await new Promise((resolve) => setTimeout(resolve, TICKET_MS));
@@ -36,7 +36,7 @@ async function ended(ticket) {
 
 // ---- parts of the picture
 
-// A bar of parts [{ name, bytes, kind }]. The list below it has the same figures, for those who do not see the bar.
+// A bar of parts [{ name, bytes, kind }]. The list below it has the same figures, for people who do not see the bar.
 function bar(title, total, parts) {
     const shown = parts.filter((part) => part.bytes > 0);
     const segments = shown.map((part) => element("span", {
@@ -57,7 +57,8 @@ export function labelOf(model) {
     return model.origin ? `${model.name} (${model.origin})` : model.name;
 }
 
-// A model counts with its resident part on the host. The rest of the process is code, caches and other objects.
+// The parts of the machine's memory. A model counts with its resident bytes on the host. The rest of the process is
+// code, caches and other objects.
 export function hostParts(figures) {
     const { total_bytes, available_bytes, resident_bytes, glibc_free_bytes } = figures.memory;
     const models = figures.models.map((model) => ({
@@ -108,7 +109,8 @@ function lastRun(last) {
         element("p", { class: "memstow-line" }, last.text.replace(/^memstow: /, "")));
 }
 
-// The innermost line of a leak's stack that is not a library's, or the innermost line of all.
+// The innermost Python line of a leak's stack that is not in a library; else the innermost Python line; else the
+// innermost frame.
 function lineOf(leak) {
     const lines = leak.stack.filter((frame) => frame.kind === "python");
     const own = lines.find((frame) => !/\/(site|dist)-packages\/|\/lib\/python3/.test(frame.file ?? ""));
@@ -128,14 +130,14 @@ function leaksOf(document) {
         element("a", { href: api.apiURL("/memstow/page"), target: "_blank", rel: "noopener" }, "All about it"))];
 }
 
-// What a button of ComfyUI's would take, for people.
+// The models that a button of ComfyUI's would take, and their size, as text.
 function takenBy(figures, ids, sizeOf, nothing) {
     const models = figures.models.filter((model) => ids.includes(model.id));
     const bytes = models.reduce((sum, model) => sum + sizeOf(model), 0);
     return models.length ? `${models.map(labelOf).join(", ")}: ${size(bytes)}` : nothing;
 }
 
-// ComfyUI's two buttons, with what they would take said beside them.
+// ComfyUI's two buttons. A text beside each says which models it would take.
 class Buttons {
     constructor(make) {
         this.unload = element("p", { id: "memstow-unload", class: "memstow-line" });
@@ -165,7 +167,7 @@ class Buttons {
     }
 }
 
-// Memory of models that are gone, and what holds it.
+// A list of the memory of models that are gone, and of the objects that hold it.
 function leftOf(left) {
     if (!left.length) return [];
     const rows = left.map((one) => element("li", {}, element("strong", {}, labelOf(one)), ` ${size(one.live_bytes)}: `,
@@ -174,7 +176,7 @@ function leftOf(left) {
         element("h3", {}, "Left behind by models that are gone"), element("ul", { class: "memstow-gone" }, ...rows))];
 }
 
-// What became of a choice, for people.
+// The effect of a chosen policy, as text.
 function policyOf(model, { policy, priority }) {
     if (policy === "none") return "policy none; nothing is remembered";
     return `policy ${policy}${priority ? `, priority ${priority}` : ""}; ${model.is_remembered
@@ -185,7 +187,7 @@ function policyOf(model, { policy, priority }) {
 
 const tab = {
     root: null, body: null, timer: 0, figures: null, rows: new Map(), judged: null, curve: null, buttons: null,
-    made: {}, moves: new Map(), // addresses of pages; moves that are waited for, by model
+    made: {}, moves: new Map(), // made: URLs of pages, by kind. moves: moves that are waited for, by model
 
     open(root) {
         this.root = root;
@@ -212,7 +214,7 @@ const tab = {
         this.rows.clear();
     },
 
-    // Says that the tab is open still, and shows the figures of now.
+    // Tells the server that the tab is still open, and shows the present figures.
     async renew() {
         const root = this.root;
         try {
@@ -255,7 +257,8 @@ const tab = {
         await this.renew();
     },
 
-    // Does work that takes long. What was cancelled is no error. `begun` takes the line with its progress.
+    // Does long work. If it was cancelled, that is no error, and the result is null. `begun` puts the line with the
+    // progress into the page.
     async work(words, cancelled, act, begun = ({ line }) => this.root.querySelector(".memstow-work").append(line)) {
         const work = new Work(words, async () => (await post("/memstow/cancel", cancelled)).cancelled);
         begun(work);
@@ -275,7 +278,8 @@ const tab = {
         if (done) toast("success", `Snapshot: output/${done.file}`);
     },
 
-    // Has a page made, and links to it: a browser opens no window long after a click.
+    // Has the server make a page, and shows a link to it. The page does not open by itself, because a browser opens no
+    // window long after a click.
     async page(what, words) {
         const { root } = this;
         const body = await this.work(words, { what }, async () => {
@@ -304,7 +308,7 @@ const tab = {
         await this.renew();
     },
 
-    // Moves have their progress in the model's row. null: it was cancelled.
+    // Waits for an order. A move shows its progress in the model's row. Returns null if the move was cancelled.
     async waited(model, body, asked) {
         if (!(body.do in MOVES)) return ended(asked);
         const begun = (work) => {
@@ -319,7 +323,8 @@ const tab = {
         }
     },
 
-    // A model keeps its row, so that a pressed button and a choice that is open stay what they are.
+    // The row of a model. It is made once and updated later, so that a pressed button and an open list of policies stay
+    // as they are.
     row(model) {
         let row = this.rows.get(model.id);
         if (!row) {
@@ -397,7 +402,8 @@ const tab = {
         this.judge();
     },
 
-    // Asks what leaks, after a run has ended. ComfyUI collects its garbage for the answer, so it must be idle.
+    // Asks the server for leaks, after a run has ended. ComfyUI collects its garbage for the answer, so it must be
+    // idle.
     async judge(isAnew = false) {
         const { root, figures } = this;
         if (isAnew) this.judged = null;
@@ -413,7 +419,7 @@ const tab = {
         this.judging = false;
         if (this.root !== root || !root) return;
         if (found) this.body.querySelector(".memstow-warning").replaceChildren(...found);
-        this.judge(); // runs that have ended meanwhile
+        this.judge(); // for runs that have ended meanwhile
     },
 };
 

@@ -1,4 +1,5 @@
-// tools.js: what the parts of the tab "Memory" have in common. Texts of the program are only ever set as text.
+// tools.js: functions that the parts of the tab "Memory" share. Texts of the program are only ever set as text, never
+// as HTML.
 import { api } from "../../scripts/api.js";
 
 export function size(bytes) {

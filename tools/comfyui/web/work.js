@@ -1,5 +1,5 @@
-// work.js: work that takes long, with its progress, until it is done or cancelled. In: the words for it, and how it is
-// cancelled. Out: a line of the tab.
+// work.js: shows long work in a line of the tab, with its progress, until the work is done or cancelled. In: the words
+// for the work, and a function that cancels it. Out: the line.
 import { element } from "./tools.js";
 
 export class Work {
@@ -8,7 +8,8 @@ export class Work {
         this.bar = element("progress", { max: 1, "aria-label": words });
         this.seconds = element("span", { class: "memstow-number", "aria-hidden": "true" });
         const button = element("button", { type: "button", "aria-label": `Cancel: ${words}`, onclick: async () => {
-            button.disabled = this.isCancelled = true; // unless there is nothing to cancel, or not yet
+            // stays pressed unless cancel() returns false: nothing can be cancelled, or not yet
+            button.disabled = this.isCancelled = true;
             button.disabled = this.isCancelled = await cancel().catch(() => false);
         } }, "Cancel");
         this.line = element("div", { class: "memstow-work-line" }, element("span", {}, words), this.bar, this.seconds,
@@ -19,7 +20,7 @@ export class Work {
         }, 1000);
     }
 
-    // How much of it is done, from 0 to 1, where that is known.
+    // Shows how much of the work is done, from 0 to 1. It is called only if that is known.
     at(part) {
         this.bar.value = Math.min(Math.max(part, 0), 1);
     }
