@@ -3,18 +3,18 @@
     import memstow
 
     model = memstow.owner("UNET", origin="wan.safetensors")
-    with memstow.scope(model):            # what is allocated here is the model's
+    with memstow.scope(model):            # memory that is allocated here is the model's
         weights = load()
-    memstow.assign(model, other_tensors)  # and so is this, which was there before
+    memstow.assign(model, other_tensors)  # and so is this older memory
     model.set_policy("stow")
     with memstow.run("prompt 1"):
         sample()
     memstow.trigger()                     # keeps, stows or frees what each owner has
 
-It works in a process that `memstow run` started. In any other process every call does nothing, and the first one says
-once, through the logger "memstow", how to start it. Only the standard library is needed; torch is used if the program
-has imported it. Python 3.9 or later. A failed call raises memstow.Error, an OSError with the errno and the library's
-message. docs/python.md is the guide, and docs/abi.md explains each call."""
+It works in a process that `memstow run` started. In any other process every call does nothing, and the first call logs
+once, through the logger "memstow", how to start the process under memstow. Only the standard library is needed; torch
+is used if the program has imported it. Python 3.9 or later. A failed call raises memstow.Error, an OSError with the
+errno and the library's message. docs/python.md is the guide, and docs/abi.md explains each call."""
 from __future__ import annotations
 
 import asyncio

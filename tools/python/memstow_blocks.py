@@ -1,12 +1,11 @@
-"""Finds what holds the blocks of some call stacks. memstow leaks found that these blocks stay behind, run after run,
-and asks what keeps them. In: numbers of call stacks in this process's ledger. Out: a HELD line of the trace for each of
-them.
+"""Finds the Python objects that hold the blocks of some call stacks. memstow leaks has found that these blocks stay
+behind, run after run, and asks for their holders. In: numbers of call stacks in this process's ledger. Out: HELD lines
+of the trace for each call stack.
 
-The ABI (memstow_blocks) is asked for the call stack of every buffer that Python can reach: tensors, arrays, bytes,
+Asks the ABI (the call memstow_blocks) for the call stack of every buffer that Python can reach: tensors, arrays, bytes,
 large strings, the tables of lists, dictionaries and sets, and memory that objects of extension types point to, such as
-PIL's images. If the stack is one of those in question, some of its blocks are followed outwards (memstow_referrers).
-That takes one pass over all objects and some more looks at all objects, and ends at a deadline. Call it between two
-runs."""
+PIL's images. From some of the blocks with a wanted stack, memstow_referrers goes outwards to their holders. The search
+goes through all objects several times, and ends at a deadline. Call it between two runs."""
 import builtins
 import collections
 import ctypes
@@ -21,15 +20,15 @@ from typing import Any, NamedTuple, Optional
 
 import memstow_referrers as referrers
 
-# blocks of a stack that are followed, from different runs; objects that have one block
+# at most: blocks of a group that are followed to their holders, from different runs; objects that have one block
 SAMPLES, SAME = 3, 4
-# bytes, items: smaller ones are in an arena, and have no block of their own
+# bytes, items: smaller objects lie in an arena, and have no block of their own
 LARGE, MANY = 500, 60
 # limits for blocks of extension types: words in a block; all blocks; objects of one type; steps from block to block
 WORDS, DEEP, EACH, LEVELS = 128, 10_000, 500, 3
-AT_ONCE = 1 << 16                            # addresses
+AT_ONCE = 1 << 16                            # addresses in one call of the ABI
 INSIDE = 1                                   # MEMSTOW_INSIDE
-SHARE = 0.7                                  # part of the time for the pass over all objects
+SHARE = 0.7                                  # part of the time limit for the pass over all objects
 
 
 class Block(NamedTuple):
@@ -43,11 +42,13 @@ class Block(NamedTuple):
 
 
 LAYOUT = struct.Struct("<QQIIII")
-WORDS_OF_BLOCK, STACK = LAYOUT.size // 4, 7 # in words of 32 bits: the structure, and the position of the stack in it
+# in words of 32 bits: the size of the structure, and the position of the stack in it
+WORDS_OF_BLOCK, STACK = LAYOUT.size // 4, 7
 
 
 def look_up(ask: Callable[..., int], addresses: list[int], how: int = 0) -> Any:
-    """The ABI's answer about the block at each address, as structures one after the other. None: it gives no answer."""
+    """The ABI's answer about the block at each address, as structures one after the other. None if the ABI has no
+    answer."""
     answer = ctypes.create_string_buffer(len(addresses) * LAYOUT.size)
     found = ask((ctypes.c_uint64 * len(addresses))(*addresses), len(addresses), how, answer,
                 LAYOUT.size) if addresses else 0
@@ -59,7 +60,7 @@ def block_in(answer: Any, number: int) -> Block:
 
 
 def stacks_in(answer: Any) -> list[int]:
-    """The stacks of all blocks; 0 for an address without a block."""
+    """The numbers of the stacks of all blocks in an answer; 0 for an address without a block."""
     return memoryview(answer).cast("B").cast("I")[STACK::WORDS_OF_BLOCK].tolist()
 
 
@@ -69,18 +70,18 @@ PLAIN = {int, float, complex, bool, type(None), types.CodeType, type(Ellipsis), 
          *(kind for kind in vars(types).values() if isinstance(kind, type)), *(kind for kind in vars(builtins).values()
                                                                                 if isinstance(kind, type))}
 WITH_BUFFERS = ("array", "mmap", "builtins") # builtins: also for types without a module name, such as PIL's images
-# other types of these modules have no buffers
+# types of these modules have no buffers, except for the modules above and the tensors and arrays below
 LIBRARIES = {"torch", "numpy", *getattr(sys, "stdlib_module_names", sys.builtin_module_names)}
 COLLECTED, MANAGED = 1 << 14, 3 << 3         # Py_TPFLAGS_HAVE_GC; _MANAGED_DICT and _MANAGED_WEAKREF
 
 
 def is_of_python(kind: type) -> bool:
-    """Whether a class is written in Python: its data are objects, without memory of their own."""
+    """Whether a class is written in Python. Its data are then Python objects, and it points to no other memory."""
     return kind.__dictoffset__ != 0 or "__slots__" in type.__dict__["__dict__"].__get__(kind)
 
 
 def words_of(thing: Any) -> Iterator[int]:
-    """Words that may be addresses, in the fixed part of an object behind its count and type."""
+    """Words that may be addresses, in the fixed part of an object behind its reference count and its type."""
     size = type(thing).__basicsize__ // 8
     if size > 2:
         yield from addresses_in(ctypes.string_at(id(thing) + 16, 8 * (size - 2)))
@@ -134,7 +135,7 @@ _nothing = _Nothing()
 
 
 def array_addresses(array: Any) -> Iterator[int]:
-    """The address of the memory that a numpy array shows a part of, also if another object owns that memory."""
+    """The address of the memory that a numpy array shows, or shows a part of. Another object may own that memory."""
     owner, kind = array, sys.modules["numpy"].ndarray
     while referrers.is_a(owner, kind):
         if owner.base is None:
@@ -182,7 +183,8 @@ class Route(NamedTuple):
 
 
 class Reach:
-    """The objects with a block of the wanted stacks, allocated in runs up to `before` (0: in any)."""
+    """Finds the objects that have a block of the wanted stacks. The block must be from a run up to `before` (0: from
+    any run)."""
 
     def __init__(self, ask: Callable[..., int], stacks: set[int], before: int, deadline: referrers.Deadline) -> None:
         self.ask, self.before, self.deadline = ask, before, deadline
@@ -195,7 +197,7 @@ class Reach:
         # address of a block → the block and the objects that have it
         self.found: dict[int, tuple[Block, list[Any]]] = {}
         self.starts = Batch(ask, 0, stacks, self._take)
-        # for buffers, which may be inside a mapping or on a device
+        # for addresses that may be inside a mapping or on a device
         self.insides = Batch(ask, INSIDE, stacks, self._take)
         self.deep: list[tuple[Any, list[int]]] = []
         self.of_type: collections.Counter[Any] = collections.Counter()
@@ -204,7 +206,8 @@ class Reach:
         self.is_cut = False
 
     def route(self, kind: type) -> Optional[Route]:
-        """A function from an object of this type to possible addresses of its blocks. None if it cannot have any."""
+        """The way from an object of this type to the possible addresses of its blocks. None if the object cannot have
+        any."""
         batch, inside = self._way_inside(kind)
         head = head_of(kind) if self.all_apart else None
         return Route(batch, head, inside, kind.__flags__ & COLLECTED) if (head, inside) != (None, None) else None
@@ -231,8 +234,8 @@ class Reach:
         return words
 
     def look(self) -> None:
-        """Searches all objects. Objects that the collector knows are in its lists; the others are found through
-        those."""
+        """Searches all objects. The garbage collector lists the objects that it knows. All others are found because
+        these objects refer to them."""
         objects = gc.get_objects()
         self._note(objects, COLLECTED)
         self.nested = referrers.untracked(objects, self._note_others)
@@ -242,7 +245,7 @@ class Reach:
         self._go_deeper()
 
     def let_go(self) -> None:
-        """Drops all objects that it has, and its references to itself."""
+        """Drops the references to the objects that were found, and the references to this Reach."""
         self.routes.clear()
         self.deep.clear()
         self.found.clear()
@@ -255,7 +258,8 @@ class Reach:
         self._note(some, 0)
 
     def _note(self, some: list[Any], collected: int) -> None:
-        """The addresses of these objects: of those that the collector knows, or of those that it does not know."""
+        """Looks up the addresses of some of these objects. `collected` says of which: of those that the collector
+        knows, or of those that it does not know (0)."""
         routes, seen = self.routes, self.seen
         for number, thing in enumerate(some):
             if number % 1024 == 0 and self._is_over():
@@ -273,7 +277,7 @@ class Reach:
                 batch.add_one(thing, id(thing) - head)
             elif not addresses: # an object without addresses is not remembered: most are small strings
                 continue
-            if not collected: # collected objects come only once
+            if not collected: # objects that the collector knows come only once
                 seen.add(id(thing))
             if addresses:
                 batch.add(thing, addresses)
@@ -299,7 +303,7 @@ class Reach:
                 for thing, addresses in level:
                     self.starts.add(thing, addresses)
                 self.starts.flush()
-                if len(seen) > DEEP: # a number ends the search before the deadline: so many blocks take little time
+                if len(seen) > DEEP: # this number ends the search, not the deadline: so many blocks take little time
                     break
         finally:
             os.close(memory)
@@ -315,7 +319,8 @@ class Reach:
 
     @staticmethod
     def _inside(memory: int, block: Block, seen: set[int]) -> list[int]:
-        """The addresses in a block. Another thread may free it in the meantime, so it is read through the kernel."""
+        """The addresses in a block. Another thread may free the block in the meantime, so it is read through the
+        kernel, which returns an error then."""
         if block.start in seen or len(seen) > DEEP:
             return []
         seen.add(block.start)
@@ -334,7 +339,7 @@ class Wanted(NamedTuple):
 
 
 def parse(words: Iterable[str]) -> list[Wanted]:
-    """Parses PATH=STACK,STACK… for each, in hexadecimal digits. Raises ValueError."""
+    """Parses words of the form PATH=STACK,STACK…, in hexadecimal digits. Raises ValueError."""
     found = []
     for word in words:
         path, _, stacks = word.partition("=")
@@ -357,23 +362,25 @@ class Group:
     def __init__(self, path: str) -> None:
         self.path = path
         self.blocks: list[tuple[Block, list[Any]]] = []       # each with the objects that have it
-        self.samples: list[range] = []                   # the objects that are followed: numbers of targets
+        # for each followed block: the numbers of its objects among the targets
+        self.samples: list[range] = []
         self.holders: list[list[referrers.Holder]] = []  # for each sample
 
     def follow(self, targets: list[Any]) -> None:
-        """Adds some of its objects to the targets, and drops its own references to objects."""
+        """Adds the objects of some of its blocks to the targets, and drops its own references to objects."""
         for _block, things in spread(self.blocks, SAMPLES):
             self.samples.append(range(len(targets), len(targets) + len(things)))
             targets += things
         self.blocks = [(block, []) for block, _things in self.blocks]
 
     def is_answered(self, more_later: bool) -> bool:
-        """Whether the holders are the answer although the search was not finished."""
+        """Whether the holders that were found count as the answer, although the search was not finished."""
         found = [holder for holders in self.holders for holder in holders]
         return referrers.is_final(found) if more_later else bool(found)
 
     def line(self) -> dict[str, Any]:
-        """Its line for the trace. Among equally likely places, the one that holds most samples comes first."""
+        """The group's HELD line for the trace. Among equally likely places, the place that holds most samples comes
+        first."""
         block = self.blocks[0][0]
         counts = collections.Counter(place for holders in self.holders
                                      for place in {holder.place for holder in holders})
@@ -388,8 +395,8 @@ class Group:
 
 
 def grouped(reach: Reach, paths: dict[int, str], label: Callable[[int], Any]) -> dict[tuple[Any, ...], Group]:
-    """The blocks that were found, by path and owners. It is a function of its own because its last variables would be
-    found as holders."""
+    """The blocks that were found, by path and owners. This is a function of its own because its variables would
+    otherwise stay in the caller and be found as holders."""
     groups: dict[tuple[Any, ...], Group] = {}
     for block, things in reach.found.values():
         path = paths[block.stack]
@@ -400,8 +407,9 @@ def grouped(reach: Reach, paths: dict[int, str], label: Callable[[int], Any]) ->
 def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label: Callable[[int], Any],
                seconds: float, more_later: bool) -> tuple[list[dict[str, Any]], set[str]]:
     """A line for each group of blocks that stay, from runs up to `before` (0: all runs), and the paths for which time
-    was too short. If a later call gets more time (`more_later`), a group whose search was not finished has no line: a
-    line is taken for the answer, and nobody asks again. `label` names owners whose ids differ from run to run."""
+    was too short. With `more_later`, a later call gets more time. A group whose search was not finished then has a line
+    only if a longer search cannot find a better holder, because memstow leaks takes a line for the answer and does not
+    ask again. `label` names owners whose ids differ from run to run."""
     begun = time.thread_time()
     paths = {stack: one.path for one in wanted for stack in one.stacks}
     reach = Reach(ask, set(paths), before, referrers.Deadline(seconds * SHARE))

@@ -2,11 +2,13 @@
 that speaks to ComfyUI. `memstow check` starts it, and reads the snapshots. Only the standard library is needed; it runs
 beside ComfyUI, not in it.
 
-What it does: starts the command under `memstow run`, waits until its server answers, queues the workflow through POST
-/prompt, waits for the end in GET /history and, where memstow's node pack is, until policies have been applied, and asks
-for a snapshot. Each run has other seeds, because ComfyUI answers from its cache what it has computed before.
+It starts the command under `memstow run`, and waits until its server answers. Then, for each run, it queues the
+workflow through POST /prompt, and waits for the end in GET /history. If memstow's node pack is there, it also waits
+until policies have been applied. After each run it asks for a snapshot. Each run has other seeds, because ComfyUI takes
+from its cache what it has computed before.
 
-Exit status: 0; 2 wrong usage or workflow; 4 ComfyUI did not start or ended, or the workflow failed."""
+Exit status: 0 success; 2 wrong usage or workflow; 4 ComfyUI did not start, or ended too early, or the workflow failed;
+128 + N ended by signal N."""
 import argparse
 import json
 import os
@@ -51,7 +53,7 @@ def arguments() -> argparse.Namespace:
 
 
 def read_workflow(path: pathlib.Path) -> Nodes:
-    """The nodes by their ids. The user interface saves another format by default, which is refused."""
+    """The nodes by their ids. ComfyUI's user interface saves another format by default, which is refused."""
     try:
         document = json.loads(path.read_bytes())
     except OSError as error:
@@ -66,11 +68,11 @@ def read_workflow(path: pathlib.Path) -> Nodes:
 
 
 def with_seed(nodes: Nodes, number: int) -> tuple[Nodes, int]:
-    """A copy of the workflow with other seeds, and the number of seeds."""
+    """A copy of the workflow in which each seed is `number`, and the number of seeds."""
     copy, changed = json.loads(json.dumps(nodes)), 0
     for node in copy.values():
         for name, value in (node.get("inputs") or {}).items():
-            if name in SEEDS and isinstance(value, int): # no link to another node
+            if name in SEEDS and isinstance(value, int): # a number, and no link to another node
                 node["inputs"][name] = number
                 changed += 1
     return copy, changed
@@ -83,7 +85,7 @@ def free_port() -> int:
 
 
 def port_of(command: list[str]) -> tuple[int, list[str]]:
-    """The port that the command names, and the command. If it names no port, one is added."""
+    """The port that the command names, and the command. If the command names no port, a free port is added to it."""
     for at, word in enumerate(command):
         value = word[7:] if word.startswith("--port=") else command[
             at + 1] if word == "--port" and at + 1 < len(command) else ""
@@ -100,7 +102,7 @@ class Server:
         self.options = options
         self.port, command = port_of(options.command)
         ledger = options.folder / "comfyui.mst"
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS) # a signal in the meantime must not leave it behind
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS) # a signal during the start must not leave the process behind
         self.process = subprocess.Popen([options.memstow, "run", "--quiet", f"--stacks={options.stacks}",
                                          f"--follow={options.follow}", "-o", str(ledger), "--", *command],
                                         stdin=subprocess.DEVNULL, start_new_session=True,
@@ -139,7 +141,8 @@ class Server:
         self.has_pack = self.ask("/memstow/owners") is not None
 
     def find_pid(self) -> int:
-        """The pid of the process that listens at the port. The started process may be a script that started it."""
+        """The pid of the process that listens at the port. The process that this check started may be a script, which
+        started ComfyUI."""
         tables = [pathlib.Path(f"/proc/net/{name}") for name in ("tcp", "tcp6")] # a kernel may be without IPv6
         sockets = {f"socket:[{line.split()[9]}]" for table in tables if table.exists()
                    for line in table.read_text().split("\n")[1:-1]
@@ -182,15 +185,15 @@ class Server:
             raise Failure(4, f"no snapshot could be taken: memstow snapshot exited with {done.returncode}")
 
     def stop(self) -> None:
-        """Asks the server to end, then kills it and all that it started. A signal during this does not keep it
-        alive."""
+        """Asks the server to end, then kills it and all that it started. Signals are ignored from here on, so that none
+        of them leaves the server alive."""
         ignore_signals()
         for sent in (signal.SIGTERM, signal.SIGKILL):
             try:
                 os.killpg(self.process.pid, sent)
                 self.process.wait(END_SECONDS)
                 if sent == signal.SIGTERM:
-                    continue # for anything that stayed in its group
+                    continue # SIGKILL follows, for processes that stayed in the group
             except ProcessLookupError:
                 break
             except subprocess.TimeoutExpired:
@@ -218,7 +221,7 @@ def check(options: argparse.Namespace) -> None:
         server.stop()
 
 
-told_to_end: list[Failure] = [] # the failure, because Python drops an exception in a finalizer
+told_to_end: list[Failure] = [] # the Failure by a signal: Python drops an exception that is raised in a finalizer
 
 
 def ignore_signals() -> None:
@@ -227,7 +230,7 @@ def ignore_signals() -> None:
 
 
 def interrupted(number: int, _frame: Any) -> None:
-    """Handles the first signal only: a second one must not stop the end of the server."""
+    """Handles the first signal only: a second signal must not stop the end of the server."""
     ignore_signals()
     told_to_end.append(Failure(128 + number, f"ended by signal {number}"))
     raise told_to_end[0]

@@ -1,7 +1,7 @@
-"""Serves the requests of `memstow leaks PID` to a program: collect all garbage, and find what holds the blocks of some
-call stacks. In: requests, from a thread that waits for them. Out: answers. They are served between two runs, by the
-thread that ends a run, or at once while no run is on. A program with a better moment (ComfyUI's node pack) can take the
-requests over. No run ever waits for this."""
+"""Serves the requests of `memstow leaks PID` to a program: collect all garbage, and find the holders of the blocks of
+some call stacks. In: requests, from a thread that waits for them. Out: answers. Requests are served between two runs,
+by the thread that ends a run, or at once while no run is on. A program that knows a better moment, as ComfyUI's node
+pack does, can serve the requests itself. No run ever waits for a request."""
 import collections
 import contextlib
 import errno
@@ -16,7 +16,8 @@ from typing import Any, Optional
 COLLECT, HOLDERS = 7, 8                 # MEMSTOW_ASK_COLLECT, MEMSTOW_ASK_HOLDERS
 KINDS = 1 << COLLECT | 1 << HOLDERS
 FOR_EVER = 2**32 - 1                    # milliseconds
-# seconds of processor time: for a question of a person; for one that comes along with another question
+# seconds of processor time for a search: a person asks for holders (find), or memstow leaks asks along with another
+# question (offer)
 SECONDS = {"find": 10.0, "offer": 3.0}
 MANY_BLOCKS = 3                         # the factor if each Python object has a block of its own
 
@@ -27,14 +28,15 @@ class Looks:
         self.request_of, self.answer, self.holders_of = request_of, answer, holders_of
         self.handler: Optional[Callable[[Any], None]] = None
         self.waiting: collections.deque[Any] = collections.deque()
-        self.asked: list[str] = []      # call stacks of earlier requests that were announced to be continued
+        self.asked: list[str] = []      # call stacks from the earlier messages of a request that has several
         self.patience = 1               # factor for the time of the next search
         self.runs_on = 0
         self.at_work = threading.Lock()
         self.pid = 0
 
     def begin(self) -> None:
-        """Starts to listen. A forked child has its parent's memory, but not its parent's thread."""
+        """Starts the thread that waits for requests, once in each process. A forked child has its parent's memory, but
+        not its parent's thread."""
         if self.pid != os.getpid():
             self.pid, self.runs_on, self.at_work = os.getpid(), 0, threading.Lock()
             threading.Thread(target=self._listen, name="memstow leaks", daemon=True).start()
@@ -69,7 +71,7 @@ class Looks:
         self.serve()
 
     def serve(self) -> None:
-        """Serves the waiting requests if no run is on. Only one thread does so."""
+        """Serves the waiting requests if no run is on. Only one thread serves them at a time."""
         while self.waiting and not self.runs_on and self.at_work.acquire(blocking=False):
             try:
                 request = self.waiting.popleft()
@@ -93,8 +95,9 @@ class Looks:
             return -errno.EIO, f"{type(error).__name__}: {error}"
 
     def _holders(self, text: str) -> tuple[int, str]:
-        """Parses WORD RUN PATH=STACK,STACK… After a message with the WORD `more`, another message follows. A message
-        with `offer` or `find` is the last one. Blocks of runs after RUN do not count."""
+        """Searches for holders. The text of the request is WORD RUN PATH=STACK,STACK… After a message with the WORD
+        `more`, another message follows. A message with `offer` or `find` is the last one. Blocks of runs after RUN do
+        not count."""
         word, run, *stacks = text.split()
         self.asked += stacks
         if word == "more":
@@ -105,6 +108,6 @@ class Looks:
         seconds = min(SECONDS[word] * self.patience, SECONDS["find"])
         found, is_cut = self.holders_of(stacks, int(run, 16), seconds * (MANY_BLOCKS if apart else 1),
                                         seconds < SECONDS["find"])
-        self.patience = 2 * self.patience if is_cut else 1 # in the same time the search would come no further
+        self.patience = 2 * self.patience if is_cut else 1 # with the same time the next search would come no further
         took = f"{found} of {len(stacks)} call stacks, in {time.thread_time() - begun:.1f} s"
         return found, f"{took}: there was no time for all" if is_cut else took

@@ -9,8 +9,8 @@ themselves.
     finally:
         memstow.comfy.run_ended()         # ComfyUI's own worker needs no such call
 
-In: models as nodes pass them, and ends of runs. Out: calls of the node pack. It raises no exception if memstow or
-its pack is not there. In that case every call does nothing and returns False, and the first one says why.
+In: models as nodes pass them, and ends of runs. Out: calls of the node pack. It raises no exception if memstow or its
+pack is not there. In that case every call does nothing and returns False, and the first call logs the reason.
 docs/comfyui.md is the guide."""
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _advised = False
 
 
 def serve(pack: Optional[Pack]) -> None:
-    """Makes the node pack answer from now on. None: nothing answers."""
+    """Sets the node pack that gets the calls from now on. None: no node pack gets them."""
     global _pack
     _pack = pack
 
@@ -59,9 +59,9 @@ def _set(model: Any, policy: str, priority: int) -> bool:
 
 
 def keep(model: Any, priority: int = 0) -> bool:
-    """Keeps the model after a run, for later runs, like the policy node with "keep". It is in effect until another
-    policy is set on the model. Call it where nodes run. Returns whether the policy was set; it is not if the value is
-    not a model."""
+    """Keeps the model after a run, for later runs, like the policy node with "keep". The policy holds until another
+    policy is set on the model. Call this function where nodes run. Returns whether the policy was set: it is not set if
+    the value is not a model."""
     return _set(model, "keep", priority)
 
 
@@ -72,15 +72,16 @@ def stow(model: Any, priority: int = 0) -> bool:
 
 def free_after_run(model: Any, priority: int = 0) -> bool:
     """Unloads the model, and drops it from the node cache, at the end of the current run or the next one. Its memory is
-    freed only if nothing else holds it, so the caller must also let go of it. A later load makes another model."""
+    freed only if nothing else holds the model, so the caller must let go of it, too. A later load makes another
+    model."""
     return _set(model, "free", priority)
 
 
 def run_ended(outcome: Optional[str] = None) -> bool:
     """Applies the policies, as ComfyUI's worker does after each run. It is for a program that drives PromptExecutor, or
-    an executor of its own, without that worker: the thread that ran the nodes calls it in a finally. `outcome` is ok,
-    failed, cancelled or out-of-memory; a result that PromptExecutor itself has recorded takes precedence. Inside a run
-    it does nothing and returns False, because the run's own end applies the policies."""
+    an executor of its own, without that worker. The thread that ran the nodes calls it in a finally clause. `outcome`
+    is ok, failed, cancelled or out-of-memory; a result that PromptExecutor itself has recorded takes precedence. Inside
+    a run the function does nothing and returns False, because the run's own end applies the policies."""
     import memstow
     if outcome is not None and outcome not in memstow.OUTCOMES:
         raise ValueError(f"outcome must be one of {', '.join(memstow.OUTCOMES)}; not {outcome!r}")

@@ -1,8 +1,9 @@
-"""A pool of PyTorch's for each model. With them, the native allocator takes allocations in a model's scope from
+"""Gives each model a pool of PyTorch's. With pools, the native allocator takes allocations in a model's scope from
 segments that belong to that model alone, so these segments count as the model's and can move.
 
-In: the model whose scope a thread is in, from memstow.py. Out: torch.cuda.MemPool, entered and left. Never: begins
-CUDA, destroys a pool (PyTorch ends the process if another thread is in one then), or raises in the program's scope.
+In: the model whose scope a thread is in, from memstow.py. Out: threads enter and leave a torch.cuda.MemPool. Never
+begins CUDA. Never destroys a pool, because PyTorch ends the process if another thread is in the pool then. Never raises
+in the program's scope.
 
 While any thread is in a pool, PyTorch does not give back cached memory to make room (its issues 159674 and 175015), so
 a request may fail that would succeed without pools. That is why pools are only made on request (docs/cuda.md)."""
@@ -14,14 +15,16 @@ import os
 import threading
 from typing import Any, Optional
 
-# in older versions, a graph that is captured inside a pool takes its memory from that pool, and not from its own
+# in older versions, a graph that is captured inside a pool takes its memory from that pool, and not from the graph's
+# own pool
 OLDEST = (2, 10)
 log = logging.getLogger("memstow")
 
 
 def possible(torch: Any) -> Optional[bool]:
-    """Whether this PyTorch can have pools. None: not known yet, because it is being imported or CUDA has not begun.
-    Devices are not counted for this: a process that has counted them has no CUDA in its forked children."""
+    """Whether this PyTorch can have pools. None: not known yet, because PyTorch is being imported or CUDA has not
+    begun. The devices must not be counted for this: if a process has counted them, its forked children cannot use
+    CUDA."""
     if getattr(getattr(torch, "__spec__", None), "_initializing", False):
         return None
     cuda: Any = getattr(torch, "cuda", None)
@@ -49,8 +52,8 @@ workspaces = Workspaces()
 
 
 def make_workspace(torch: Any) -> None:
-    """PyTorch makes a workspace of cuBLAS's at the first product of a thread on a stream, and keeps it for all later
-    ones, of any model. This makes it now, if CUDA has begun."""
+    """Makes cuBLAS's workspace for this thread and its stream now, if CUDA has begun. Otherwise PyTorch makes it at the
+    first matrix product of the thread on the stream, and keeps it for all later products, of any model."""
     cuda: Any = getattr(torch, "cuda", None)
     if getattr(getattr(torch, "__spec__", None), "_initializing", False) or not hasattr(cuda, "current_blas_handle"):
         return
@@ -63,7 +66,7 @@ def make_workspace(torch: Any) -> None:
 
 
 class Pool:
-    """A pool on one device. Only one thread is in it at a time: PyTorch refuses a second one."""
+    """A pool on one device. Only one thread is in it at a time, because PyTorch refuses a second thread."""
     __slots__ = ("owner", "device", "handle", "entered", "is_taken", "is_dropped", "is_released")
 
     def __init__(self, torch: Any, owner: int, device: int) -> None:
@@ -72,7 +75,8 @@ class Pool:
         self.is_taken = True
         self.is_dropped = self.is_released = False
         self.handle = torch.cuda.MemPool()
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.handle))  # its references may go, but it is never destroyed
+        # a reference that is never given back, so that the pool is never destroyed
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.handle))
 
 
 class Thread(threading.local):
@@ -98,7 +102,8 @@ class Pools:
         return os.getpid() != self.process
 
     def follow(self, owner: int) -> None:
-        """Notes that this thread's innermost model scope is now that of `owner`; 0: none."""
+        """Makes this thread enter and leave pools, after its innermost model scope has become that of `owner`; 0: it
+        has none."""
         if self._is_forked():
             return
         if self.is_over or self.thread.outside:
@@ -112,8 +117,8 @@ class Pools:
             self._enter(owner)
 
     def stay_outside(self, more: int) -> None:
-        """Adds to a counter of this thread. While it is above 0, the thread stays out of pools, from the next follow()
-        on."""
+        """Adds to a counter of this thread. While the counter is above 0, the thread stays out of pools, from the next
+        follow() on."""
         self.thread.outside += more
 
     def adopt(self, owner: int, other: int) -> None:
@@ -125,8 +130,9 @@ class Pools:
                     pool.owner = owner
 
     def drop(self, owner: Optional[int] = None) -> None:
-        """Lets PyTorch give back free memory in the pools of the model, or of all models, when it empties its cache
-        next. Memory in use stays. A pool that a thread is in is dropped when the thread leaves it."""
+        """Lets PyTorch give back free memory in the pools of the model, or of all models, when PyTorch empties its
+        cache the next time. Memory in use stays. If a thread is in a pool, that pool is dropped when the thread leaves
+        it."""
         if self._is_forked():
             return
         with self.lock:

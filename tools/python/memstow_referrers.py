@@ -1,10 +1,11 @@
-"""Finds what holds an object that should be gone. It goes from the object outwards, over the Python objects that refer
-to it, until one has a name: a variable of a module, an attribute of a class, or a variable of a function that runs on
-some thread. In: objects. Out: for each the places that keep it, and the package or node pack of each place.
+"""Finds what holds an object that should be gone. The search goes from the object outwards, over the Python objects
+that refer to it, until an object has a name: a variable of a module, an attribute of a class, or a variable of a
+function that runs on some thread. In: objects. Out: for each object the places that keep it, and the package or node
+pack of each place.
 
-It never changes the objects, and has a limit in processor time of this thread. One look at all objects takes 100 ms in
-a ComfyUI, and more if more objects are looked for at once. Other Python threads stand still meanwhile. memstow.held()
-is for programs, memstow_blocks.py is for leaks, and the node pack uses it for its models."""
+The search never changes the objects, and has a limit in processor time of this thread. One look at all objects takes
+100 ms in a ComfyUI, and more if more objects are looked for at once. Other Python threads stand still meanwhile.
+memstow.held() uses it for programs, memstow_blocks.py for leaks, and the node pack for its models."""
 import contextvars
 import ctypes
 import functools
@@ -21,12 +22,14 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Optional
 
+# limits of a search: seconds; steps outwards; holders and ways of one target; objects in one step, and in one look
 SECONDS, DEPTH, MOST, WAYS, WIDE, AT_ONCE = 1.0, 12, 8, 64, 2000, 50
-# bytes of JSON for holders in a line of the trace; characters of one holder, of a key in it, and of a pack or place
+# bytes of JSON for the holders in a line of the trace; characters of one holder, of a key in a holder, and of a pack or
+# place
 LINE, LONGEST, KEY, NAME = 2400, 300, 60, 100
-                                              # in it, and of a pack or place
 
-# the owner of a module; the lowest is the most likely to be at fault
+# ranks of code, by its owner: in this file, the node pack, program or library that the code belongs to. The code of the
+# lowest rank is the most likely to be at fault.
 PACK, APPLICATION, LIBRARY, STANDARD, OURS = range(5)
 
 
@@ -40,7 +43,7 @@ class Deadline:
         return time.thread_time() > self.end
 
 
-# ---- looking at objects without running their code, unlike isinstance (asks for __class__) and vars (for __dict__)
+# ---- looking at objects without running their code, as isinstance (asks for __class__) and vars (for __dict__) may do
 
 def is_a(thing: Any, kinds: Any) -> bool:
     return issubclass(type(thing), kinds)
@@ -172,7 +175,7 @@ def running(ignored: set[int]) -> dict[int, list[Place]]:
                 for name, value in variables(frame):
                     found.setdefault(value, []).append(Place(frame, name, names.get(ident, "")))
             frame = frame.f_back
-        del innermost # it may be this function's own frame, which would keep itself, and all objects of the search
+        del innermost # it may be this function's own frame, which would keep itself and all objects of the search alive
     return found
 
 
@@ -244,8 +247,8 @@ def _line_of(code: types.CodeType, line: Optional[int]) -> str:
 
 
 def _of_function(function: types.FunctionType, part: Any, then: Any) -> str:
-    """The step from a function to `part`: its closure, its defaults and so on. `then`: the object that `part` refers
-    to."""
+    """The words for the step from a function to `part`: its closure, its defaults and so on. `then`: the object that
+    `part` refers to."""
     code = function.__code__
     if part is function.__closure__ and part is not None:
         names = [name for name, cell in zip(code.co_freevars, part) if cell is then]
@@ -267,7 +270,7 @@ def _of_coroutine(thing: Any) -> str:
 
 
 def _step(holder: Any, thing: Any, then: Any) -> str:
-    """The name of the step from a holder to a thing. `then`: the next object on the way to the searched one."""
+    """The words for the step from a holder to a thing. `then`: the next object on the way to the object in question."""
     kind = type(holder)
     if is_a(holder, dict):
         return _key(holder, thing)
@@ -340,8 +343,8 @@ def _part(holder: Any, thing: Any) -> Optional[str]:
 
 
 class Models:
-    """The torch modules. For each part: the modules that have it, by the part's id and by the id of the dictionary in
-    between."""
+    """All torch modules. `numbers`: the id of a part → the modules that have the part. `dictionaries`: the id of a
+    module's dictionary → the module. Both name a module by its index in `modules`."""
 
     def __init__(self) -> None:
         kind = _module_type()
@@ -370,7 +373,7 @@ class Models:
 # ---- the way from a name to the object
 
 class Way:
-    """Objects from the outermost to the held one. Each refers to the next."""
+    """Objects from the outermost to the held object. Each refers to the next."""
 
     def __init__(self, things: list[Any], modules: dict[Any, Any], place: Optional[Place] = None) -> None:
         self.things, self.place, self.depth = things, place, len(things)
@@ -385,8 +388,8 @@ class Way:
         return of_module(self.module or self.things[0].__module__) if self.is_whole else (OURS + 1, "")
 
     def _parties(self) -> Iterator[tuple[int, int, int, str]]:
-        """(rank, likelihood, distance, name) for each owner of code on the way. Code that directly holds the object
-        comes first, then code at the beginning of the way, then the classes of objects on the way."""
+        """(rank, likelihood, distance, name) for each owner of code on the way. The smallest likelihood has code that
+        directly holds the object, then code at the beginning of the way, then the classes of objects on the way."""
         for distance, thing in enumerate(self.things[-2::-1]):
             for likelihood, (rank, name) in _parties_of(thing):
                 yield rank, likelihood, distance, name
@@ -422,7 +425,8 @@ class Way:
         return text
 
     def root(self) -> str:
-        """The place of the code at fault. It is the same for all objects there: without keys, indices and threads."""
+        """The place of the code at fault, without keys, indices and threads. So it is the same for all objects that
+        this code holds."""
         if self.beginning[0] == self.rank:
             return self._beginning()[0].split(" on thread ")[0]
         number = self.depth - 2 - self.distance
@@ -457,7 +461,8 @@ def _parties_of(thing: Any) -> Iterator[tuple[int, tuple[int, str]]]:
 
 
 class Holder(NamedTuple):
-    """A place that keeps an object: as text, the owner of its code, and the place without keys."""
+    """A place that keeps an object. `words`: the way as text; `pack`: the owner of the code; `place`: the place without
+    keys."""
     words: str
     pack: str
     place: str
@@ -469,24 +474,25 @@ class Holder(NamedTuple):
 # ---- the search
 
 class Search:
-    """Searches outwards from several objects at once. All objects that are met are in one list, and all other notes
-    are indices of that list. So the search itself adds no other references."""
+    """Searches outwards from several objects at once. All objects that are met are in one list, and all other notes are
+    indices into that list. So the search itself adds no other references to objects."""
 
     def __init__(self, targets: list[Any], ignored: Iterable[int], deadline: Deadline,
                  nested: Optional[list[Any]] = None) -> None:
         self.deadline = deadline
-        # the first of a module's names
+        # id of a module's dictionary → the first name of the module
         self.modules = {id(dictionary(module)): name for name, module in modules()[::-1]}
         self.places = running(set(ignored))
         self.models = Models()
         self.things = list(targets)
         self.numbers = {id(thing): number for number, thing in enumerate(self.things)}
-        self.ahead = [{self.numbers[id(thing)]: -1} for thing in self.things] # target → the next thing on the way to it
+        # of each thing: target → the next thing on the way to that target
+        self.ahead = [{self.numbers[id(thing)]: -1} for thing in self.things]
         self.ways: dict[int, list[Way]] = {number: [] for number in self.numbers.values()}
         self.ours = {*ignored, id(targets), id(self.things), id(self.numbers), id(self.places), id(self.models.modules),
                      id(nested)}
         self.nested = nested
-        self.arrays: Optional[list[Any]] = None # of these
+        self.arrays: Optional[list[Any]] = None # the arrays in `nested`
         self.is_cut = False
 
     def way_to(self, target: int, number: int) -> list[Any]:
@@ -497,7 +503,7 @@ class Search:
         return found
 
     def run(self, is_enough: Any) -> None:
-        """Searches until is_enough(ways to an object) is true for each, or time is over."""
+        """Searches until is_enough(ways to an object) is true for each object, or time is over."""
         level = sorted(self.ways)
         for _depth in range(DEPTH):
             for number in level:
@@ -532,7 +538,7 @@ class Search:
         level_ids = {id(thing): number for number, thing in zip(level, some)}
         for number in range(len(around)):
             self._meet(around, number, level_ids, following)
-        self.ours -= {id(some), id(around)} # other objects may get their addresses soon
+        self.ours -= {id(some), id(around)} # other objects may soon get the same addresses
 
     def _meet(self, around: list[Any], place: int, level_ids: dict[Any, Any], following: dict[Any, Any]) -> None:
         """Handles one object that refers to some objects of the level."""
@@ -560,8 +566,8 @@ class Search:
                     self._go_on(variable, target, level_ids[id(value)], following)
 
     def _go_on(self, holder: Any, target: int, thing: int, following: dict[Any, Any]) -> None:
-        """Goes from a part of a model to the whole model at once. Objects in between are held only by the model, or
-        die with it."""
+        """Notes a holder on the way to a target. From a part of a model it goes to the whole model at once: objects in
+        between are held only by the model, or die with it."""
         module = self.models.of_dictionary(holder)
         if module is not None:
             self._go_on(module, target, thing, following)
@@ -581,14 +587,15 @@ class Search:
             following[number] = None
 
     def _is_running(self, frame: types.FrameType) -> bool:
-        """Before Python 3.11 frames are objects like others."""
+        """Whether to leave out this frame: it is memstow's own, or the variables of its running function are in
+        `places`. Only before Python 3.11 does the collector know the frames of running functions."""
         return is_ours(frame) or sys.version_info < (3, 11) and any(
             place.frame is frame for places in self.places.values() for place in places)
 
     def _nested_around(self, some: list[Any]) -> list[Any]:
-        """Dictionaries, tuples and arrays around these objects that the collector does not know. It does not know
-        dictionaries and tuples that hold only objects that it does not know (bytes, arrays, numbers). Arrays around
-        other objects are found only if the list is known already."""
+        """Dictionaries, tuples and arrays that the collector does not know and that refer to these objects. The
+        collector does not know dictionaries and tuples that hold only objects that it does not know (bytes, arrays,
+        numbers). Arrays around objects that the collector knows are found only if `nested` is known already."""
         wanted = {id(thing) for thing in some if not gc.is_tracked(thing)}
         if self.nested is None and wanted:
             self.nested = untracked()
@@ -603,7 +610,7 @@ class Search:
         return found + [array for array in self.arrays if not every.isdisjoint(map(id, array.flat))]
 
     def unfinished(self, target: int) -> list[Way]:
-        """Ways that begin at an object without a name: the most useful ones."""
+        """The most useful of the ways that begin at an object without a name."""
         inner = {ahead.get(target) for ahead in self.ahead}
         found = [Way(self.way_to(target, number), self.modules) for number, ahead in enumerate(self.ahead)
                  if ahead.get(target, -1) >= 0 and number not in inner]
@@ -611,7 +618,7 @@ class Search:
         return [way for way in found[:MOST] if way.rank == found[0].rank]
 
 
-# the types of a context's parts; elements of an array that are looked at
+# names of the types of a context's parts; the largest number of elements of an array that is looked at
 CONTEXT_NODES, ELEMENTS = ("hamt_bitmap_node", "hamt_collision_node"), 1_000_000
 
 
@@ -626,19 +633,19 @@ def _has_objects(thing: Any) -> bool:
 
 
 def contents(thing: Any) -> list[Any]:
-    """The objects that it refers to."""
+    """The objects that this object refers to."""
     return list(thing.flat) if _has_objects(thing) else gc.get_referents(thing)
 
 
 def referents(objects: list[Any]) -> Iterator[list[Any]]:
-    """The objects that these refer to, some at a time."""
+    """The objects that these objects refer to, some at a time."""
     for first in range(0, len(objects), 1000):
         yield gc.get_referents(*objects[first:first + 1000])
 
 
 def untracked(objects: Optional[list[Any]] = None, meet: Callable[[list[Any]], Any] = len) -> list[Any]:
-    """The dictionaries, tuples and arrays of objects that the collector does not know. `meet` is called with all
-    objects that are referred to."""
+    """The dictionaries, the tuples and the arrays with objects in them that the collector does not know. `meet` is
+    called with the objects that other objects refer to, some at a time."""
     objects = gc.get_objects() if objects is None else objects
     kinds = {tuple, dict, _array_type()}
     found: dict[int, Any] = {}
@@ -664,7 +671,7 @@ def best_rank() -> int:
 def find(targets: list[Any], ignored: Iterable[int] = (), deadline: Optional[Deadline] = None,
          all_of_them: bool = False, nested: Optional[list[Any]] = None) -> tuple[list[list[Holder]], bool]:
     """The holders of each target, the most useful first, and whether time ran out. Without `all_of_them`, the search
-    for a target ends with the first way to a culprit. `nested`: the result of untracked(), if it is known."""
+    for a target ends with the first way of the best rank. `nested`: the result of untracked(), if it is known."""
     best = best_rank()
 
     def is_enough(ways: list[Way]) -> bool:
@@ -683,8 +690,8 @@ def find(targets: list[Any], ignored: Iterable[int] = (), deadline: Optional[Dea
 
 
 def is_final(found: list[Holder]) -> bool:
-    """Whether a longer search cannot find a better holder. If time ran out, a route that was found may begin at an
-    object between the memory and its holder; such a route is not whole."""
+    """Whether a longer search cannot find a better holder. If time ran out, a way that was found may begin at an object
+    between the memory and its holder; such a way is not whole."""
     best = best_rank()
     return any(holder.is_whole and holder.rank <= best for holder in found)
 

@@ -6,10 +6,10 @@ next.
 
 In: tensors, arrays, texts, numbers, and lists, tuples and dicts of them; anything that can be pickled. Out: a table in
 JSON, and the raw bytes of each tensor, array and buffer, which are not copied here. On the way back, tensors use the
-given bytes, and tensors of a device are made on the host. Never: base64, or a model (is_reference says why). The caller
-of deserialize must trust the bytes, because a pickle runs code. The store reads only files that this user wrote. Only
-the standard library is needed. torch and numpy are used if the program has imported them, cloudpickle if pickle cannot
-handle a value."""
+given bytes, and tensors of a device are made on the host. Never uses base64. Never serializes a model; is_reference()
+gives the reason. The caller of deserialize must trust the bytes, because a pickle runs code. The store reads only files
+that this user wrote. Only the standard library is needed. torch and numpy are used if the program has imported them,
+cloudpickle if pickle cannot handle a value."""
 from __future__ import annotations
 
 import ctypes
@@ -32,7 +32,7 @@ log = logging.getLogger("memstow")
 DEPTH = 200
 MOST_AGAIN = 10_000 # visits of lists, tuples and dicts that were met before
 SCALARS = (type(None), bool, int, float, str)
-QUANTIZED = ("torch.qint", "torch.quint") # what the names of these types begin with
+QUANTIZED = ("torch.qint", "torch.quint") # the beginnings of the names of quantized types
 # Classes whose objects stand for weights on a device, which are shared and not copied. Other packs derive classes from
 # them.
 MODELS = frozenset({
@@ -102,7 +102,7 @@ def _is_read(dtype: Any) -> bool:
 
 
 def _is_plain(tensor: Any) -> bool:
-    """Whether a tensor is its bytes, with shape and strides."""
+    """Whether bytes, shape and strides are all that there is to a tensor."""
     if str(tensor.dtype).startswith(QUANTIZED) and not tensor.is_quantized:
         raise _Reference(f"a tensor of {tensor.dtype} without a scale has no form that PyTorch reads")
     return (tensor.layout == sys.modules["torch"].strided and _is_read(tensor.dtype)
@@ -123,7 +123,7 @@ class _Writer:
         return len(self.segments) - 1
 
     def lent(self, owner: Any, address: int, length: int) -> int:
-        """Memory of an object, which lives as long as a piece of it is in use."""
+        """Adds memory of an object. The object lives as long as a part of this memory is in use."""
         if not length:
             return self.add(b"")
         memory = (ctypes.c_char * length).from_address(address)
@@ -152,7 +152,8 @@ class _Writer:
         return {"N": [self.lent(host, host.ctypes.data, host.nbytes), host.dtype.str, list(host.shape)]}
 
     def leaf(self, value: Any) -> dict[str, Any]:
-        """Any other value: a pickle; tensors and large buffers are stored beside it."""
+        """The table of any other value, which becomes a pickle. Tensors and large buffers are stored beside the
+        pickle."""
         buffers: list[Any] = []
         begin = len(self.segments)
         self.shared.clear()
@@ -172,7 +173,7 @@ class _Writer:
         torch = _module("torch")
         if not torch or type(value) is not torch.Tensor or value.requires_grad or not _is_plain(value) or vars(value):
             return None
-        if id(value) not in self.shared: # the same table object for each reference: so pickle sees that they are one
+        if id(value) not in self.shared: # the same table object for each reference, so that pickle sees one tensor
             self.shared[id(value)] = value, self.tensor(value)
         return self.shared[id(value)][1]
 
@@ -224,7 +225,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 def _pickle(value: Any, buffer: Any, within: Any, kind: type = _Pickler) -> Optional[bytes]:
-    """None: pickle cannot handle it."""
+    """The pickle of a value. None if pickle cannot handle the value."""
     out = io.BytesIO()
     try:
         pickler = kind(out, protocol=5, buffer_callback=buffer)
@@ -279,8 +280,8 @@ def _written(value: Any) -> tuple[_Writer, Any]:
 
 
 def _check_reads(value: Any, writer: _Writer, table: Any) -> None:
-    """Checks that the pickle can be read. Some pickles cannot, for example of some exceptions, and the store would
-    lose them."""
+    """Checks that the pickle can be read. Some pickles cannot be read, for example those of some exceptions, and the
+    store would lose such values."""
     try:
         _Reader(writer.segments, True).any(table)
     except Exception as error:
@@ -309,7 +310,8 @@ def serialize(value: Any) -> Serialized:
 class _Reader:
     def __init__(self, segments: Sequence[Any], pickles: bool) -> None:
         self.pickles = pickles
-        self.changed: set[tuple[str, str]] = set() # types: before, and now
+        # for values that come back as another type: the types before, and now
+        self.changed: set[tuple[str, str]] = set()
         self.segments = [memoryview(segment).cast("B") if len(segment) else memoryview(b"") for segment in segments]
         self.taken: set[int] = set() # pieces of which the value has a copy
 
@@ -319,8 +321,8 @@ class _Reader:
         return self.segments[number]
 
     def own(self, number: int) -> memoryview:
-        """A piece that the value has for itself. Bytes that are not trusted cannot name it again and again: the value
-        would be far larger than they are."""
+        """A piece of which the value gets a copy of its own. If the bytes are not trusted, their table may name such a
+        piece only once. Otherwise the value could be far larger than the bytes."""
         if number in self.taken and not self.pickles:
             raise SerializeError("the table names a piece twice")
         self.taken.add(number)
@@ -342,7 +344,8 @@ class _Reader:
         flat = torch.frombuffer(memory, dtype=getattr(torch, dtype))
         if flat.numel() != math.prod(shape) and not self.pickles: # a stride of 0 makes terabytes of one byte
             raise SerializeError("a tensor has another number of elements than its bytes")
-        if not self.pickles: # a tensor that has no text, such as one of bits8, would end ComfyUI's worker thread
+        # raises if the tensor cannot be printed, as one of bits8: printing it later would end ComfyUI's worker thread
+        if not self.pickles:
             str(flat[:1])
         return flat.as_strided(shape, stride)
 

@@ -1,11 +1,12 @@
-"""Ends a Python program in order: clean-up in stages, a time limit for each handler, a log, and a limit for the whole.
+"""Ends a Python program in order: clean-up in stages, a time limit for each handler, a log, and a time limit for all of
+it.
 
     import memstow_shutdown as shutdown
 
-    shutdown.drain_queue(jobs, cancel=stop_workers)       # wait at most 10 s, then cancel
-    shutdown.stop_thread(worker, worker.request_stop)     # and join it
-    shutdown.close(database, after=["worker"])            # flush and close, once the worker has ended
-    shutdown.start(["./server"], "server")                # ends with this one, and its group: SIGTERM, 5 s, SIGKILL
+    shutdown.drain_queue(jobs, cancel=stop_workers)       # waits at most 10 s, then cancels
+    shutdown.stop_thread(worker, worker.request_stop)     # and joins it
+    shutdown.close(database, after=["worker"])            # flushes and closes it, when the worker has ended
+    shutdown.start(["./server"], "server")                # its group ends with this process: SIGTERM, 5 s, SIGKILL
     shutdown.at_exit()                                    # or: shutdown.run("the window was closed")
 
 The order is:
@@ -15,14 +16,14 @@ The order is:
     cancel    only if a drain failed or took too long
     clean     flush and close
 
-Then registered processes are ended, and threads that keep Python from ending are joined, 3 s each, side by side. Then
-Qt's event loop is ended, if quit_qt was called. At last it looks for leftovers: processes, threads, open files and
+Then registered processes are ended. Threads that keep Python from ending are joined, for 3 s all together. Then Qt's
+event loop is ended, if quit_qt was called. At last run() looks for leftovers: processes, threads, open files and
 sockets.
 
-Under memstow each step is a line of shutdown.log, and the processes are in process_registry.json for `memstow reap`.
-When the limit (30 s) is over, the process is ended, whatever its threads hold. In any other process handlers, processes
-and threads are treated in the same way, but there is no log and no list. There Python's own faulthandler ends the
-process, from the time when Python has reached run(). docs/endings.md is the guide."""
+Under memstow each step is a line of shutdown.log, and the registered processes are in process_registry.json for
+`memstow reap`. When the limit (30 s) is over, the process is ended, whatever locks its threads hold. Without memstow,
+handlers, processes and threads are treated in the same way, but there is no log and no list. Python's own faulthandler
+then keeps the limit, which begins only when Python has reached run(). docs/endings.md is the guide."""
 from __future__ import annotations
 
 import atexit
@@ -46,7 +47,8 @@ import memstow
 __all__ = ["Result", "at_exit", "close", "drain_queue", "files", "forget", "handler", "on_signals", "process",
            "quit_qt", "run", "start", "stop_thread"]
 
-STAGES = {"stop": 1, "drain": 2, "cancel": 3, "clean": 4} # stages for handlers; after them come
+# the stages for handlers; the next line has the stages that follow them
+STAGES = {"stop": 1, "drain": 2, "cancel": 3, "clean": 4}
 PROCESSES, THREADS = 5, 6
 SECONDS, LIMIT, PROCESS_SECONDS, THREAD_SECONDS = 10.0, 30.0, 5.0, 3.0
 Table = dict[int, list[str]] # processes: pid → the fields of /proc/PID/stat, from the state on
@@ -71,7 +73,7 @@ class Process:
     process: Any # the object that was registered
     name: str # "": it has no name
     keep: bool
-    start: str # start time since boot: tells the process from a later one with its pid
+    start: str # start time since boot: tells the process from a later process with the same pid
 
 
 @dataclasses.dataclass(frozen=True)
@@ -120,10 +122,10 @@ def files(log: str = "", registry: str = "") -> None:
 
 def handler(function: Callable[[], Any], name: Optional[str] = None, *, stage: str = "clean", after: Iterable[str] = (),
             seconds: float = SECONDS, parallel: bool = False) -> Callable[[], Any]:
-    """Registers a function for a stage of a shutdown. It is called after those handlers of the stage that `after`
-    names, on a thread of its own. `parallel`: other handlers may run at the same time. Drains always run in parallel,
-    and share ten seconds, or the longest time that one of them asks for. A handler fails when it raises. Returns the
-    function, so that this can be used as a decorator."""
+    """Registers a function for a stage of a shutdown. The function is called on a thread of its own, after the handlers
+    of the stage that `after` names. `parallel`: other handlers may run at the same time. Drains always run in parallel,
+    and share ten seconds, or the longest time that a drain asks for, if that is longer. A handler fails when it raises.
+    Returns the function, so that this can be used as a decorator."""
     if stage not in STAGES:
         raise ValueError(f"stage is one of {', '.join(STAGES)}")
     _mark()
@@ -188,16 +190,16 @@ class _Quit:
 
 
 _quits: dict[str, _Quit] = {}
-_errands: list[Any] = [] # Qt may still know their objects
-_left_loop = False # set by another thread
+_errands: list[Any] = [] # the objects of earlier calls of _send_to_loop(): Qt may still use them
+_left_loop = False # whether another thread than Qt's has ended Qt's event loop
 
 
 def quit_qt(name: str = "qt", *, delete: Iterable[Any] = (), seconds: float = SECONDS) -> None:
     """Ends the event loop of the process's Qt application, if there is one. This comes last, when the threads have
-    ended. It happens on the application's own thread, whichever thread runs the shutdown. Waiting events are
+    ended. It happens on the application's own thread, also if another thread runs the shutdown. Waiting events are
     delivered; the objects of `delete`, and all others with a pending deleteLater, are deleted; and the application
-    quits. If run() is called on the application's thread, it delivers events while it waits, except those of
-    keyboard and mouse. So a thread that waits for an answer from the window can end."""
+    quits. If run() is called on the application's thread, it delivers events while it waits, except those of keyboard
+    and mouse. So a thread that waits for an answer from the window can end."""
     if name in _quits:
         raise ValueError(f"there is a quit_qt {name!r}")
     _mark()
@@ -248,7 +250,8 @@ def _wait(call: Callable[[], Any]) -> Any:
 
 
 def _leave_loop(core: Any, application: Any, delete: tuple[Any, ...]) -> None:
-    deferred_delete = 52 # QEvent.Type; in some bindings its members are not numbers
+    # QEvent.Type.DeferredDelete as a number, because in some bindings the members of QEvent.Type are not numbers
+    deferred_delete = 52
     core.QCoreApplication.processEvents()
     for thing in delete:
         with contextlib.suppress(RuntimeError): # it was deleted before
@@ -284,7 +287,7 @@ def _send_to_loop(core: Any, application: Any, work: Callable[[], Any], seconds:
 
 
 def _quit_all() -> list[tuple[str, str]]:
-    """Runs the calls. Returns (name, error) of each call that failed."""
+    """Does what the calls of quit_qt() asked for. Returns (name, error) of each call that failed."""
     global _left_loop
     failed = []
     for name, one in list(_quits.items()):
@@ -298,7 +301,7 @@ def _quit_all() -> list[tuple[str, str]]:
                 _send_to_loop(*qt, lambda: _leave_loop(*qt, one.delete), one.seconds)
                 _left_loop = True
             result = 0
-        except BaseException as error: # whatever the exception is, the others continue
+        except BaseException as error: # after any exception the other calls continue
             failed.append((name, f"{type(error).__name__}: {error}"))
             result = -errno.ETIMEDOUT if isinstance(error, TimeoutError) else -errno.EIO
         _step("quit", name, result)
@@ -308,10 +311,10 @@ def _quit_all() -> list[tuple[str, str]]:
 # ---- processes
 
 def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subprocess.Popen[Any]:
-    """subprocess.Popen(argv, **options) in a process group of its own, registered as by process(). Processes that it
-    starts end with it, unless they leave the group. This holds even if it has ended itself, as launcher scripts do,
-    until somebody has waited for it. Ctrl-C at a terminal does not reach it. After a crash, `memstow reap` finds
-    the processes that it started by MEMSTOW_STARTED in their environment."""
+    """Starts subprocess.Popen(argv, **options) in a process group of its own, and registers it as process() does.
+    Processes that it starts end with it, unless they leave the group. This holds even if it has ended itself, as
+    launcher scripts do, until somebody has waited for it. Ctrl-C at a terminal does not reach the group. After a crash,
+    `memstow reap` finds the processes that it started by MEMSTOW_STARTED in their environment."""
     if not {"process_group", "start_new_session", "preexec_fn"} & options.keys():
         options.update({"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True})
     number = time.monotonic_ns() # unique among the starts of this program
@@ -319,7 +322,7 @@ def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subp
     child = subprocess.Popen(argv, **options)
     try:
         _register(child, name, keep, number)
-    except memstow.Error: # with all that it has started by now
+    except memstow.Error: # ends the child with all that it has started by now
         _end([_Ending(child.pid, _start(child.pid, ended="X"))], signal.SIGKILL, 1.0)
         child.wait()
         raise
@@ -338,9 +341,9 @@ def _environment(asked: Optional[Mapping[str, str]], number: int) -> dict[str, s
 
 
 def process(process: Any, name: str = "", keep: bool = False) -> Any:
-    """Registers a subprocess.Popen or a pid: it ends with this process, or lives on with keep=True. If it leads a
-    process group, as after start(), the whole group ends with it. Returns the process. If the list cannot be
-    written, the process still ends with this one, but after a crash it would not be found."""
+    """Registers a process, by its subprocess.Popen or its pid: the process ends with this one, or lives on with
+    keep=True. If it leads a process group, as after start(), the whole group ends with it. Returns the argument. If the
+    list cannot be written, the process still ends with this one, but after a crash `memstow reap` would not find it."""
     return _register(process, name, keep)
 
 
@@ -349,9 +352,9 @@ def _register(process: Any, name: str, keep: bool, number: int = 0) -> Any:
     pid = int(getattr(process, "pid", process))
     text = _text(name or f"process {pid}")
     result = _library.shutdown_launched(pid, text, int(keep), number) if number else -errno.ENOSYS
-    if result == -errno.ENOSYS: # it is not a number, or the library is older than 1.5
+    if result == -errno.ENOSYS: # start() did not launch it, or the library is older than 1.5
         result = _library.shutdown_process(pid, text, int(keep))
-    if result == -errno.EIO: # it is registered nevertheless
+    if result == -errno.EIO: # the process is registered nevertheless
         memstow.log.warning("process %s would not be found after a crash: the list cannot be written", name or pid)
     elif result not in (0, -errno.ENOSYS):
         memstow._check(result, "process")
@@ -361,7 +364,7 @@ def _register(process: Any, name: str, keep: bool, number: int = 0) -> Any:
 
 
 def forget(process: Any) -> None:
-    """Removes it from the list: it has ended, or something else ends it."""
+    """Removes a process from the list, because it has ended or something else ends it."""
     pid = int(getattr(process, "pid", process))
     _library.shutdown_forget(pid)
     with _lock:
@@ -378,7 +381,8 @@ def _stat(pid: int) -> list[str]:
 
 
 def _start(pid: int, ended: str = "ZX") -> str:
-    """The start time by the kernel's clock; "" if it has ended. `ended`: the states that count as ended."""
+    """The start time of a process by the kernel's clock; "" if the process has ended. `ended`: the states that count as
+    ended."""
     fields = _stat(pid)
     return fields[19] if fields and fields[0] not in ended else ""
 
@@ -403,7 +407,7 @@ def _group(number: int) -> dict[int, str]:
 
 
 def _with_kin(kin: set[int], table: Table, is_kin: Callable[[set[int], list[str]], bool]) -> set[int]:
-    """`kin`, and the processes that are kin of them in turn."""
+    """`kin`, their kin among the processes of the table, the kin of these, and so on."""
     while more := {pid for pid, fields in table.items() if pid not in kin and is_kin(kin, fields)}:
         kin = kin | more
     return kin
@@ -412,7 +416,8 @@ def _with_kin(kin: set[int], table: Table, is_kin: Callable[[set[int], list[str]
 def _kept() -> set[int]:
     """The processes that live on: those that are to be kept, and their kin (the rule of preload/shared/kin.h)."""
     kept = {pid for pid, one in list(_processes.items()) if one.keep and _start(pid) == one.start}
-    ours = [str(os.getpgrp()), str(os.getsid(0))] # they do not count, even if a kept process began them
+    # this program's group and session do not make kin, even if a kept process began them
+    ours = [str(os.getpgrp()), str(os.getsid(0))]
 
     def is_kin(kin: set[int], fields: list[str]) -> bool:
         return int(fields[1]) in kin or any(
@@ -421,7 +426,8 @@ def _kept() -> set[int]:
 
 
 def _signal(pid: int, start: str, number: int) -> None:
-    """Opens the process before checking it, so that a reused pid is never signalled."""
+    """Sends a signal to a process. Opens the process before it compares the start time, so that a later process with
+    the same pid never gets the signal."""
     try:
         held = os.pidfd_open(pid)
     except (AttributeError, OSError): # an old Python or kernel, or no free descriptor
@@ -434,9 +440,9 @@ def _signal(pid: int, start: str, number: int) -> None:
 
 
 class _Ending:
-    """A process that is to end, with the members of the group that it leads. The number of a group is not reused while
-    the group has members, or while nobody has waited for the leader. So in both cases all present members belong to
-    the group."""
+    """A process that is to end, with the members of the group that it leads. The number of a group is not used again
+    while the group has members, or while nobody has waited for the leader. So in both cases all processes with this
+    number are members of this group."""
 
     def __init__(self, pid: int, start: str) -> None:
         self.pid, self.start, self.there = pid, start, {pid: start}
@@ -459,7 +465,8 @@ class _Ending:
 
 
 def _end(endings: list[_Ending], number: int, seconds: float) -> list[_Ending]:
-    """Signals them and waits. Returns those that are still there."""
+    """Signals the processes of the endings, and waits for them. Returns the endings of which a process is still
+    there."""
     until = time.monotonic() + seconds
     endings = [one for one in endings if one.look()]
     for one in endings:
@@ -482,7 +489,7 @@ def _end_processes_without_memstow() -> int:
 def _reap() -> None:
     for pid, one in list(_processes.items()):
         if callable(getattr(one.process, "poll", None)):
-            one.process.poll() # so that the object knows its own status
+            one.process.poll() # so that the Popen object knows its exit status
         elif _start(pid) in ("", one.start):
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
@@ -497,7 +504,7 @@ def _end_processes() -> int:
 
 # ---- looking for leftovers
 
-GENERATIONS = 64 # between two processes of one pipeline, at most
+GENERATIONS = 64 # parents that are followed upwards from a process of this program's group, at most
 _known: dict[int, str] = {} # pid → start of the processes that were found to descend from this one
 _memory: list[tuple[str, int]] = []
 
@@ -530,9 +537,9 @@ def _look() -> dict[int, str]:
     gone = {pid for pid in _known if pid not in later}
     own, parent = os.getpid(), os.getppid()
 
-    # Processes of this program's own group may be strangers: the rest of a pipeline, and what that has started. They
-    # descend from this program's parent. If that is init, orphans of this program may, too, and only init's own
-    # children count.
+    # This program's own group may have strangers: the other processes of a pipeline, and the processes that those have
+    # started. Strangers descend from this program's parent. If the parent is init, orphans of this program descend from
+    # it, too, so only init's own children count as strangers.
     def is_beside(fields: list[str]) -> bool:
         for _ in range(1 if parent == 1 else GENERATIONS):
             if int(fields[1]) == parent:
@@ -542,7 +549,7 @@ def _look() -> dict[int, str]:
                 break
         return False
 
-    # A parent that is younger than its child is another process, with the parent's old pid.
+    # A parent that is younger than its child is not the real parent, but a later process with the same pid.
     def is_kin(kin: set[int], fields: list[str]) -> bool:
         above = int(fields[1])
         if above == own or above in kin and int(later[above][19]) <= int(fields[19]):
@@ -578,20 +585,21 @@ def _resident() -> int:
 def _stage(name: str, number: int) -> None:
     """Records the beginning of a stage."""
     _memory.append((name, _resident()))
-    if _library.shutdown_stage(number) < 0: # otherwise the library itself looks
+    if _library.shutdown_stage(number) < 0: # otherwise the library itself looks for descendants
         _look()
 
 
 def _handles() -> tuple[tuple[int, str], ...]:
     found = []
     for name in sorted(map(int, _names("/proc/self/fd"))):
-        with contextlib.suppress(OSError): # the descriptor of this look itself
+        with contextlib.suppress(OSError): # the descriptor that read the folder is closed by now
             if name > 2 and (what := os.readlink(f"/proc/self/fd/{name}")) != "/dev/null":
                 found.append((name, what))
     return tuple(found)
 
 
-# Processes of Python's multiprocessing that end by themselves when the program does: attributes that lead to a pid.
+# Processes of Python's multiprocessing that end by themselves when the program does: module → the attributes that lead
+# to the process's pid.
 HELPERS = {"multiprocessing.resource_tracker": "_resource_tracker._pid",
            "multiprocessing.forkserver": "_forkserver._forkserver_pid"}
 
@@ -599,7 +607,7 @@ HELPERS = {"multiprocessing.resource_tracker": "_resource_tracker._pid",
 def _helpers() -> set[int]:
     found = set()
     for module, path in HELPERS.items():
-        with contextlib.suppress(AttributeError): # it is not imported
+        with contextlib.suppress(AttributeError): # the module is not imported
             found.add(operator.attrgetter(path)(sys.modules.get(module)))
     return found
 
@@ -611,7 +619,7 @@ def _verify(goes_on: bool) -> tuple[tuple[str, ...], int]:
     if left < 0 and goes_on:
         _cancel_limit()
     count = _library.shutdown_left(pids, len(pids)) if left >= 0 else -errno.ENOSYS
-    if count < 0: # no memstow, or one before 1.6
+    if count < 0: # there is no memstow, or a memstow before 1.6
         kept = _kept()
         found = [pid for pid in _look() if pid not in kept]
         threads = len(_names("/proc/self/task")) - 1 - _watched
@@ -649,12 +657,12 @@ def _begin(one: Handler) -> None:
     one.begun = time.monotonic()
     try:
         threading.Thread(target=_call, args=(one,), name=f"shutdown: {one.name}", daemon=True).start()
-    except RuntimeError as error: # no more threads can be started: the others continue
+    except RuntimeError as error: # no more threads can be started: the other handlers continue
         one.result, one.error = -errno.EAGAIN, str(error)
 
 
 def _late(one: Handler, stage_begun: float, together: float) -> str:
-    """The reason why a handler is given up; "" if it is not. Drains share their time, including those that wait for
+    """The reason why a handler is given up; "" if it is not. Drains share their time, and so do drains that wait for
     their turn."""
     now = time.monotonic()
     if one.begun and now - one.begun > one.seconds:
@@ -719,7 +727,7 @@ def _join_threads() -> tuple[str, ...]:
         _step("thread", thread.name, -errno.ETIMEDOUT if thread.is_alive() else 0)
         if thread.is_alive():
             left.append(thread.name)
-    left_ms = max(int((until - time.monotonic()) * 1000), 1) # 0 would mean three more seconds
+    left_ms = max(int((until - time.monotonic()) * 1000), 1) # 0 would mean the default of three seconds
     others = _wait(lambda: _library.shutdown_threads(left_ms))
     return (*left, f"{others} threads in C") if others > 0 else tuple(left)
 
@@ -730,7 +738,8 @@ _watched = False # faulthandler has a thread that ends the process
 def _begin_limit(reason: str, limit: float, status: int) -> None:
     global _watched
     result = _library.shutdown_begin(_text(reason), int(limit * 1000), status)
-    # a signal may have begun it; or there is no memstow, or it does not track this process
+    # -EALREADY: a signal has begun the limit. After any other error, memstow is not there or does not track this
+    # process.
     if result not in (0, -errno.EALREADY):
         with contextlib.suppress(Exception): # for programs without sys.stderr
             faulthandler.dump_traceback_later(limit, exit=True)
@@ -806,8 +815,8 @@ def _run(reason: str, limit: float, status: int, survivors: list[Process], goes_
 
 def at_exit(**options: Any) -> None:
     """Calls run() when Python ends, before Python waits for its threads; options are those of run(). If another thread
-    is in run() already, for example after a signal, waits for its end, because Python would otherwise end in the
-    middle of it."""
+    is in run() already, for example after a signal, at_exit() waits for the end of that run(). Otherwise Python would
+    end in the middle of it."""
     options.setdefault("reason", "the program ends")
     _mark()
 
@@ -824,9 +833,9 @@ def at_exit(**options: Any) -> None:
 
 
 def on_signals(*numbers: int, **options: Any) -> None:
-    """Calls run() on SIGTERM and SIGINT (or the given signals), and then ends the program with 128 + the number. It
-    runs on a thread of its own; if the program ends in the meantime, Python waits for that thread. Code that
-    follows Qt's event loop has three seconds. Under memstow the time limit begins with the signal, even if no
+    """Calls run() on SIGTERM and SIGINT (or the given signals), and then ends the program with 128 + the number of the
+    signal. run() is called on a thread of its own; if the program ends in the meantime, Python waits for that thread.
+    Code that follows Qt's event loop has three seconds. Under memstow the time limit begins with the signal, even if no
     Python code runs any more."""
     _mark()
 

@@ -3,7 +3,7 @@
     store = memstow_state.open("refine")
     store.begin()
     store.put("latent", latent)
-    store.commit()                 # what was put becomes visible, all of it together
+    store.commit()                 # makes all values that were put visible, together
     latent = store.get("latent")   # a view of the same bytes; writes change only the view
 
 In: values. Out: memory and files of libmemstow.so's (memstow.h, "the store"), counted once for owners that are named
@@ -125,9 +125,9 @@ def _home() -> str:
 
 def open(loop: str, *, use_ram: bool = True, ram_limit: Optional[int] = None, persist_prefix: Optional[str] = None,
          directory: Union[str, os.PathLike[str], None] = None) -> "Store":
-    """Opens a loop's store. With persist_prefix, a name below `directory`, it continues from the last committed
-    generation, also of a killed process. use_ram=False: all values are in files. ram_limit: at most so many bytes
-    of values are in memory, and the others in files."""
+    """Opens a loop's store. With persist_prefix, a name below `directory`, the store continues from the last committed
+    generation, also if the process that committed it was killed. use_ram=False: all values are in files. ram_limit: at
+    most so many bytes of values are in memory, and the others in files."""
     if not available():
         raise StateError(errno.ENODEV, "a loop's state is in memstow's hands: " + memstow.ADVICE)
     if ram_limit is not None and (type(ram_limit) is not int or ram_limit < 0):
@@ -221,7 +221,7 @@ class Store:
                 if reference is None:
                     self._held.pop(id, None)
                     continue
-                # the bytes of an earlier put, if there was one
+                # drop the bytes of an earlier put of this id, if there was one
                 _calls().release(self._number, id.encode("utf-8", "surrogatepass"))
                 self._held[id] = (reference[0], generation, reference[1])
             self._put.clear()
@@ -236,7 +236,7 @@ class Store:
             self._put.clear()
 
     def get(self, id: str, default: Any = _MISSING) -> Any:
-        """A value that was put in the current iteration, else the last committed one. Raises KeyError if there is no
+        """A value that was put in the current iteration, else the last committed value. Raises KeyError if there is no
         value and no default."""
         with self._lock:
             put = self._put.get(id)
@@ -328,7 +328,7 @@ def _address(segment: Any, kept: list[Any]) -> tuple[int, int]:
     view = memoryview(segment).cast("B") if len(segment) else memoryview(b"")
     if not view.nbytes:
         return 0, 0
-    if view.readonly:  # ctypes requires writable memory; numpy and bytes do not
+    if view.readonly:  # ctypes requires writable memory, and bytes and some numpy arrays are not writable
         return _address_of_readonly(segment, view, kept)
     memory = (ctypes.c_char * view.nbytes).from_buffer(view)
     kept.append(memory)

@@ -1,8 +1,8 @@
-"""comfy-aimdo's device memory, which memstow does not see. comfy-aimdo maps memory for weights page by page, with the
-driver's own functions, in ranges that it calls VBARs.
+"""Reports comfy-aimdo's device memory, which memstow does not see. comfy-aimdo maps memory for weights page by page,
+with the driver's own functions, in ranges that it calls VBARs.
 
-In: comfy-aimdo's ModelVBAR objects, through their own methods. Out: the owner of each, and how much of it is resident.
-Never: a call of a closed VBAR, or a call that changes one."""
+In: comfy-aimdo's ModelVBAR objects, through their own methods. Out: the owner of each VBAR, and how much of it is
+resident. Never calls a method of a closed VBAR, or a method that changes a VBAR."""
 from __future__ import annotations
 
 import gc
@@ -15,7 +15,7 @@ RESIDENT = 1
 
 
 class Watch:
-    """All VBARs of the process. New ones are noted with the model in whose scope they were made."""
+    """All VBARs of the process. A new VBAR is noted with the model in whose scope it was made."""
 
     def __init__(self, module: ModuleType, owner_now: Callable[[], int]) -> None:
         self.kind: Any = module.ModelVBAR
@@ -31,7 +31,7 @@ class Watch:
                 owners.setdefault(thing, 0)
 
     def inside(self, thing: Any) -> list[Any]:
-        """The VBARs of a thing: itself, or those that it refers to, as ComfyUI's models do."""
+        """The VBARs of a thing: the thing itself, or the VBARs that it refers to, as ComfyUI's models do."""
         if isinstance(thing, self.kind):
             return [thing]
         held = getattr(thing, "dynamic_vbars", None)
@@ -39,7 +39,8 @@ class Watch:
 
     def look(self) -> Iterator[tuple[int, int, int, int, int, int]]:
         """(owner, device, address, size, resident, pinned) for each open VBAR, in bytes."""
-        for reference in self.owners.keyrefs(): # as a list, because other threads may add some during the iteration
+        # keyrefs() returns a list: other threads may add VBARs during the iteration
+        for reference in self.owners.keyrefs():
             vbar = reference()
             if vbar is None or not getattr(vbar, "_ptr", None) or not hasattr(vbar, "base_addr"):
                 continue

@@ -4,10 +4,10 @@ torch.cuda._memory_viz).
 
     python3 -m memstow_viz FILE|PID OUT.pickle
 
-PyTorch's own snapshots show nothing of what is allocated with cudaMallocAsync, nor of other libraries' memory; the
-ledger has all of it. Each block of the ledger is a segment. A block with parts of several owners has one block of
-the viewer for each part. The outermost frames of a stack are the owners. Needs the memstow command (in MEMSTOW, or
-on the PATH) and nothing of PyTorch's."""
+PyTorch's own snapshots show neither what cudaMallocAsync allocates nor the memory of other libraries. The ledger has
+both. Each block of the ledger becomes a segment. A block with parts of several owners becomes a segment with a block of
+the viewer for each part. The outermost frames of a stack are the owners. Needs the memstow command (in MEMSTOW, or on
+the PATH) and nothing of PyTorch's."""
 import json, os, pickle, subprocess, sys
 from typing import Any, Optional
 
@@ -34,7 +34,8 @@ def block(address: int, size: int, item: Item, sites: dict[int, Item]) -> Item:
 
 
 def split(whole: Item, parts: list[Item], sites: dict[int, Item]) -> list[Item]:
-    """The blocks of a segment: its parts, and the gaps between them, which belong to the segment itself."""
+    """The blocks of a segment: its parts, and the gaps between the parts. A gap belongs to the owners of the whole
+    segment."""
     blocks, at = [], whole["address"]
     for part in sorted(parts, key=lambda p: p["address"]):
         if part["address"] > at:
@@ -75,7 +76,7 @@ def snapshot(report: Item) -> Item:
             parts.setdefault(item["part_of"], []).append(item)
     wholes = [b for b in cuda["blocks"] if b["part_of"] is None and b["kind"] in VIEWED]
     for whole in wholes:
-        if whole["kind"] == "vmm":  # its number is not an address: it gets an address of its own
+        if whole["kind"] == "vmm":  # the report gives it a number and no address, so an address is made of the number
             whole["address"] = (1 << 60) + whole["address"] * (1 << 40)
     segments = [segment(whole, parts.get(whole["address"], []), sites) for whole in wholes]
     return {"segments": segments, "device_traces": trace(segments, {w["address"]: w["age_seconds"] for w in wholes}),

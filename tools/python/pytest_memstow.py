@@ -1,17 +1,17 @@
-"""Memory of each test, for pytest: what it left behind, and the most that it had at once.
+"""Measures the memory of each test, for pytest: the bytes that it left behind, and the most that it had at once.
 
     memstow run --python-objects -- python3 -m pytest -p pytest_memstow --memstow
 
-`--memstow` measures. Two things are errors (exit status 4), because a gate that looks at nothing must not pass: a
-process that memstow did not start, and a limit that makes no sense. Without `--memstow` nothing is measured, and limits
-are not looked at. Markers with the meaning of pytest-memray's have the same names:
+With `--memstow`, the plugin measures. Two things are then errors (exit status 4), because a check that measures nothing
+must not pass: memstow did not start the process, or a limit makes no sense. Without `--memstow`, nothing is measured,
+and limits are ignored. Markers with the meaning of pytest-memray's have the same names:
 
-    @pytest.mark.limit_memory("24 MB")   fails when the test has more than that at once, beyond what was live before
+    @pytest.mark.limit_memory("24 MB")   fails when the test has more than 24 MB at once, above what was live before
     @pytest.mark.limit_leaks("1 MB", filter_fn=None, warmups=0)
-                                         fails when one call stack leaves more than that behind; filter_fn(stack) says
-                                         whether to look at it, warmups runs the test so often before it counts
+                                         fails when one call stack leaves more than 1 MB behind. filter_fn(stack) says
+                                         whether the stack counts. warmups: runs of the test before the one that counts
 
-docs/gate.md is the prose. Only pytest and the standard library are needed; memstow.py lies beside this file."""
+docs/gate.md is the guide. Only pytest and the standard library are needed; memstow.py lies beside this file."""
 from __future__ import annotations
 
 import collections
@@ -176,7 +176,7 @@ class Plugin:
     def pytest_runtest_call(self, item: pytest.Item) -> Any:
         try:
             limits = Limits(item)
-        # a fixture added the marker; lines of this file do not help its author
+        # a fixture added the marker: a traceback through this file would not help its author
         except pytest.UsageError as error:
             pytest.fail(str(error), pytrace=False)
         if limits.leaks is not None:
@@ -187,7 +187,7 @@ class Plugin:
         before = live_now()
         outcome = yield
         peak = memstow.peak() - before
-        failed = outcome.excinfo is not None # the traceback holds the test's memory
+        failed = outcome.excinfo is not None # then its traceback holds the test's memory
         if run:
             run.end("failed" if failed else "ok")
         gc.collect()
@@ -205,7 +205,8 @@ class Plugin:
 
     @staticmethod
     def look_at_leaks(run: Any, limits: Limits, measured: Measured) -> Measured:
-        """Looks at call stacks only if all together exceed the limit; otherwise none does."""
+        """Looks at call stacks only if all call stacks together exceed the limit; otherwise no single call stack
+        exceeds it."""
         left, limit = memstow.figures(run.id).live_bytes, limits.leaks or 0
         sites = sites_of(run.name) if left > limit else []
         over = [(size, stack) for size, stack in sites

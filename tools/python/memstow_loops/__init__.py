@@ -1,4 +1,4 @@
-"""Loops in ComfyUI: runs that feed the next run.
+"""Loops in ComfyUI: runs that give their values to the next run.
 
     import memstow_loops
 
@@ -6,8 +6,9 @@
                                  condition={"port": "score", "op": ">", "value": 0.9},
                                  server="http://127.0.0.1:8188")
 
-Within ComfyUI leave `server` out. In: workflows with ports, values for their INPUT ports. Out: the values of their
-OUTPUT ports. It needs ComfyUI with memstow's node pack, started by `memstow run`. docs/loops.md is the guide."""
+Within ComfyUI, leave `server` out. In: workflows with ports, and values for their INPUT ports. Out: the values of their
+OUTPUT ports. The package needs a ComfyUI with memstow's node pack, started by `memstow run`. docs/loops.md is the
+guide."""
 from __future__ import annotations
 
 import os
@@ -31,7 +32,7 @@ from .stitch import stitch
 __all__ = ["ClassesHere", "Loop", "LoopError", "Loops", "OPERATORS", "Outcome", "Port", "Ports", "convert_workflow",
            "discover_ports", "run_sequential", "start_loop", "stitch_workflows"]
 
-MOST_NAME, MOST_NAME_BYTES = 100, 127 # characters; and bytes, for the store
+MOST_NAME, MOST_NAME_BYTES = 100, 127 # characters of a loop's name; and its bytes, for the store
 NO_PACK = ("loops run in a ComfyUI that has memstow's node pack and was started under memstow: memstow run -- python "
            "main.py …. "
            "From another process, say which one: server=\"http://127.0.0.1:8188\"")
@@ -85,8 +86,8 @@ def workflow_of(what: Any, saved: Optional[Callable[[str], Mapping[str, Any]]] =
 
 
 def convert_workflow(workflow: Any, classes: Any = None) -> dict[str, Any]:
-    """The workflow in API format. The argument is one that the editor has saved, or is in API format already and only
-    checked. LoopError names what cannot be converted: nodes of an unknown class, group nodes."""
+    """The workflow in API format. The argument is a workflow that the editor has saved, or a workflow in API format,
+    which is only checked. LoopError names what cannot be converted: nodes of an unknown class, group nodes."""
     document, _name = workflow_of(workflow)
     with readable():
         return from_ui(document, classes_of(classes)) if is_ui(document) else checked(document)
@@ -94,8 +95,8 @@ def convert_workflow(workflow: Any, classes: Any = None) -> dict[str, Any]:
 
 def discover_ports(workflow: Any, classes: Any = None) -> Ports:
     """The ports of a workflow, each with node, id, mode, tags and type; the order in which all nodes run; and warnings.
-    LoopError names the nodes at fault: a cycle, an unknown class, a port without id or connections, two ports of one id
-    and mode. `classes` is the answer to GET /object_info; within ComfyUI it may be left out."""
+    LoopError names the nodes at fault: a cycle, an unknown class, a port without id or connections, two ports with the
+    same id and mode. `classes` is the answer to GET /object_info; within ComfyUI it may be left out."""
     known = classes_of(classes)
     with readable():
         return find_ports(convert_workflow(workflow, known), known)
@@ -104,8 +105,8 @@ def discover_ports(workflow: Any, classes: Any = None) -> Ports:
 def stitch_workflows(workflows: Sequence[Any], classes: Any = None) -> dict[str, Any]:
     """Makes one workflow of several. An OUTPUT port feeds the INPUT port with its id in a later workflow, and both
     become a wire; other ports stay ports. If all workflows were saved by the editor, the editor can open the result.
-    Workflows that would overlap earlier ones are moved to the right. If one is in API format, so is the result.
-    LoopError: types that do not match."""
+    Workflows that would overlap earlier workflows are moved to the right. If any workflow is in API format, the result
+    is in API format, too. LoopError: types that do not match."""
     with readable():
         return stitch([workflow_of(one)[0] for one in workflows], classes_of(classes))
 
@@ -127,8 +128,8 @@ def start_loop(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]] = N
                condition: Any = None, when: Any = None, use_ram: bool = True, ram_limit: Optional[int] = None,
                persist_prefix: Optional[str] = None,
                independent: bool = False, *, name: str = "") -> Loop:
-    """Like run_sequential(), within ComfyUI, but returns at once with the loop: wait(), result(), cancel(), close().
-    Its values stay until it is closed. Any thread but the server's own may call it."""
+    """Like run_sequential() within ComfyUI, but returns the loop at once. The loop has wait(), result(), cancel() and
+    close(). Its values stay until it is closed. Any thread except the server's may call this function."""
     pack = _pack
     if pack is None:
         raise LoopError(NO_PACK)
@@ -152,15 +153,15 @@ def run_sequential(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]]
     """Runs workflows one after the other, `iterations` times, and returns the last committed value of each OUTPUT port.
 
     The value for an INPUT port comes from an earlier workflow of this iteration, else from the last commit, else from
-    `inputs`. `condition` stops the loop if it is true after an iteration. `when` has for each workflow None, or a
-    condition that decides whether it runs in this iteration: {"port", "op", "value"}, or, within ComfyUI, a callable
-    that takes the values by port. State is in memory; with use_ram=False, or above `ram_limit` bytes, it is in a file.
-    With `persist_prefix` it outlives the process, and the same call continues after the last committed iteration.
-    `independent`: inputs are lists, each iteration takes one element, and outputs are lists, with None for each failed
-    element.
+    `inputs`. `condition` stops the loop if it is true after an iteration. `when` has an entry for each workflow: None,
+    or a condition that decides whether the workflow runs in this iteration. A condition is {"port", "op", "value"}, or,
+    within ComfyUI, a callable that takes the values by port. State is in memory; with use_ram=False, or above
+    `ram_limit` bytes, it is in a file. With `persist_prefix` the state outlives the process, and the same call
+    continues after the last committed iteration. With `independent`, inputs are lists, each iteration takes one
+    element, and outputs are lists, with None for each failed element.
 
-    LoopError: nothing was queued, or it names iteration, workflow and node. The call waits for the loop's end. The
-    threads of ComfyUI's worker and server must not call it, and use start_loop() instead."""
+    LoopError: either nothing was queued, or the error names iteration, workflow and node. The call waits for the loop's
+    end. The threads of ComfyUI's worker and server must not call it; they use start_loop() instead."""
     options = {"inputs": dict(inputs or {}), "iterations": iterations, "condition": condition, "when": when,
                "use_ram": use_ram, "ram_limit": ram_limit, "persist_prefix": persist_prefix, "independent": independent,
                "name": name}
@@ -174,7 +175,7 @@ def run_sequential(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]]
     if reason := _pack.may_wait():
         raise LoopError(reason)
     loop = start_loop(workflows, **options)
-    del inputs # the store has them now: this call holds none of them beside it
+    del inputs # the store has the inputs now: without these references no input is in memory twice
     options.clear()
     try:
         while not loop.wait(threading.TIMEOUT_MAX):

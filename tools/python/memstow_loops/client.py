@@ -1,5 +1,5 @@
 """Loops on another ComfyUI, by HTTP. In: workflows, plain values and tensors. Out: the answers of its node pack. Never
-a model, or a value that only pickle can express: they stay in ComfyUI."""
+transfers a model, or a value that only pickle can express: such values stay in ComfyUI."""
 from __future__ import annotations
 
 import json
@@ -16,8 +16,8 @@ from . import wire
 from .driver import DONE, ENDED
 from .graph import InfoClasses, LoopError
 
-SECONDS, PAUSE = 120, 0.2 # for an answer; between two requests
-END_SECONDS = 30 # for the end of a loop that was cancelled: a node may take long to notice it
+SECONDS, PAUSE = 120, 0.2 # seconds: to wait for an answer; between two requests
+END_SECONDS = 30 # seconds for the end of a loop that was cancelled: a node may take long to notice it
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({})) # proxies do not apply to this machine's servers
 
 
@@ -73,7 +73,7 @@ class Client:
             self.forget(name, started["begun"])
 
     def _start(self, body: dict[str, Any]) -> Any:
-        """Sends inputs that JSON cannot express beside it, as bytes."""
+        """Starts a loop. Inputs that JSON cannot express are sent beside the JSON, as bytes."""
         beside = {port: value for port, value in body["inputs"].items() if not _is_plain(value)}
         if not beside:
             return self.ask("POST", "/memstow/loops", body)
@@ -85,8 +85,8 @@ class Client:
         return self._send("POST", "/memstow/loops", data, wire.CONTENT_TYPE, _document, {})
 
     def forget(self, name: str, begun: float) -> None:
-        """Drops the values of the loop that began then. DELETE of a loop that runs only cancels it, so this waits for
-        its end, at most END_SECONDS."""
+        """Drops the values of the loop with this name that began at `begun`. DELETE only cancels a loop that runs, so
+        the function waits for the loop's end, at most END_SECONDS."""
         until = time.monotonic() + END_SECONDS
         try:
             self.ask("DELETE", "/memstow/loops", name=name)
@@ -119,7 +119,7 @@ def _is_plain(value: Any) -> bool:
     """Whether JSON returns exactly the same value."""
     if type(value) is dict:
         return all(isinstance(key, str) and _is_plain(part) for key, part in value.items())
-    if type(value) is list: # of a tuple it would make a list
+    if type(value) is list: # JSON would make a list of a tuple
         return all(map(_is_plain, value))
     return isinstance(value, (str, int, float, bool, type(None)))
 

@@ -41,7 +41,7 @@ class Condition:
 
 
 def condition_of(what: Any) -> Optional[Test]:
-    """The condition in a JSON document; a callable is returned as it is; None for none."""
+    """The condition in a JSON document. A callable is returned as it is. None if there is no condition."""
     if what is None or callable(what):
         test: Optional[Test] = what
         return test

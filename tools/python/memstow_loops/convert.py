@@ -14,7 +14,7 @@ REROUTE, PRIMITIVE = "Reroute", "PrimitiveNode"
 NOTES = ("Note", "MarkdownNote")
 FROM_OUTSIDE, TO_OUTSIDE = -10, -20 # ids of the nodes that stand for a subgraph's own inputs and outputs
 WIDGETS = ("INT", "FLOAT", "STRING", "BOOLEAN", "COMBO")
-# values of the widget beside a seed, which is for the editor alone
+# values of the widget beside a seed, which only the editor uses
 CONTROLS = ("fixed", "increment", "decrement", "randomize")
 MOST_DEPTH, MOST_LINKS = 64, 200 # depth of nested subgraphs; number of reroutes and bypassed nodes in a row
 
@@ -29,7 +29,7 @@ class Link:
 
 @dataclass
 class Scope:
-    """One graph: the outermost one, or a subgraph at one place of its use."""
+    """One graph: the outermost graph, or a subgraph as one node uses it."""
     nodes: dict[Any, Mapping[str, Any]]
     links: dict[Any, Link]
     prefix: str = ""
@@ -89,7 +89,7 @@ class Converter:
                             "Export it by Workflow > Export (API)")
         if not self.graph:
             raise LoopError("the workflow has no node that runs")
-        for node in self.graph.values(): # links from nodes that do not run
+        for node in self.graph.values(): # drop links from nodes that do not run
             node["inputs"] = {name: value for name, value in node["inputs"].items()
                               if not (isinstance(value, list) and value[0] not in self.graph)}
         return self.graph
@@ -165,7 +165,7 @@ class Converter:
         return self._origin(scope, link.origin, link.slot, depth)
 
     def _origin(self, scope: Scope, node_id: Any, slot: int, depth: int) -> Origin | Value | None:
-        """The running node, or the value, behind an output of a node; None: nothing."""
+        """The node that runs, or the value, behind an output of a node. None if there is neither."""
         node = scope.nodes.get(node_id)
         if node is None or node.get("mode") == MUTED:
             return None
@@ -189,8 +189,8 @@ class Converter:
         return self._origin_of_link(scope, numbers[0], depth + 1) if numbers and numbers[0] is not None else None
 
     def _around(self, scope: Scope, node: Mapping[str, Any], slot: int, depth: int) -> Origin | Value | None:
-        """The input that replaces an output of a bypassed node: at the same position if it has the output's type, else
-        the first with that type."""
+        """The origin for an output of a bypassed node. An input replaces the output: the input at the same position if
+        it has the output's type, else the first input with that type."""
         outputs, inputs = list(node.get("outputs") or []), _inputs(node)
         kind = outputs[slot].get("type") if slot < len(outputs) else None
         for entry in [*inputs[slot:slot + 1], *inputs]:
@@ -199,7 +199,8 @@ class Converter:
         return None
 
     def _from_outside(self, scope: Scope, slot: int, depth: int) -> Origin | Value | None:
-        """An input of a subgraph: the link into the node that uses it, else the value of that node's widget."""
+        """The origin of an input of a subgraph: of the link into the node that uses the subgraph, else the value of
+        that node's widget."""
         entries = _inputs(scope.node)
         if scope.outer is None or slot >= len(entries):
             return None
@@ -224,7 +225,7 @@ def _has_control(name: str, spec: Input) -> bool:
 
 
 def _is_control(value: Any, following: Optional[Input]) -> bool:
-    """Whether a value is that of the control beside a seed. Old editors saved it as true or false."""
+    """Whether a value belongs to the control beside a seed. Old editors saved it as true or false."""
     if isinstance(value, bool):
         return following is None or following.type != "BOOLEAN"
     return value in CONTROLS

@@ -21,13 +21,15 @@ log = logging.getLogger("memstow")
 
 WAITING, RUNNING, DONE, FAILED, CANCELLED = "waiting", "running", "done", "failed", "cancelled"
 ENDED = (DONE, FAILED, CANCELLED)
-MOST_ENDED = 16    # ended loops whose values are still kept; older ones are closed
+MOST_ENDED = 16    # ended loops whose values are still kept; older loops are closed
 MOST_FAILURES = 100 # failures of a batch that are reported
 CHUNK = 64          # elements of a batch that become one value in the store
-CHUNK_BYTES = 32 << 20 # bytes of the values that become one; a fold takes so much more memory
-BEGUN = f"{OURS} the inputs" # the id of the digests of the inputs with which a prefix was begun
-FINISHED = f"{OURS} the elements that are done" # the id of their numbers, in a batch with a prefix
-SEVERAL = f"{OURS} several values" # marks a list of outputs in the store, because the list itself is not a value
+CHUNK_BYTES = 32 << 20 # bytes of the elements that become one value; so much more memory is in use meanwhile
+BEGUN = f"{OURS} the inputs" # the id of the digests of the inputs with which the loop of this prefix was begun
+# the id of the numbers of the elements that are done, in a batch with a prefix
+FINISHED = f"{OURS} the elements that are done"
+# marks several outputs of one port in the store: a bare list would be one value, which is a list
+SEVERAL = f"{OURS} several values"
 PROGRESS_SECONDS = 30 # between two lines in the log about a loop that runs
 
 
@@ -70,14 +72,15 @@ class Host(Protocol):
         """LoopError if ComfyUI would refuse the prompt or a part of it."""
 
     def run(self, prompt: Prompt, cancelled: threading.Event) -> Outcome:
-        """Queues the prompt and waits for its end. The event takes it out of the queue, or interrupts it."""
+        """Queues the prompt and waits for its end. If the event is set, the prompt is taken out of the queue, or
+        interrupted."""
 
     def end(self, serial: str) -> None:
-        """The loop has ended: drops the outputs of its prompts from the node caches."""
+        """Drops the outputs of the loop's prompts from the node caches, when the loop has ended."""
 
 
 class Seen(Mapping[str, Any]):
-    """The values for conditions: those of this iteration, else the last committed ones, else the inputs."""
+    """The values for conditions: the values of this iteration, else of the last commit, else the inputs."""
 
     def __init__(self, loop: "Loop") -> None:
         self.loop = loop
@@ -96,7 +99,8 @@ class Seen(Mapping[str, Any]):
 
 
 def is_several(value: Any) -> bool:
-    """Whether a value is a list of outputs, as save() puts it. A dictionary of a node's that looks similar is not."""
+    """Whether a value is a list of outputs, in the form in which save() puts it. A node's own dictionary that looks
+    similar is not."""
     return type(value) is dict and value.keys() == {SEVERAL} and type(value[SEVERAL]) is list
 
 
@@ -111,7 +115,8 @@ def listed(value: Any) -> list[Any]:
 
 
 def grouped(sizes: list[tuple[int, int]]) -> Iterator[list[int]]:
-    """Groups of at least two elements that together are not too large for one value, from their numbers and bytes."""
+    """Groups of the numbers of at least two elements that together are not too large for one value. `sizes` has the
+    number and the bytes of each element."""
     group: list[int] = []
     total = 0
     for number, size in [*sizes, (0, CHUNK_BYTES + 1)]:
@@ -140,7 +145,7 @@ class Loop:
         self.iteration = 0                   # the current or last iteration
         self.at = ""                         # name of the running workflow
         self.failures: list[dict[str, Any]] = []
-        self.versions: dict[str, int] = {}   # by id: how often it was put since the loop began
+        self.versions: dict[str, int] = {}   # id → how often its value was put since the loop began
         self.fresh: set[str] = set()         # ids that were put in this iteration
         self.given: set[str] = set()         # ids of ports into which a value came in this run
         self.done = 0                        # iterations that were completed since the loop began
@@ -148,42 +153,44 @@ class Loop:
         self.next_line = time.monotonic() + PROGRESS_SECONDS # when the log gets its next line
         self.cancelled, self.over = threading.Event(), threading.Event()
         self.closed = False
-        self.lock = threading.Lock()         # the store is open
-        self.whole = threading.RLock()       # the committed values are those of one iteration; taken before `lock`
+        self.lock = threading.Lock()         # held while the store must stay open
+        # held while the committed values must stay those of one iteration; taken before `lock`
+        self.whole = threading.RLock()
         self.committed = set(store.ids())    # keys with a committed value
         self.lists = {name for name, value in plan.inputs.items() if plan.independent and isinstance(value, list)}
-        self.elements: list[list[int]] = []  # ranges of those elements of a batch that are done: first and last
-        self.singles: dict[str, list[int]] = {} # by place: elements that have a key of their own and may be folded
+        self.elements: list[list[int]] = []  # first and last of each range of elements of a batch that are done
+        # by key of a port: elements that have a key of their own and may be folded
+        self.singles: dict[str, list[int]] = {}
         self.resumed = self._recall() if plan.independent else store.generation
         self.thread = threading.Thread(target=self._main, name=f"memstow loop {name}", daemon=True)
 
     # ---- values
 
     def _key(self, port: str) -> str:
-        """The key of a port's value in the store. In a batch each element has its own."""
+        """The key of a port's value in the store. In a batch each element has a key of its own."""
         return f"{port}[{self.iteration - 1}]" if self.plan.independent else port
 
     def _is_kept(self, port: str) -> bool:
         return port in self.fresh or not self.plan.independent and port in self.committed
 
     def look(self, port: str) -> Optional[tuple[Any]]:
-        """The value of a port: of this iteration, else the last committed one, else the input. None if there is
-        none."""
+        """The value of a port: of this iteration, else of the last commit, else the input. It is in a tuple, because a
+        value may be None. None: the port has no value."""
         if self._is_kept(port):
             return (self.store.get(self._key(port)),)
         if port not in self.plan.inputs:
             return None
-        if not self.plan.independent: # not put yet
+        if not self.plan.independent: # the input is not in the store yet
             return (self.plan.inputs[port],)
         group = self.store.get(self._input_key(port, self.iteration - 1))
         return (group[(self.iteration - 1) % CHUNK] if port in self.lists else group,)
 
     def has(self, port: str) -> bool:
-        """Whether conditions can use a port."""
+        """Whether a port has a value for conditions."""
         return self._is_kept(self.plan.place(port)) or self._is_kept(port) or port in self.plan.inputs
 
     def load(self, port: str) -> list[Any]:
-        """The output of a loader node: a list of one value, or of as many as came into the OUTPUT."""
+        """The output of a loader node: a list of one value, or of all values that came into the OUTPUT port."""
         found = self.look(port)
         if found is None:
             raise LoopError(f"port {port} has no value")
@@ -210,15 +217,15 @@ class Loop:
             return listed(self.store.get_committed(place))
 
     def _is_committed(self, place: str) -> bool:
-        """Whether a value of this place was committed; in a batch, of any element."""
+        """Whether a value was committed for a port, whose key is `place`; in a batch, for any element."""
         if not self.plan.independent:
             return place in self.committed
         return any(f"{place}[{number}]" in self.committed for number in range(self.plan.iterations)) \
             or bool(self._chunks(place))
 
     def values(self) -> dict[str, Any]:
-        """The last committed values, all of one iteration. In a batch it is a list for each port, with None for each
-        failed element. None of a closed loop. Nothing is copied: each caller has views of its own."""
+        """The last committed values, all of the same iteration. In a batch each port has a list, with None for each
+        failed element. A closed loop has no values. Nothing is copied: each caller has views of its own."""
         places = {port: self.plan.place(port) for port in self.plan.ids()}
         with self.whole:
             if self.closed:
@@ -234,7 +241,8 @@ class Loop:
         return [self.plan.place(port) for port in self.plan.ids()]
 
     def _input_key(self, name: str, number: int) -> str:
-        """The key of an input: of a list, the part that has this element."""
+        """The key of an input in the store. A list is stored in parts; then it is the key of the part that has this
+        element."""
         return f"{name}[<{number // CHUNK if name in self.lists else ''}]"
 
     def _put_batch_inputs(self) -> None:
@@ -274,7 +282,7 @@ class Loop:
             raise
 
     def _chunks(self, place: str) -> list[str]:
-        """The keys of chunks: lists of the elements' numbers, and of their values."""
+        """The keys of the chunks of a port. A chunk is two lists: the numbers of its elements, and their values."""
         return [key for key in self.committed if key.startswith(f"{place}[") and key.endswith(":]")
                 and key[len(place) + 1:-2].isdecimal()]
 
@@ -289,8 +297,9 @@ class Loop:
         return found
 
     def _fold(self, least: int = CHUNK) -> None:
-        """Makes chunks of elements, if there are enough of them. The last element is left out, because a batch that is
-        continued asks its condition about it. If that fails, as on a full disk, they stay as they are."""
+        """Folds elements into chunks, if there are more than `least`. The last element is left out, because a batch
+        that is continued asks its condition about that element. If a chunk cannot be stored, as on a full disk, its
+        elements stay as they are."""
         for place, numbers in self.singles.items():
             if len(numbers) <= least:
                 continue
@@ -382,14 +391,14 @@ class Loop:
             log.log(logging.INFO if self.state == DONE else logging.WARNING,
                     "memstow: loop %s: %s after %d of %d iterations%s", self.name, self.state, self.completed(),
                     self.plan.iterations, f": {one_line(self.error)}" if self.error else "")
-        finally: # callers wait for it
-            if self.state not in ENDED: # the above has failed
+        finally: # callers wait for `over`
+            if self.state not in ENDED: # the code above has failed
                 self.state = FAILED
             self.over.set()
 
     def _ended(self) -> tuple[str, str]:
-        """Runs the iterations. Returns how they ended, and why. A condition of the caller's may raise anything, also
-        SystemExit."""
+        """Runs the iterations. Returns the state in which they ended, and the reason. A condition of the caller's may
+        raise anything, also SystemExit."""
         try:
             self._iterate()
         except Cancelled as error:
@@ -490,7 +499,8 @@ class Loop:
             self.fresh = set()
 
     def _commit(self) -> None:
-        """LoopError names the workflows and nodes whose values cannot be kept, as on a full disk."""
+        """Commits the values of an iteration. The LoopError names the workflows and nodes whose values cannot be kept,
+        as on a full disk."""
         before = self.elements
         try:
             if self.plan.independent:
@@ -546,7 +556,7 @@ class Loop:
                 except LoopError as error:
                     raise LoopError(f"iteration {self.iteration}, {error}") from None
         self._end_of(step, self._outcome(step))
-        for port in self.plan.gives(step).values(): # a node may block those after it, which is no error to ComfyUI
+        for port in self.plan.gives(step).values(): # a node may block the nodes after it, which is no error to ComfyUI
             if port.id not in self.given:
                 raise LoopError(f"{where}: {name_of(port.node, step.graph[port.node])}: nothing came into it: a node "
                                 "before it has blocked it")
@@ -556,11 +566,11 @@ class Loop:
         prompt.tell = self._tell_progress
         try:
             return self.host.run(prompt, self.cancelled)
-        except LoopError as error: # ComfyUI refuses it, such as for a file that has vanished
+        except LoopError as error: # ComfyUI refuses the prompt, for example because a file has vanished
             raise LoopError(f"{self._where()}: {error}") from None
 
     def _end_of(self, step: Step, outcome: Outcome) -> None:
-        """Raises the error for an outcome that is not good, which names the node."""
+        """Raises an error that names the node, unless the outcome is ok."""
         if outcome.status == "ok":
             return
         node = step.graph.get(outcome.node)
@@ -579,7 +589,7 @@ class Loop:
     # ---- calls from outside
 
     def completed(self) -> int:
-        """How many iterations are complete, including those before the loop was continued."""
+        """The number of complete iterations, including the iterations before the loop was continued."""
         return self.resumed + self.done
 
     def start(self) -> None:
@@ -595,7 +605,7 @@ class Loop:
         return self.over.wait(seconds)
 
     def close(self, seconds: float = 30.0) -> None:
-        """Ends the loop, waits at most `seconds` for that, and drops its values. Persistent values stay in their
+        """Ends the loop, waits at most `seconds` for its end, and drops its values. Persistent values stay in their
         files."""
         self.cancel()
         if self.thread.is_alive() and threading.current_thread() is not self.thread:
@@ -606,7 +616,7 @@ class Loop:
                 self.store.close(self.prefix is not None and self.store.generation > 0)
 
     def result(self) -> dict[str, Any]:
-        """The values of a loop that ended well; otherwise LoopError with its message."""
+        """The values of a loop that has ended well. For any other loop, a LoopError with the loop's message."""
         if self.state != DONE:
             raise LoopError(f"loop {self.name}: {self.state}{f': {self.error}' if self.error else ''}")
         return self.values()
@@ -642,7 +652,8 @@ class Loops:
         self.is_closing = False
 
     def _name(self, name: str) -> str:
-        """Reserves a name; self.lock must be held."""
+        """The name for a new loop: the given name, or a new one. LoopError if a running loop has the name. self.lock
+        must be held."""
         if not name:
             name = next(text for number in self.numbers if (text := f"loop {number}") not in self.loops)
         known = self.loops.get(name)
@@ -679,7 +690,7 @@ class Loops:
             log.warning("memstow: loop %s: %s", name, warning)
         try:
             loop.start()
-        except RuntimeError as error: # the process may have no more threads
+        except RuntimeError as error: # the process may be unable to make another thread
             self.drop(loop)
             raise LoopError(f"loop {name} gets no thread: {error}") from None
         return loop
@@ -692,7 +703,7 @@ class Loops:
 
     def _begin(self, make: Callable[..., Plan], name: str, serial: str, store: Store,
                plan: Optional[tuple[Plan, set[str]]] = None, *, persist_prefix: Optional[str], storage: str) -> Loop:
-        """A loop that can start. A plan that was made before is taken if the store has the same values."""
+        """A loop that can start. `plan`, which was made before, is used if the store still has the same ids."""
         known = set(store.ids())
         if plan is None or plan[1] != known:
             plan = self._plan(make, name, serial, known, storage), known
@@ -703,8 +714,8 @@ class Loops:
 
     def _try(self, before: list[Loop], begin: Callable[..., Loop], open_store: Callable[[], Store],
              prefix: Optional[str]) -> tuple[Plan, set[str]]:
-        """Begins the loop over the store that it will have, and drops it again: a loop that is refused must not take
-        the place of one that has ended. Returns its plan, and the ids that the plan knows."""
+        """Makes the loop as a trial, with the store that it will have, and drops it again. So a loop that is refused
+        does not take the place of a loop that has ended. Returns the loop's plan, and the ids in the store."""
         holder = next((loop for loop in before if prefix is not None and loop.prefix == prefix), None)
         store = holder.store if holder is not None else open_store()
         try:
@@ -714,7 +725,7 @@ class Loops:
                 store.close(keep=prefix is not None and store.generation > 0)
 
     def _plan(self, make: Callable[..., Plan], name: str, serial: str, known: set[str], storage: str) -> Plan:
-        """The plan, with prompts that ComfyUI takes; else LoopError."""
+        """The plan. LoopError if ComfyUI would refuse one of its prompts."""
         plan = make(known=known, storage=storage)
         for step in plan.steps:
             try:
@@ -729,7 +740,8 @@ class Loops:
             self.loops.pop(loop.name).close()
 
     def find(self, name: str, serial: Optional[str] = None) -> Optional[Loop]:
-        """The loop with this name; with a serial only that one, not a later loop of its name."""
+        """The loop with this name. With a serial, only the loop with this serial, and not a later loop with the same
+        name."""
         loop = self.loops.get(name)
         return loop if loop is not None and serial in (None, loop.serial) else None
 
@@ -746,7 +758,7 @@ class Loops:
         return True
 
     def drop(self, loop: Loop) -> None:
-        """Ends a loop, waits for that, and forgets it."""
+        """Ends a loop, waits for its end, and forgets it."""
         loop.close()
         with self.lock:
             if self.loops.get(loop.name) is loop:

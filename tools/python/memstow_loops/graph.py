@@ -22,7 +22,7 @@ class LoopError(ValueError):
 
 
 def fault_of_text(text: str, most: int) -> str:
-    """The reason why a text cannot be a name: it goes into the log, and into owners' names. "": it can be one."""
+    """The reason why a text cannot be a name, which goes into the log and into owners' names; "": it can be one."""
     try:
         length = len(text.encode())
     except UnicodeEncodeError:
@@ -33,7 +33,7 @@ def fault_of_text(text: str, most: int) -> str:
 
 
 def document_of(text: Union[str, bytes], name: str) -> dict[str, Any]:
-    """The JSON object that a text is."""
+    """The JSON object in a text; `name` stands for the text in messages."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -44,7 +44,7 @@ def document_of(text: Union[str, bytes], name: str) -> dict[str, Any]:
 
 
 def document_at(path: pathlib.Path, name: str) -> dict[str, Any]:
-    """The JSON object in a file; `name` stands for it in messages."""
+    """The JSON object in a file; `name` stands for the file in messages."""
     try:
         text = path.read_bytes()
     except (OSError, ValueError) as error: # ValueError: a NUL in the path
@@ -73,8 +73,8 @@ class Input:
 
 @dataclass(frozen=True)
 class NodeClass:
-    """The declaration of a node class: its inputs in order, the types of its outputs, and whether it is an output node,
-    which ComfyUI runs for its own sake."""
+    """The declaration of a node class: its inputs in order, the types of its outputs, and whether it is an output node.
+    ComfyUI runs output nodes although no node needs their outputs."""
     inputs: Mapping[str, Input]
     outputs: tuple[str, ...]
     is_output: bool = False
@@ -120,8 +120,8 @@ class InfoClasses:
 
 
 class ClassesHere:
-    """The classes of the ComfyUI in this process. Each is asked only once, because some read folders for their
-    answer."""
+    """The classes of the ComfyUI in this process. Each class is asked only once, because some classes read folders for
+    their answer."""
 
     def __init__(self, table: Mapping[str, Any]) -> None:
         self.table = table
@@ -131,7 +131,7 @@ class ClassesHere:
         if name not in self.asked and name in self.table:
             try:
                 self.asked[name] = _declared(self.table[name])
-            except Exception as error: # a pack's own code
+            except Exception as error: # the code of another pack may raise anything
                 raise LoopError(f"the node class {name} does not say what it takes and gives: {type(error).__name__}: "
                                 f"{error}") from error
         return self.asked.get(name)
@@ -144,8 +144,8 @@ def _declared(found: Any) -> NodeClass:
 
 
 def one_line(text: str) -> str:
-    """A text for the log, in which the author of a workflow cannot begin a line. Half a character is escaped, because
-    it cannot be written."""
+    """A text as one line for the log: whoever writes a workflow cannot begin a line of the log in it. Half a character
+    is escaped, because it cannot be written."""
     line = "".join(" " if unicodedata.category(letter) in ("Cc", "Zl", "Zp") else letter for letter in text)
     return line.encode(errors="backslashreplace").decode()
 
@@ -163,7 +163,7 @@ def is_link(value: object) -> bool:
 
 
 def links_of(node: Node) -> Iterator[tuple[str, str, int]]:
-    """(input, source node, output of that) for each link into a node."""
+    """(input, source node, output of the source node) for each link into a node."""
     for name, value in node["inputs"].items():
         if is_link(value):
             yield name, str(value[0]), value[1]
@@ -179,7 +179,7 @@ def _is_node(what: object) -> bool:
 
 
 def checked(document: object) -> Graph:
-    """A copy of a workflow in API format, with ids as text. LoopError if it is not one."""
+    """A copy of a workflow in API format, with ids as text. LoopError if the document is no such workflow."""
     nodes = document
     if isinstance(document, Mapping) and "prompt" in document and not _is_node(document["prompt"]):
         nodes = document["prompt"] # the body of POST /prompt

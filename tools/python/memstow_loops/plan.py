@@ -43,9 +43,10 @@ class Step:
 
 @dataclass
 class Prompt:
-    """A prompt for one workflow in one iteration. Outputs that depend on values of this iteration are useless later, so
-    they are dropped from the node caches after the run; and so are the inputs' own values, because a node may write
-    into them. Outputs of `constant` depend on inputs alone, and are dropped with the loop."""
+    """A prompt for one workflow in one iteration. `fresh`: nodes whose outputs are dropped from the node caches after
+    the run. They depend on values of this iteration and are useless later, or they are the inputs' own values, into
+    which a node may write. `constant`: nodes whose outputs depend on the inputs alone; they are dropped with the
+    loop."""
     graph: Graph
     fresh: set[str]
     constant: set[str]
@@ -102,7 +103,7 @@ class Plan:
 
 
 def _passed_on(graph: Graph, loaders: set[str]) -> set[str]:
-    """These loaders, and the ports that pass the very same value on."""
+    """These loaders, and the ports that pass their values on unchanged."""
     taking, found, queue = consumers(graph), set(loaders), list(loaders)
     while queue:
         for node_id, _name, _slot in taking[queue.pop()]:
@@ -185,7 +186,7 @@ def make_plan(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]], ite
               when: Any = None, independent: bool = False, classes: Classes, names: Optional[Mapping[int, str]] = None,
               known: Collection[str] = (), storage: str = "") -> Plan:
     """A plan that can be run. LoopError names what cannot be run. `known`: ids with a committed value. `storage`: the
-    name of the option that keeps values outside this process, if one does."""
+    name of the option that keeps values outside this process; "" if no option does."""
     if not isinstance(workflows, (list, tuple)) or not workflows:
         raise LoopError("a loop is of a list of at least one workflow")
     if inputs is not None and not isinstance(inputs, Mapping):
@@ -193,7 +194,7 @@ def make_plan(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]], ite
     found = dict(inputs or {})
     tests = conditions_of(when, len(workflows))
     steps = [_step(number, workflow, names or {}, classes, tests[number]) for number, workflow in enumerate(workflows)]
-    bound = _check_iterations(iterations) # also for a batch, although it has no effect there
+    bound = _check_iterations(iterations) # checked for a batch, too, although it has no effect there
     count = _batch(found) if independent else bound
     plan = Plan(steps, found, count, condition_of(condition), independent)
     for number, step in enumerate(steps):

@@ -12,7 +12,7 @@ from .graph import (ANY, Classes, Graph, LoopError, class_of, consumers, fault_o
 PORT, COMBO = "DiscomfortPort", "COMBO"
 INPUT, OUTPUT, PASSTHRU = "INPUT", "OUTPUT", "PASSTHRU"
 OURS = "memstow:"    # the beginning of ids that this package gives to values of its own
-MOST_ID = 176        # bytes of an id; the driver adds the above and the numbers of elements, as [999936:1000000]
+MOST_ID = 176        # bytes of an id; the driver adds OURS and the numbers of elements, as [999936:1000000]
 VALUE = "input_data" # the input for the port's value; its id and tags are inputs, too
 
 
@@ -65,15 +65,15 @@ def _tags_of(graph: Graph, node_id: str) -> tuple[str, ...]:
 
 class _Types:
     """Follows links through ports, which take any type, to nodes with declared types. The type that a port gives, and
-    the nodes that take its value, are found once for each port, in order. So long chains of ports cost no more than
-    short ones."""
+    the nodes that take its value, are found once for each port, in the order in which the nodes run. So long chains of
+    ports cost no more than short chains."""
 
     def __init__(self, graph: Graph, classes: Classes, nodes: list[str]) -> None:
         self.graph, self.classes = graph, classes
         self.taking = consumers(graph)
         self.warnings: list[str] = []
         self.of_port: dict[str, str] = {}  # the type that a port gives, from its source
-        # by port: for each type and list of choices that its takers want, the first such taker, its input, the choices
+        # by port, then by type and choices that its takers want: the first such taker, its input, and the choices
         self.takers: dict[str, dict[tuple[str, str], tuple[str, str, Any]]] = {}
         ports = [node_id for node_id in nodes if graph[node_id]["class_type"] == PORT]
         for node_id in ports:
@@ -107,7 +107,8 @@ class _Types:
         return found
 
     def taken(self, node_id: str, port: str) -> str:
-        """The type that a port should get: one that all its consumers take. If there is none, "*" and a warning."""
+        """The type that a port should get: a type that all its consumers take. If there is no such type, "*" and a
+        warning."""
         found: dict[str, str] = {}
         for (kind, _text), (taker, name, _choices) in self.takers[node_id].items():
             found.setdefault(kind, f"{name_of(taker, self.graph[taker])} takes {kind} at {name}")
@@ -120,8 +121,8 @@ class _Types:
         return ",".join(common) or ANY
 
     def choices(self, node_id: str, port: str) -> Any:
-        """The choices that all COMBO consumers of a port have, and a warning if their lists differ. None: none of them
-        has a list."""
+        """The choices that all COMBO consumers of a port have in common, and a warning if their lists differ. None: no
+        consumer has a list."""
         lists = [(f"{name_of(taker, self.graph[taker])} at {name}", choices)
                  for (kind, _text), (taker, name, choices) in self.takers[node_id].items() if kind == COMBO and choices]
         if len(lists) > 1:
@@ -131,7 +132,7 @@ class _Types:
 
 
 def _text_of(choices: Any) -> str:
-    """A text that lists of the same choices share, in whichever order they have them."""
+    """A text that is the same for lists with the same choices, in any order."""
     return repr(sorted(map(repr, choices))) if isinstance(choices, (list, tuple)) else ""
 
 

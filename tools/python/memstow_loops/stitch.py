@@ -1,6 +1,6 @@
-"""Makes one workflow of several. In: workflows, in API format or as the editor saves them. Out: one of the same format,
-in which an OUTPUT port is joined to the INPUT port with its id in a later workflow. Never drops a title or a
-position."""
+"""Makes one workflow of several. In: workflows, in API format or as the editor saves them. Out: one workflow, in which
+an OUTPUT port is joined to the INPUT port with its id in a later workflow. It is in the editor's format if all
+workflows are, else in API format. Never drops a title or a position."""
 from __future__ import annotations
 
 import copy
@@ -12,10 +12,10 @@ from .convert import from_ui
 from .graph import Classes, Graph, LoopError, checked, is_link, is_ui, types_meet
 from .ports import INPUT, OUTPUT, PASSTHRU, VALUE, Port, Ports, find_ports
 
-# members that the result does not get: they belong to one workflow, or to a format whose links are objects (the
-# result's links are lists, as in version 0.4)
+# members that the result does not get: they belong to a single workflow, or to a format in which links are objects (in
+# the result links are lists, as in version 0.4)
 ONLY_IN_ONE = ("id", "revision", "state", "reroutes", "floatingLinks")
-SPACE = 100 # space between two workflows in the editor, in its units
+SPACE = 100 # space between two workflows, in the editor's units
 
 
 class _Joints:
@@ -48,7 +48,7 @@ class _Joints:
         self.joined[number, port.node] = (giver[0], giver[1].node)
 
     def _drop_twins(self, found: Sequence[Ports]) -> None:
-        """If two ports of the result have one id and mode, drops the earlier one."""
+        """If two ports of the result have the same id and mode, drops the earlier port."""
         wires = set(self.joined.values())
         ends: dict[tuple[str, str], tuple[int, str]] = {}
         for number, ports in enumerate(found):
@@ -92,7 +92,7 @@ def _stitch_api(graphs: Sequence[Graph], joints: _Joints) -> Graph:
 
 def _relinked(value: Any, number: int, graphs: Sequence[Graph], joints: _Joints,
               names: Mapping[tuple[int, str], str]) -> Any:
-    """A link with dropped ports skipped; any other value unchanged."""
+    """A link as it is in the result: it skips ports that are not in the result. Any other value is unchanged."""
     if not is_link(value):
         return value
     place, slot = (number, str(value[0])), value[1]
@@ -122,7 +122,7 @@ def _box(document: Mapping[str, Any]) -> tuple[float, float, float, float]:
 
 
 def _pair(value: Any) -> tuple[Any, Any]:
-    """A pair of numbers. Older editors save it as an object."""
+    """A pair of numbers. Older editors save a pair as an object."""
     if isinstance(value, Mapping):
         return value.get("0", 0), value.get("1", 0)
     return (value[0], value[1]) if isinstance(value, Sequence) and len(value) >= 2 else (0, 0)
@@ -130,7 +130,7 @@ def _pair(value: Any) -> tuple[Any, Any]:
 
 def _moves(documents: Sequence[Mapping[str, Any]]) -> list[float]:
     """How far each whole workflow is moved to the right: no further than needed, so that it does not overlap earlier
-    ones."""
+    workflows."""
     moves: list[float] = []
     taken: list[tuple[float, float, float, float]] = []
     for document in documents:
@@ -156,7 +156,8 @@ def _last(entries: Any) -> int:
 
 
 def _reroutes_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The points that links are led over; their place depends on the format's version."""
+    """The reroutes: points through which the editor draws links. Their place in the document depends on the format's
+    version."""
     return document.get("reroutes") or (document.get("extra") or {}).get("reroutes") or []
 
 
@@ -165,7 +166,7 @@ def _subgraphs_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _part_subgraphs(number: int, document: Mapping[str, Any], known: Mapping[str, Any]) -> None:
-    """Gives a subgraph a new id if another copy of the workflow has a different subgraph with that id. A subgraph that
+    """Gives a subgraph a new id if an earlier workflow has a different subgraph with the same id. A subgraph that
     contains a renamed subgraph gets a new id, too."""
     subgraphs = _subgraphs_of(document)
     fresh: dict[str, str] = {}
@@ -252,7 +253,7 @@ class _Editor:
                 self.parents[entry["id"] + add_link] = entry["parentId"] + add
 
     def _extra(self) -> dict[str, Any]:
-        """The first workflow's, with the reroutes of all links that are left."""
+        """The first workflow's member `extra`, with the reroutes of all links that are left."""
         links = {link[0] for link in self.found["links"]}
         extra = {key: value for key, value in (self.documents[0].get("extra") or {}).items()
                  if key not in ("reroutes", "linkExtensions")}
@@ -284,8 +285,8 @@ class _Editor:
         return number
 
     def _take_place(self, gone: int, instead: int, slot: int) -> None:
-        """Connects the consumers of one node's value to another node instead, and removes the first node with the links
-        into it."""
+        """Connects the consumers of the node `gone` to the output `slot` of the node `instead`. Removes `gone` and the
+        links into it."""
         nodes = {node["id"]: node for node in self.found["nodes"]}
         into = {link[0] for link in self.found["links"] if link[3] == gone}
         for link in self.found["links"]:

@@ -14,7 +14,7 @@ from .graph import ANY, LoopError
 from .ports import COMBO, Port
 
 
-PICKLE = "pickle " # before a pickle's digest
+PICKLE = "pickle " # the beginning of a pickle's digest
 
 
 def _has_shape(dimensions: tuple[int, ...]) -> Callable[[Any], bool]:
@@ -53,8 +53,8 @@ def _shape(value: Any) -> str:
 
 
 def digests(inputs: Mapping[str, Any]) -> dict[str, str]:
-    """A text for each input. Equal values have equal texts, also in another process, except for pickles, whose bytes
-    may differ there."""
+    """A text for each input. Equal values have equal texts, also in another process. Only the texts of pickles may
+    differ there, because their bytes may differ."""
     return {name: _digest(memstow_serialize.serialize(value)) for name, value in inputs.items()}
 
 

@@ -1,6 +1,6 @@
-"""Values over HTTP: a line of JSON, followed by the raw bytes of tensors and arrays. In: a document and values by name.
-Out: the same on the other side. Never a pickle, which runs code when it is read: a value that only pickle can express
-stays where it is."""
+"""Values over HTTP: a line of JSON, followed by the raw bytes of tensors and arrays. In: a document, and values by
+name. Out: the same document and values on the other side. Never sends a pickle, which runs code when it is read: a
+value that only pickle can express stays in its process."""
 from __future__ import annotations
 
 import importlib.util
@@ -57,14 +57,14 @@ def _piece(read: Callable[[int], Any], length: Any) -> Any:
 
 
 def _value(of: Serialized) -> Any:
-    """A value from its bytes. Without PyTorch a tensor stays in its serialized form."""
+    """A value from its bytes. Without PyTorch, a tensor becomes a description of it."""
     if of.type in TENSORS and importlib.util.find_spec("torch") is None:
         return {"not_json": json.loads(bytes(of.segments[0])).get("type")}
     return memstow_serialize.deserialize(of, pickles=False)
 
 
 def from_bytes(body: bytes) -> tuple[Any, dict[str, Any]]:
-    """Splits a whole body into its JSON head and its values."""
+    """The document and the values in a whole body."""
     end = body.find(b"\n", 0, MOST_LINE)
     rest = memoryview(bytearray(memoryview(body)[end + 1:]))
     at = 0
