@@ -1,5 +1,6 @@
 /* blocks.js — the view of the largest blocks and mappings.
- * In: their columns. Out: a table by size, age or resident bytes, and the call stack of the chosen one. */
+ * In: the columns of blocks. Out: a table, sorted by size, age or resident bytes, and the call stack of the chosen
+ * block. */
 
 import { element } from "./dom.js";
 import { Order } from "./order.js";

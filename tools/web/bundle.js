@@ -1,6 +1,6 @@
 /* bundle.js — the data of a page.
- * In: the blocks between the page's markup, compressed and encoded as letters. Out: columns of numbers and JSON
- * documents, each unpacked at its first use. It makes no requests. docs/html.md has the format. */
+ * In: the blocks of data in the page's markup, compressed and encoded as letters. Out: columns of numbers and JSON
+ * documents, each unpacked at its first use. Makes no requests. docs/html.md explains the format. */
 
 /** The version of the data that this page reads. */
 export const PAGE_VERSION = 1;
@@ -21,7 +21,7 @@ async function unpack(block) {
     return new Uint8Array(await new Response(stream).arrayBuffer());
 }
 
-/** Unsigned LEB128 numbers. @param {Uint8Array} bytes @param {Float64Array|Int32Array} to */
+/** Decodes unsigned LEB128 numbers. @param {Uint8Array} bytes @param {Float64Array|Int32Array} to */
 function readNumbers(bytes, to) {
     let at = 0;
     for (let i = 0; i < to.length; i++) {
@@ -36,13 +36,14 @@ function readNumbers(bytes, to) {
     return to;
 }
 
-/** The sign is in the lowest bit. @param {Float64Array} numbers */
+/** Decodes numbers whose lowest bit is the sign. @param {Float64Array} numbers */
 function makeSigned(numbers) {
     for (let i = 0; i < numbers.length; i++) numbers[i] = numbers[i] % 2 ? -(numbers[i] + 1) / 2 : numbers[i] / 2;
     return numbers;
 }
 
-/** 0 stands for the number that followed the previous one the last time. @param {Int32Array} numbers */
+/** Decodes a column in which 0 stands for the number that followed the previous number the last time. Any other value
+ * is a number plus 1. @param {Int32Array} numbers */
 function makeFollowers(numbers) {
     let most = 0;
     for (let i = 0; i < numbers.length; i++) if (numbers[i] > most) most = numbers[i];
@@ -55,7 +56,8 @@ function makeFollowers(numbers) {
     return numbers;
 }
 
-/** 0 stands for a new number. @param {Int32Array} numbers */
+/** Decodes a column in which 0 stands for the next new number. Any other value is a number plus 1. @param {Int32Array}
+ * numbers */
 function makeAgain(numbers) {
     for (let i = 0, next = 0; i < numbers.length; i++) numbers[i] = numbers[i] ? numbers[i] - 1 : next++;
     return numbers;

@@ -1,11 +1,11 @@
 /* calls.js — call stacks as a tree that is unfolded on request.
  * In: a ledger, the sites that count, and the visible part of the stacks. Out: frames with their bytes and their
- * callees (or, inverted, callers). A frame is a set of places in the ledger's tree with the same text; unfolding goes
- * one step on from all of them. */
+ * callees (or, inverted, callers). A frame is a set of places in the ledger's tree with the same text. Unfolding a
+ * frame goes one step on from all its places. */
 
 import { Sight } from "./sight.js";
 
-const CHILDREN_MOST = 2000; // smaller children would be far too narrow to be seen
+const CHILDREN_MOST = 2000; // children that a frame keeps; smaller ones would be far too narrow to be seen
 
 /** A frame in the tree. */
 export class Frame {
@@ -13,14 +13,14 @@ export class Frame {
         this.parent = parent;
         this.kind = kind; // "all", "line", "model", "node", "run"
         this.key = key; // key of a line, or id of an owner
-        this.low = low; // its sites are from low up to high
+        this.low = low; // its sites are from low up to high, without high
         this.high = high;
         this.weight = 0;
         this.change = 0;
-        this.places = []; // pairs: node, position of a line in its segment
+        this.places = []; // pairs: a node, and the position of a line in the node's segment
         this.shares = null; // if inverted: weight and change of each place
         this.children = null; // null: not unfolded yet
-        this.omitted = 0; // number of children that are left out, the smallest
+        this.omitted = 0; // number of the smallest children, which are left out
         this.below = 0; // sum of all children
         this.row = parent ? parent.row + 1 : 0;
     }
@@ -29,7 +29,7 @@ export class Frame {
         return this.kind === "line";
     }
 
-    /** Its own bytes, known once it is unfolded. */
+    /** The frame's own bytes, without its children's. They are known when the frame is unfolded. */
     get self() {
         return this.weight - this.below;
     }
@@ -41,8 +41,8 @@ export class CallTree {
      * @param {import("./selection.js").Selection} selection
      * @param {{kinds: string, imports: boolean, interpreter: boolean, lines: boolean, inverted: boolean, focus:
      *     number}} options
-     *   what sight.js takes; lines: tell lines of a function apart; focus: the key of the function that all begins at,
-     * or -1
+     *   kinds, imports, interpreter: options of sight.js; lines: tell lines of a function apart; focus: the key of the
+     *   function at which all stacks begin, or -1
      */
     constructor(ledger, selection, options) {
         this.ledger = ledger;
@@ -80,7 +80,7 @@ export class CallTree {
         return kept;
     }
 
-    /** Groups the frame by the next kind of owner in it; null if stacks come next. */
+    /** Divides the frame by the next kind of owner in it. Null if call stacks come next. */
     unfoldOwners(frame) {
         const kinds = ["all", "model", "node", "run"];
         const { order } = this.selection;
@@ -113,14 +113,14 @@ export class CallTree {
         return groups;
     }
 
-    /** The frame's part of the sites below a node. */
+    /** Finds the frame's sites at and below a node: from this.low up to this.high. */
     placesOf(node, frame) {
         const { siteStart, end } = this.ledger;
         this.low = this.selection.placeOf(siteStart[node], frame.low, frame.high);
         this.high = this.selection.placeOf(siteStart[end[node]], this.low, frame.high);
     }
 
-    /** The child of a frame with a key, made if it is new. */
+    /** The child of a frame with this key. It is made if it is new. */
     child(frame, found, key) {
         let slot = this.slots[key];
         if (slot < 0) {
@@ -148,7 +148,7 @@ export class CallTree {
         return this.forget(found);
     }
 
-    /** The first visible lines of a node's callees. */
+    /** Adds the first visible lines of the callees of a node to `found`. */
     stepInto(frame, found, top) {
         const { nodeSegment, end } = this.ledger;
         const stop = end[top];
@@ -204,7 +204,7 @@ export class CallTree {
         return this.stepFromNodes(frame, weights, changes);
     }
 
-    /** Starts at the ends of all stacks. If there are too many, only the largest are used. */
+    /** Starts at the ends of all stacks. If they have too many lines, only the largest lines are used. */
     stepFromNodes(frame, weights, changes) {
         const { ledger, sight, keys } = this;
         const keyOf = (node) => keys[ledger.words[sight.last[ledger.nodeSegment[node]] - 1]];
@@ -225,7 +225,7 @@ export class CallTree {
 
     // ---- all calls of one function
 
-    /** The root holds the bytes of all stacks with the function. */
+    /** Gives the root the bytes of all stacks that contain the function. */
     focusOn(key) {
         const child = this.focused(this.root)[0];
         this.root.weight = child ? child.weight : 0;
@@ -233,7 +233,8 @@ export class CallTree {
         this.focusKey = key;
     }
 
-    /** One frame: the outermost places of the function; inverted, the innermost places with all below them. */
+    /** One frame for the function: its outermost place in each stack, with all bytes below. Inverted, the frame also
+     * has the share of each place. */
     focused(frame) {
         const { ledger, selection } = this;
         const { words, segmentStart, nodeSegment, parent } = ledger;
@@ -281,13 +282,13 @@ export class CallTree {
     }
 }
 
-/** The smallest of the largest. @param {Float64Array} weights is reordered */
+/** The smallest of the CHILDREN_MOST largest weights. @param {Float64Array} weights is reordered */
 function leastOf(weights) {
     weights.sort();
     return weights[weights.length - CHILDREN_MOST];
 }
 
-/** A step outwards from many places; places that meet are merged. */
+/** A step outwards from many places. Places that meet are merged. */
 class Step {
     constructor(tree, frame) {
         this.tree = tree;
@@ -309,7 +310,7 @@ class Step {
         if (inner) this.add(inner, sight.last[ledger.nodeSegment[inner]] - 1, weight, change);
     }
 
-    /** Goes from a line to the next visible one outside it. */
+    /** Goes from a line to the next visible line outside it. */
     outwards(node, position, weight, change) {
         const { ledger, sight } = this.tree;
         const start = ledger.segmentStart[ledger.nodeSegment[node]];

@@ -1,6 +1,6 @@
 /* colour.js — colours of frames.
- * In: the kind of a frame, and whether the page is dark. Out: a fill, and the colour for text on it. Python is warm,
- * native code is cool, allocators are grey; in a comparison red grew and blue shrank. */
+ * In: the kind of a frame, and whether the page is dark. Out: a fill, and the colour for text on it. Python frames are
+ * warm, native frames are cool, allocators are grey. In a comparison, red frames grew and blue frames shrank. */
 
 function hashOf(text) {
     let hash = 2166136261;
@@ -37,7 +37,7 @@ export class Palette {
         return this.dark ? "#3d3b37" : "#dedbd3";
     }
 
-    /** From -1 (everything shrank) to 1 (everything grew). */
+    /** The fill for a change, from -1 (everything shrank) to 1 (everything grew). */
     fillOfChange(part) {
         const much = Math.min(1, Math.abs(part));
         if (much < 0.005) return this.dark ? "#3d3b37" : "#e6e3dc";

@@ -1,5 +1,5 @@
 /* decisions.js — the view of triggers.
- * In: the trace. Out: triggers, the last one first, each with its owners and what was done with them. */
+ * In: the trace. Out: triggers, the last trigger first, each with its owners and what was done with them. */
 
 import { element } from "./dom.js";
 import { reasonText, whyText } from "./trace.js";

@@ -19,7 +19,7 @@ export function element(name, properties = {}, ...children) {
     return made;
 }
 
-/** A choice between a few values, one of which is set. */
+/** A group of buttons for a choice between a few values. The chosen value's button is pressed. */
 export function choices(label, options, chosen, onchoose) {
     const group = element("div.choices", { role: "group", "aria-label": label });
     for (const { key, name, title } of options) {
@@ -36,7 +36,7 @@ export function toggle(name, title, on, onchange) {
         "data-toggle": name.toLowerCase().replaceAll(" ", "-"), onclick: () => onchange(!on) }, name);
 }
 
-/** A share of the whole as a bar, and in its text. */
+/** A share of the whole as a bar. It is only for the eye: the figure stands beside it as text. */
 export function bar(part, whole, kind = "") {
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
     svg.setAttribute("class", `bar ${kind}`);

@@ -1,17 +1,18 @@
 /* flame.js — draws a call tree.
- * In: a tree, the frame that fills the width, marked frames. Out: boxes on a canvas of the visible size. Frames
- * narrower than a pixel are not drawn or unfolded. Work that takes too long is continued in the next time slice. */
+ * In: a tree, the frame that fills the width, marked frames. Out: boxes on a canvas of the visible size. Frames that
+ * are far narrower than a pixel are neither drawn nor unfolded. Work that takes too long is continued in the next time
+ * slice. */
 
 import { LINE_ALLOCATOR, LINE_UNNAMED } from "./ledger.js";
 import { percentText } from "./words.js";
 
 const ROW = 20;
-const UNFOLD_FROM = 1.2; // pixels: narrower frames are not unfolded
+const UNFOLD_FROM = 1.2; // pixels: frames narrower than this are not unfolded
 const MOMENT = 24; // milliseconds of work in one time slice
 const FONT = "12px system-ui, sans-serif";
 
 export class Flame {
-    /** @param {HTMLElement} host scrolls @param {{onpick, onhover}} handlers */
+    /** @param {HTMLElement} host the element that scrolls @param {{onpick, onhover}} handlers */
     constructor(host, handlers) {
         this.host = host;
         this.handlers = handlers;
@@ -55,7 +56,7 @@ export class Flame {
 
     // ---- layout
 
-    /** Places boxes row by row. It returns at the end of the time slice, and is called again for the rest. */
+    /** Places boxes row by row. It returns at the end of the time slice, and is called again for the other frames. */
     layOut() {
         const deadline = performance.now() + MOMENT;
         const { tree, zoom } = this.picture;
@@ -173,7 +174,7 @@ export class Flame {
         return this.widths.get(character);
     }
 
-    /** As much of a text as fits. */
+    /** As much of a text as fits into `room` pixels. */
     fit(text, room) {
         let width = 0;
         let kept = 0;

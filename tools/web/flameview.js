@@ -80,8 +80,8 @@ export class FlameView {
         return this.selection;
     }
 
-    /** Marks the sites that count: those of the chosen memory and owner, with marked lines; null: all do. @returns
-     * {Uint8Array|null} */
+    /** Marks the sites that count: the sites of the chosen memory and owner, with marked lines. Null: all sites count.
+     * @returns {Uint8Array|null} */
     keeps(ledger, marks) {
         const { place, owner } = this.state;
         const { device, siteTag } = ledger;
@@ -363,7 +363,7 @@ export class FlameView {
         return element("section", {}, element("h3", {}, title), element("ol.calls", {}, listed), more);
     }
 
-    /** Innermost first, also if the picture is not inverted. */
+    /** The stack of a frame as text, innermost first, also if the picture is not inverted. */
     stackText(frame) {
         const lines = [];
         for (let at = frame; at.parent; at = at.parent)
@@ -381,7 +381,7 @@ export function siteMarks(ledger, nodes) {
     return sites;
 }
 
-/** Marks the tags that have an owner. */
+/** Marks the tags that name this owner. */
 function tagsOf(ledger, owner) {
     return Uint8Array.from(
         ledger.tags[0].keys(), (tag) => (ledger.tags.some((column) => column[tag] === owner) ? 1 : 0));

@@ -81,7 +81,7 @@ export class LeaksView {
             [element("dt", {}, name), element("dd", {}, text)]));
     }
 
-    /** The curve of its bytes over the runs, without a scale. */
+    /** The curve of a leak's bytes over the runs, without a scale. */
     curve(changes) {
         if (changes.length < 2) return null;
         let sum = 0;
@@ -160,7 +160,7 @@ function drawing(viewBox, parts, label) {
     return made;
 }
 
-/** Names the pack at fault before the node that allocated. */
+/** The words for the pack at fault, which stand in the title before the node that allocated. */
 function holderTitle({ held_by: pack }) {
     return pack ? `, held by ${safeText(pack)}` : "";
 }

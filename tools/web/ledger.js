@@ -1,6 +1,8 @@
 /* ledger.js — sites and their call stacks, from the page's data.
- * In: columns. Out: lines, a tree of nodes in the order of a walk from the outside, and figures of sites in that same
- * order. So all sites below a node are neighbours, and the sum of a node is a difference of two running sums. */
+ * In: columns. Out: lines; a tree of nodes, in the order of a walk that begins outside; and figures of sites in the
+ * same order. So all sites below a node are neighbours, and the sum of a node is a difference of two running sums. A
+ * line is a frame: function, file, module, line number and kind. A segment is a run of lines, whose numbers are its
+ * words. Each node of the tree has one segment. */
 
 import { safeText, shortPath } from "./words.js";
 
@@ -39,7 +41,7 @@ function linkNodes(children) {
     return { parent, end };
 }
 
-/** Running sums: the beginning of each group, and the end of the last. */
+/** Running sums: the beginning of each group, and the end of the last group. */
 function starts(counts) {
     const first = new Int32Array(counts.length + 1);
     for (let i = 0; i < counts.length; i++) first[i + 1] = first[i] + counts[i];
@@ -151,7 +153,7 @@ export class Ledger {
         return this.lineKind[line] & LINE_UNNAMED ? "" : shortPath(this.moduleOf(line));
     }
 
-    /** The place in full. */
+    /** The place of a line in full: "path:line", or "". */
     wholePlaceOf(line) {
         const file = this.fileOf(line);
         return file + (file && this.lineNumber[line] ? `:${this.lineNumber[line]}` : "");
@@ -163,8 +165,8 @@ export class Ledger {
         return (this.isPython(line) ? "py " : "") + this.functionOf(line) + (place ? `  ${place}` : "");
     }
 
-    /** The line that stands for a stack: the innermost Python line; without Python, the first one that is not an
-     * allocator. */
+    /** The line that stands for a stack: the innermost Python line outside of the import machinery; else the innermost
+     * line that is not an allocator's; else the innermost line. */
     callerOf(node) {
         const stack = this.stackOfNode(node);
         const mine = (line) => (this.lineKind[line] & (LINE_PYTHON | LINE_IMPORT)) === LINE_PYTHON;
@@ -183,7 +185,7 @@ export class Ledger {
         return this.ownKeys ??= Int32Array.from(this.lineKind.keys());
     }
 
-    /** A key for each line, equal for all lines of one function: the number of its first line. */
+    /** A key for each line, equal for all lines of a function: the number of the function's first line. */
     get functionKeys() {
         return this.sameKeys ??= this.findFunctions();
     }

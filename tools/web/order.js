@@ -1,12 +1,12 @@
 /* order.js — sorts rows only as far as needed.
- * In: a figure for each row. Out: the rows from one rank to another, the largest first (or last). A million rows are
- * partitioned only where rows are asked for: one screen costs a few passes. */
+ * In: a figure for each row. Out: the rows from one rank to another, the largest first (or last). Only the part that is
+ * asked for is partitioned and sorted: one screen of a million rows costs a few passes. */
 
 const SORTED_AT_ONCE = 2000;
 
 export class Order {
     /**
-     * @param {Int32Array} rows taken over
+     * @param {Int32Array} rows the order keeps this array and reorders it
      * @param {Float64Array} figures by row
      * @param {boolean} up the smallest first
      */
@@ -14,7 +14,7 @@ export class Order {
         this.rows = rows;
         this.keys = new Float64Array(rows.length); // smaller keys come first
         for (let i = 0; i < rows.length; i++) this.keys[i] = up ? figures[rows[i]] : -figures[rows[i]];
-        this.bounds = [0, rows.length]; // the rows between two bounds belong there, in any order
+        this.bounds = [0, rows.length]; // the rows between two bounds have these ranks, in any order
         this.sorted = new Set(); // the parts that are sorted, by their lower bound
     }
 
@@ -38,7 +38,7 @@ export class Order {
         }
     }
 
-    /** Whether all keys are equal: the rows then stay as they are. */
+    /** Whether all keys from low up to high are equal. Their rows then stay as they are. */
     isLevel(low, high) {
         for (let i = low + 1; i < high; i++) if (this.keys[i] !== this.keys[low]) return false;
         return true;
@@ -54,7 +54,8 @@ export class Order {
         this.sorted.add(low);
     }
 
-    /** Moves the first rows to the front. Returns where the rest begins, which is always inside of the range. */
+    /** Moves the rows that come first to the front of the range. Returns the beginning of the other rows, which is
+     * always inside of the range. */
     part(low, high) {
         const { rows, keys } = this;
         const pivot = middleOf(keys[low + ((high - low) >> 2)], keys[(low + high) >> 1], keys[high - 1]);

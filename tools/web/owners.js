@@ -1,6 +1,6 @@
 /* owners.js — the view of owners: models, nodes, runs and others.
- * In: the document of owners, and the trace. Out: a table with the memory of each, why it is there and what holds it;
- * and the history of the chosen one. */
+ * In: the document of owners, and the trace. Out: a table with the memory of each owner, the reason why it is there,
+ * and its holders; and the history of the chosen owner. */
 
 import { element } from "./dom.js";
 import { Order } from "./order.js";

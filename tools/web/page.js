@@ -84,7 +84,7 @@ class Page {
         return this.bundle.has(`sites.${name}_bytes`);
     }
 
-    /** The measure from the command line; otherwise live memory, or the change. */
+    /** The change if the page compares; else the measure from the command line; else live memory. */
     usualMeasure() {
         if (this.hasMeasure("change")) return "change";
         return this.hasMeasure(this.about.measure) ? this.about.measure : "live";
@@ -156,7 +156,7 @@ class Page {
         this.show();
     }
 
-    /** The page is light on paper. */
+    /** Makes the page light for paper, and gives it its theme back after printing. */
     forPrint(begins) {
         if (begins) this.before = document.documentElement.dataset.theme ?? "";
         document.documentElement.dataset.theme = begins ? "light" : this.before;
@@ -175,7 +175,7 @@ class Page {
         this.showing = this.showing.then(() => this.showView(view, fragment)).catch(fail);
     }
 
-    /** Shows one view after the other; a view that is not wanted any more is skipped. */
+    /** Shows a view after the views before it are shown. A view that is not wanted any more is skipped. */
     async showView(view, fragment) {
         if (fragment !== this.wanted) return;
         await view.show(this.main);

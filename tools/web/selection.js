@@ -1,12 +1,13 @@
 /* selection.js — the sites that count, and their figures.
- * In: figures of sites, and marks of those that count. Out: sums over neighbouring sites, in constant time. If sites
- * are grouped by owner, they have another order: group by group, and inside a group in the order of the tree. */
+ * In: figures of sites, and marks of the sites that count. Out: sums over neighbouring sites, in constant time. If
+ * sites are grouped by owner, they have another order: group by group, and inside a group in the order of the tree. A
+ * place is the index of a site in this order. */
 
 export class Selection {
     /**
      * @param {import("./ledger.js").Ledger} ledger
      * @param {Float64Array} figures of all sites
-     * @param {Uint8Array | null} keeps by site; null: all count
+     * @param {Uint8Array | null} keeps the sites that count; null: all count
      * @param {boolean} byOwner
      */
     constructor(ledger, figures, keeps, byOwner) {
@@ -15,7 +16,7 @@ export class Selection {
         this.fill(figures, keeps);
     }
 
-    /** Figures with a sign are summed twice: their size, for the width, and their change. */
+    /** Figures with a sign have two sums: of their sizes, for the widths of frames, and of the changes. */
     fill(figures, keeps) {
         const sites = this.order?.sites;
         const changes = hasNegative(figures) ? new Float64Array(figures.length + 1) : null;
@@ -45,7 +46,7 @@ export class Selection {
         return this.changes ? this.changes[high] - this.changes[low] : this.sum(low, high);
     }
 
-    /** The place of the first site from `site` on, within two places. */
+    /** The place of the first site that is not before `site`, from place low up to high. */
     placeOf(site, low, high) {
         if (!this.order) return site < low ? low : site > high ? high : site;
         const { sites } = this.order;

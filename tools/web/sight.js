@@ -1,6 +1,6 @@
-/* sight.js — the visible part of call stacks: all frames, or those of some kinds.
- * In: a ledger, and kinds of lines. Out: the visible lines of each piece of stack, and for each node whether it has
- * any. It is computed once for each choice. */
+/* sight.js — the visible part of call stacks: all frames, or frames of some kinds.
+ * In: a ledger, and kinds of lines. Out: the visible lines of each segment, and for each node whether a line at or
+ * below it is visible. The result is computed once for each choice of kinds. */
 
 import { LINE_IMPORT, LINE_INTERPRETER, LINE_PYTHON } from "./ledger.js";
 
@@ -36,7 +36,8 @@ export class Sight {
         }
     }
 
-    /** For each word the next visible one of its segment, or -1; for each segment 1 + its last visible word, or 0. */
+    /** Finds for each word the next visible word of its segment, from itself on, or -1; and for each segment 1 + its
+     * last visible word, or 0. */
     markSegments() {
         const { words, segmentStart } = this.ledger;
         this.next = new Int32Array(words.length);

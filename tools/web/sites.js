@@ -73,7 +73,7 @@ export class SitesView {
         this.page.state.change({ sort: again ? `-${key}` : key });
     }
 
-    /** The rows that match and hold something in any column. */
+    /** The rows that match, in the chosen order. Changes are ordered by their size, without the sign. */
     rows() {
         const { ledger } = this.page;
         const { find } = this.page.state.now;

@@ -1,6 +1,6 @@
 /* state.js — the state of the page, which is in the fragment of its address.
- * In: changes, and addresses. Out: the state, and a call to a listener. A link shows the same state again; defaults are
- * left out of it. */
+ * In: changes, and addresses. Out: the state, and a call to a listener. A link with the address shows the same state
+ * again. Members with their default value are left out of the address. */
 
 const USUAL = {
     view: "overview",
@@ -54,7 +54,7 @@ export function writeState(state, usual) {
 }
 
 export class State {
-    /** @param {object} usual what differs from page to page @param {() => void} onchange */
+    /** @param {object} usual defaults that differ from page to page @param {() => void} onchange */
     constructor(usual, onchange) {
         this.usual = { ...USUAL, ...usual };
         this.onchange = onchange;
@@ -66,7 +66,7 @@ export class State {
         });
     }
 
-    /** Changes the state. The browser can go back from it, unless it is `small`. */
+    /** Changes the state. The browser's way back undoes the change, unless it is `small`. */
     change(changes, small = false) {
         this.now = { ...this.now, ...changes };
         const fragment = writeState(this.now, this.usual);

@@ -15,7 +15,7 @@ export class Table {
      * @param {string} options.label
      * @param {{key: string, title: string, number?: boolean, wide?: boolean, sortable?: boolean}[]} options.columns
      * @param {(row: number, key: string) => string | Node} options.cell
-     * @param {(row: number, key: string) => string} [options.text] of a cell, for a copy
+     * @param {(row: number, key: string) => string} [options.text] text of a cell, for copies
      * @param {(row: number) => void} [options.onopen] a row was chosen
      * @param {(key: string) => void} [options.onsort]
      */
@@ -90,7 +90,7 @@ export class Table {
         return element("button.open", { type: "button", "aria-expanded": chosen ? "true" : "false" }, content);
     }
 
-    /** Copies the rows; of very many only the first. */
+    /** Copies the rows as text, but no more than the first COPIED_MOST. */
     copyRows() {
         const { columns, text, cell } = this.options;
         const say = text ?? cell;

@@ -1,6 +1,6 @@
 /* timeline.js — memory over time as a curve.
- * In: points, each of which holds until the next, and marks. Out: an area on a canvas as wide as its place, and the
- * moment that the mouse or the arrow keys choose, in words. */
+ * In: marks, and points: the value of a point holds until the next point. Out: an area on a canvas as wide as its host,
+ * and the moment that the mouse or the arrow keys choose, in words. */
 
 import { element } from "./dom.js";
 import { durationText, safeText, sizeText } from "./words.js";
@@ -12,7 +12,7 @@ const CURVE_FONT = "12px system-ui, sans-serif";
 const MARK_WORDS = { run_began: "", run_ended: "ended", came: "came", retired: "retired", trigger: "trigger",
     kept: "kept", stowed: "stowed", freed: "freed", blocked: "blocked", restored: "restored",
     out_of_memory: "out of memory", peak: "peak" };
-/* The marks that get their names first. */
+/* The kinds of marks that are drawn. Where there is little room, the first kinds get their names. */
 const MARKS_NAMED = ["out_of_memory", "peak", "run_began", "stowed", "freed", "restored", "came"];
 
 function markText({ kind, owner, name, detail }) {
@@ -26,7 +26,7 @@ export class Timeline {
     /**
      * @param {string} name of the memory
      * @param {{seconds: number[], bytes: number[], marks: object[], end: number, wordsOf: function(number): string}}
-     *     curve `wordsOf` has more about a point
+     *     curve `wordsOf(i)` gives more words about point i
      */
     constructor(name, curve) {
         this.curve = curve;
@@ -54,7 +54,7 @@ export class Timeline {
 
     pointAt(x) { return this.pointOf((x / this.width) * this.curve.end); }
 
-    /** The last point that is no later than that second. */
+    /** The last point that is no later than this second. */
     pointOf(second) {
         const { seconds } = this.curve;
         let low = -1;
@@ -76,7 +76,7 @@ export class Timeline {
         this.choose(to);
     }
 
-    /** The point of the next mark in a direction; the same point if there is none. */
+    /** The point of the next mark in a direction; the last or first point of the curve if there is no such mark. */
     markFrom(from, direction) {
         const { seconds, marks } = this.curve;
         const points = marks.map((mark) => this.pointOf(mark.seconds));
@@ -120,7 +120,7 @@ export class Timeline {
         pen.setTransform(scale, 0, 0, scale, 0, 0);
         pen.font = CURVE_FONT;
         pen.textBaseline = "middle";
-        const style = getComputedStyle(this.host); // these properties are colours as a canvas takes them
+        const style = getComputedStyle(this.host); // the style sheet puts the canvas's colours into these properties
         this.colours = { area: style.fill, line: style.stroke, rule: style.floodColor, text: style.color,
             mark: style.caretColor, back: style.backgroundColor };
         this.drawArea(pen);
@@ -164,7 +164,7 @@ export class Timeline {
         pen.fillText(durationText(this.curve.end), this.width, CURVE_HEIGHT - 9);
     }
 
-    /** A tick for each mark, and the name where there is room for it. */
+    /** Draws a tick for each mark of a kind in MARKS_NAMED, and its name where there is room for it. */
     drawMarks(pen) {
         const taken = [];
         pen.textAlign = "left";

@@ -1,5 +1,6 @@
 /* verdict.js — the view of a check: whether a program holds more than its baseline.
- * In: the document of the check. Out: the result as a sentence, and the compared figures, those over a limit first. */
+ * In: the document of the check. Out: the result as a sentence, and the compared figures, the figures over a limit
+ * first. */
 
 import { element } from "./dom.js";
 import { changeText, countChangeText, countText, percentText, safeText, sizeText } from "./words.js";

@@ -1,6 +1,6 @@
 /* words.js — values as text for people.
- * In: numbers, and text from elsewhere. Out: short text in which nothing is hidden: characters that are invisible or
- * change the direction of text are shown as a mark. */
+ * In: numbers, and text from elsewhere. Out: short text that hides nothing: a character that is invisible, or that
+ * changes the direction of text, is shown as a mark. */
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 const whole = new Intl.NumberFormat("en-US");
@@ -72,7 +72,7 @@ function markOf(character) {
     return `\u27e8U+${code.toString(16).toUpperCase().padStart(4, "0")}\u27e9`;
 }
 
-/** Text from elsewhere, with nothing hidden in it. */
+/** Text from elsewhere, in which invisible characters are shown as marks. */
 export function safeText(text) {
     return String(text).replace(HIDDEN, markOf);
 }
