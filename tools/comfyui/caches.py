@@ -1,7 +1,7 @@
-"""The executor's caches: finds the cached outputs that reach a model, takes them out, and puts back those of models
-that are kept. An output reaches a model if a chain of references leads from the output to the model. In: the executor's
-CacheSet and the ids of live objects. Works with all cache classes that ComfyUI has had so far. Caches of an unknown
-class are named, and not touched. Runs on the worker thread, between two runs."""
+"""The executor's caches: finds the cached outputs that reach a model, takes them out, and puts outputs of kept models
+back. An output reaches a model if a chain of references leads from the output to the model. In: the executor's CacheSet
+and the ids of live objects. Works with all cache classes that ComfyUI has had so far. Caches of an unknown class are
+named, and not touched. Runs on the worker thread, between two runs."""
 import collections
 import functools
 import gc
@@ -17,7 +17,7 @@ log = logging.getLogger("memstow")
 
 KNOWN = {"BasicCache", "HierarchicalCache", "LRUCache", "DependencyAwareCache", "RAMPressureCache", "NullCache"}
 MOST_OBJECTS = 200_000 # objects that are searched for a model, for each cached output
-# limits for the data in a kept output besides models: bytes and objects
+# limits for the data in a kept output, without its models: bytes and objects
 MOST_BESIDE, MOST_OBJECTS_BESIDE = 32 << 20, 10_000
 # Modules whose objects lead to everything in the process, so no path is followed through these objects.
 MACHINERY = ("server", "execution", "comfy_execution", "asyncio", "logging", "threading", "aiohttp", "comfy.cmd")

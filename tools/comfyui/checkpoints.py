@@ -1,8 +1,8 @@
-"""Loads only the missing models of a checkpoint, when one of its models was freed and another one stayed. A loader's
+"""Loads only the missing models of a checkpoint, when one of its models was freed and another model stayed. A loader's
 cached output refers to all models of the checkpoint, so freeing one model drops the output. When the loader runs again,
 its result has the models that stayed, as the same objects as before. In: the arguments of
-comfy.sd.load_checkpoint_guess_config, and the models that stay. Out: the tuple that this function returns without
-memstow, too."""
+comfy.sd.load_checkpoint_guess_config, and the models that stay. Out: the function's result, a tuple as without
+memstow."""
 import os
 import weakref
 from typing import Any, Callable, Iterable, Optional
@@ -47,7 +47,7 @@ class Parts:
 
     def age(self) -> None:
         """After a run: drops the models that this run did not use and that have no policy keep or stow, as ComfyUI
-        drops outputs."""
+        drops unused outputs."""
         for key in self.aged & set(self.kept):
             self.kept[key] = {place: part for place, part in self.kept[key].items() if part[1].held is not None}
         self.kept = {key: places for key, places in self.kept.items() if places}

@@ -11,7 +11,7 @@ from .registry import MOST_PRIORITY, POLICIES, Setting
 
 FOLDER, FILE = "__memstow", "policies.jsonl" # ComfyUI serves no file of a folder whose name begins with __
 
-Key = tuple[str, tuple[tuple[str, int], ...]] # the type of the model; the path and the bytes of each of its files
+Key = tuple[str, tuple[tuple[str, int], ...]] # the type of the model; path and size in bytes of each of its files
 
 
 def key_of(kind: str, paths: Iterable[str]) -> Optional[Key]:

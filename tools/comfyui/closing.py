@@ -51,15 +51,15 @@ class Closing:
 
     @quietly
     def begin(self) -> None:
-        """Runs as the first step of the end. From now on Ctrl-C interrupts the workflow for which drain() waits, and
-        not the waiting itself."""
+        """Runs as the first step of the shutdown. From now on Ctrl-C interrupts the workflow for which drain() waits,
+        and not the waiting itself."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, lambda _number, _frame: self.hurry.set())
 
     def leave(self) -> None:
-        """Runs as the last step: if the worker is still in a workflow, ends the process without Python's last steps.
-        They would abort the process while a thread is inside PyTorch."""
+        """Runs as the last step: if the worker is still in a workflow, ends the process without Python's last steps,
+        because these steps would abort the process while a thread is inside PyTorch."""
         if not self.runs.is_busy():
             return
         log.warning("the workflow that runs cannot be interrupted: ComfyUI ends without it")

@@ -164,7 +164,7 @@ class Watch:
 
     @quietly
     def appeared(self, patcher: Any) -> None:
-        """A patcher was made, for a new inner model or for a known one."""
+        """Notes that a patcher was made, for a new or a known inner model."""
         import torch
         model = getattr(patcher, "model", None)
         if not isinstance(model, torch.nn.Module):
@@ -400,5 +400,5 @@ def bring_back(identity: Any) -> None:
         memstow.restore(identity.owner)
     finally:
         identity.set_idle(False)
-    if memstow.figures(identity.owner).device_stowed_bytes: # a rescue took it out again in the meantime
+    if memstow.figures(identity.owner).device_stowed_bytes: # a rescue took memory out again in the meantime
         memstow.restore(identity.owner)

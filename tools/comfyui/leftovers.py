@@ -13,7 +13,7 @@ from .hooks import quietly
 referrers = memstow.referrers()
 # as in memstow leaks: below LITTLE bytes, or 1/SHARE of all that was allocated, nothing counts as left
 LITTLE, SHARE = 64 * 1024, 20
-# at most: models, tensors of one model that are asked about; runs until a model is asked about again
+# the last MOST models are remembered; TENSORS tensors of a model are asked about, again every AGAIN runs
 MOST, TENSORS, AGAIN = 64, 3, 64
 
 

@@ -70,7 +70,7 @@ class Meter:
         self.open.append(node)
 
     def leave(self, node: Any) -> Optional[int]:
-        """A node ends. Returns the live bytes now."""
+        """To be called when a node ends. Returns the live bytes now."""
         now = self.turn()
         if node in self.open:
             self.open.remove(node)
@@ -98,7 +98,7 @@ class Meter:
         return found
 
     def live(self) -> Optional[dict]:
-        """Figures of the whole process."""
+        """The live bytes of the whole process: before the run, at its peak, and now."""
         now = self.turn()
         if now is None or self.live_before is None:
             return None

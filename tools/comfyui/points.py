@@ -69,7 +69,7 @@ class Points:
         if figures.cuda_bytes and not figures.device_stowed_bytes:
             identity.set_idle(False)
             left = memstow.figures(identity.owner)
-            if left.device_stowed_bytes: # a rescue took it out in the meantime
+            if left.device_stowed_bytes: # a rescue took memory out in the meantime
                 self.note(identity, left)
 
     def _forget(self, key: int) -> None:
@@ -108,7 +108,7 @@ class Points:
         memstow.restore(identity.owner)
         identity.set_idle(False) # from now on no rescue takes it out again
         left = memstow.figures(identity.owner).device_stowed_bytes
-        if left: # a rescue took it out in the meantime
+        if left: # a rescue took memory out in the meantime
             memstow.restore(identity.owner)
             left = memstow.figures(identity.owner).device_stowed_bytes
         if left:
@@ -145,7 +145,7 @@ class Points:
             wrap(comfy.model_patcher.ModelPatcher, name, functools.partial(of_patcher, touches=touches))
 
         def of_module(before: Callable) -> Callable:
-            is_deep = before.__name__ == "load_state_dict" # the others call themselves for each child
+            is_deep = before.__name__ == "load_state_dict" # _apply and state_dict call themselves for each child
             def method(self: Any, *arguments: Any, **options: Any) -> Any:
                 for identity in points.within(self, is_deep) if points.out else ():
                     points.back(identity)

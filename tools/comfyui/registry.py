@@ -99,7 +99,7 @@ class Identity:
         self.kept = False               # the last trigger kept it, so its death must be reported
 
     def let_go(self) -> None:
-        """Stops holding the model. If it dies after this, it is not reported as lost."""
+        """Stops holding the model. If the model dies after this, it is not reported as lost."""
         self.kept = False
         self.held, self.outputs = None, {}
 
@@ -149,8 +149,8 @@ class Registry:
         return identity, is_new
 
     def _gone(self, identity: Identity) -> None:
-        """The inner model died; its id may soon belong to another model. Runs in the thread that dropped the last
-        reference."""
+        """Handles the death of an inner model, whose id may soon belong to another model. Runs in the thread that
+        dropped the last reference."""
         if self.identities.get(identity.key) is identity:
             del self.identities[identity.key]
         try:

@@ -1,6 +1,6 @@
-"""The report of a run: memory before it, at its peak and after it. The report has this for the process, each model,
-each node, and each model in each node and run. For each remaining model it has the reason. In: the records of hooks.py,
-meter.py and runs.py. Out: a JSON document, a text, and one line for the log."""
+"""The report of a run: memory before it, at its peak and after it, for the process, each model, each node, and each
+model in each node and run. For each remaining model it has the reason why the model remains. In: the records of
+hooks.py, meter.py and runs.py. Out: a JSON document, a text, and one line for the log."""
 import ctypes
 import os
 import re

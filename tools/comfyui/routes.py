@@ -198,7 +198,7 @@ def install(runs: Runs) -> None:
         return document("snapshot", file=file, in_folder="output", deleted=True)
 
     def with_body(faults: Any) -> Any:
-        """Makes a handler get the body of the request. A body that is not JSON, or that has one of the `faults`, is
+        """Makes a handler get the body of the request. A body that is not JSON, or in which `faults` finds a fault, is
         refused."""
         def wrap(handler: Any) -> Any:
             async def checked(request: Any) -> Any:

@@ -255,7 +255,7 @@ class Owner:
             _check(_library.owner_policy(self.id, number, priority), "policy")
 
     def set_idle(self, idle: bool) -> None:
-        """Declares whether nobody reads or writes the owner's memory, until this is called with False."""
+        """Declares whether nobody reads or writes the owner's memory, until the next call with False."""
         if _ready():
             _check(_library.owner_idle(self.id, int(bool(idle))), "idle")
 
@@ -520,7 +520,7 @@ def _beside(name: str) -> ModuleType:
     if name not in sys.modules:
         path = os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py")
         spec = importlib.util.spec_from_file_location(name, path)
-        assert spec and spec.loader # for a name that ends in .py
+        assert spec and spec.loader # not None, because the path ends in .py
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
         return sys.modules.setdefault(name, module) # another thread may have been faster
@@ -706,10 +706,10 @@ def ranges(thing: Any) -> Iterator[tuple[int, int]]:
 
 
 def assign(owner: OwnerLike, thing: Any) -> int:
-    """Assigns the memory of the thing (see ranges) to the model or custom owner; its node and run do not change.
-    Returns the number of bytes. Parts outside the program's heap and mappings are left out; if there are no other
-    parts, it raises Error. If the thing is a VBAR of comfy-aimdo, or refers to VBARs, these are noted as the
-    owner's; their bytes do not count here."""
+    """Assigns the memory of the thing (see ranges) to the model or custom owner; the node and the run of the memory
+    stay the same. Returns the number of bytes. Parts outside the program's heap and mappings are left out; if there are
+    no other parts, it raises Error. If the thing is a VBAR of comfy-aimdo, or refers to VBARs, the VBARs are noted as
+    the owner's; their bytes do not count in the result."""
     if not _ready():
         return 0
     number, done, failed = _number(owner), 0, 0
@@ -770,9 +770,9 @@ def _assign_vbars(number: int, thing: Any) -> list[Any]:
 
 
 def vbars() -> list[Vbar]:
-    """The VBARs of comfy-aimdo, as it reports them. They are device memory that memstow neither counts nor moves. From
-    the first call on, a new VBAR belongs to the model in whose scope it is made. For other VBARs, call
-    assign(owner, vbar)."""
+    """The VBARs of comfy-aimdo, with the figures that comfy-aimdo reports. They are device memory that memstow neither
+    counts nor moves. From the first call on, a new VBAR belongs to the model in whose scope it is made. For other
+    VBARs, call assign(owner, vbar)."""
     watch = _watch_vbars() if _ready() else None
     return [Vbar(*figures) for figures in watch.look()] if watch is not None else []
 
@@ -802,7 +802,7 @@ def release_range(thing: Any) -> int:
 # ---- runs
 
 def outcome_of(exception: Optional[BaseException]) -> str:
-    """The name of a run's outcome: of a run that ended with this exception, or with none."""
+    """The name of the outcome of a run that ended with this exception. None: the run ended without an exception."""
     if exception is None:
         return "ok"
     if isinstance(exception, (asyncio.CancelledError, KeyboardInterrupt)):
@@ -829,7 +829,7 @@ def _collected(phase: str, info: Mapping[str, int]) -> None:
 def _look_out_for_collections() -> None:
     global _runs_collected
     if _runs_collected < 0 and gc.isenabled() and active():
-        _collected("stop", {"generation": 2}) # a note for now; later collections write the next ones
+        _collected("stop", {"generation": 2}) # the first note; later collections write the next notes
         gc.callbacks.append(_collected)
 
 
@@ -956,10 +956,10 @@ def referrers() -> ModuleType:
 
 
 def held(owner: OwnerLike, *things: Any, seconds: float = 1.0) -> list[str]:
-    """Finds what holds these things, which belong to the owner and should be gone. Returns at most eight places in the
-    source; []: none was found. The places are also noted in the trace, for memstow leaks. Variables of the calling
-    function do not count. The search takes at most `seconds` of processor time plus one pass over all objects;
-    other Python threads wait meanwhile. Call it between two runs, for objects that a weak reference still finds."""
+    """Finds the holders of these things, which belong to the owner and should be gone. Returns at most eight places in
+    the source; []: none was found. The places are also noted in the trace, for memstow leaks. Variables of the calling
+    function do not count. The search takes at most `seconds` of processor time plus one pass over all objects; other
+    Python threads wait meanwhile. Call it between two runs, for objects that a weak reference still finds."""
     if not _ready():
         return []
     finder = referrers()
@@ -1041,8 +1041,8 @@ def _begin_looks() -> Any:
 
 
 def _holders_of(stacks: list[str], before: int, seconds: float, more_later: bool) -> tuple[int, bool]:
-    """Notes in the trace what holds the blocks of these call stacks. Returns the number of stacks that were searched in
-    time, and whether some were not. more_later: a later call gets more time."""
+    """Notes in the trace the holders of the blocks of these call stacks. Returns the number of stacks that were
+    searched in time, and whether other stacks are left. more_later: a later call gets more time."""
     referrers() # loads the module that memstow_blocks imports
     blocks = _beside("memstow_blocks")
     wanted = blocks.parse(stacks)

@@ -319,8 +319,8 @@ class Reach:
 
     @staticmethod
     def _inside(memory: int, block: Block, seen: set[int]) -> list[int]:
-        """The addresses in a block. Another thread may free the block in the meantime, so it is read through the
-        kernel, which returns an error then."""
+        """The addresses in a block. Another thread may free the block in the meantime. So the block is read through the
+        kernel, which then returns an error."""
         if block.start in seen or len(seen) > DEEP:
             return []
         seen.add(block.start)

@@ -1,11 +1,11 @@
 """Runs a workflow in a ComfyUI under memstow, and takes a snapshot after each run: the part of `memstow check --comfy`
-that speaks to ComfyUI. `memstow check` starts it, and reads the snapshots. Only the standard library is needed; it runs
-beside ComfyUI, not in it.
+that speaks to ComfyUI. `memstow check` starts this program, and reads the snapshots. The program needs only the
+standard library. It runs beside ComfyUI, not in it.
 
-It starts the command under `memstow run`, and waits until its server answers. Then, for each run, it queues the
-workflow through POST /prompt, and waits for the end in GET /history. If memstow's node pack is there, it also waits
-until policies have been applied. After each run it asks for a snapshot. Each run has other seeds, because ComfyUI takes
-from its cache what it has computed before.
+The program starts ComfyUI's command under `memstow run`, and waits until ComfyUI's server answers. Then, for each run,
+it queues the workflow through POST /prompt, and waits for the end in GET /history. If memstow's node pack is there, it
+also waits until policies have been applied. After each run it asks for a snapshot. Each run has other seeds, because
+ComfyUI does not compute again what is in its cache.
 
 Exit status: 0 success; 2 wrong usage or workflow; 4 ComfyUI did not start, or ended too early, or the workflow failed;
 128 + N ended by signal N."""
@@ -141,8 +141,8 @@ class Server:
         self.has_pack = self.ask("/memstow/owners") is not None
 
     def find_pid(self) -> int:
-        """The pid of the process that listens at the port. The process that this check started may be a script, which
-        started ComfyUI."""
+        """The pid of the process that listens at the port. The process that this check started may be a script that in
+        turn started ComfyUI."""
         tables = [pathlib.Path(f"/proc/net/{name}") for name in ("tcp", "tcp6")] # a kernel may be without IPv6
         sockets = {f"socket:[{line.split()[9]}]" for table in tables if table.exists()
                    for line in table.read_text().split("\n")[1:-1]
@@ -221,7 +221,8 @@ def check(options: argparse.Namespace) -> None:
         server.stop()
 
 
-told_to_end: list[Failure] = [] # the Failure by a signal: Python drops an exception that is raised in a finalizer
+# the Failure of a signal is kept here, because Python drops an exception that is raised in a finalizer
+told_to_end: list[Failure] = []
 
 
 def ignore_signals() -> None:

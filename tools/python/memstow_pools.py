@@ -102,8 +102,8 @@ class Pools:
         return os.getpid() != self.process
 
     def follow(self, owner: int) -> None:
-        """Makes this thread enter and leave pools, after its innermost model scope has become that of `owner`; 0: it
-        has none."""
+        """Puts this thread into a pool of `owner`, whose scope is now the thread's innermost model scope; 0: into no
+        pool."""
         if self._is_forked():
             return
         if self.is_over or self.thread.outside:

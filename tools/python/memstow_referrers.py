@@ -28,8 +28,8 @@ SECONDS, DEPTH, MOST, WAYS, WIDE, AT_ONCE = 1.0, 12, 8, 64, 2000, 50
 # place
 LINE, LONGEST, KEY, NAME = 2400, 300, 60, 100
 
-# ranks of code, by its owner: in this file, the node pack, program or library that the code belongs to. The code of the
-# lowest rank is the most likely to be at fault.
+# ranks of code, by its owner. In this file, the owner of code is the node pack, program or library that the code
+# belongs to. The code of the lowest rank is the most likely to be at fault.
 PACK, APPLICATION, LIBRARY, STANDARD, OURS = range(5)
 
 
@@ -388,8 +388,9 @@ class Way:
         return of_module(self.module or self.things[0].__module__) if self.is_whole else (OURS + 1, "")
 
     def _parties(self) -> Iterator[tuple[int, int, int, str]]:
-        """(rank, likelihood, distance, name) for each owner of code on the way. The smallest likelihood has code that
-        directly holds the object, then code at the beginning of the way, then the classes of objects on the way."""
+        """(rank, likelihood, distance, name) for each owner of code on the way. The likelihood orders owners of the
+        same rank: first code that directly holds the object, then code at the beginning of the way, then the classes of
+        objects on the way."""
         for distance, thing in enumerate(self.things[-2::-1]):
             for likelihood, (rank, name) in _parties_of(thing):
                 yield rank, likelihood, distance, name

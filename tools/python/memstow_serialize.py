@@ -1,5 +1,5 @@
-"""Turns values into a type and pieces of memory, and back. The store (memstow_state.py) keeps these from one run to the
-next.
+"""Turns values into a type and pieces of memory, and back. The store (memstow_state.py) keeps type and pieces from one
+run to the next.
 
     serialized = memstow_serialize.serialize({"samples": tensor, "step": 3})
     value = memstow_serialize.deserialize(serialized)

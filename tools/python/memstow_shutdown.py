@@ -4,7 +4,7 @@ it.
     import memstow_shutdown as shutdown
 
     shutdown.drain_queue(jobs, cancel=stop_workers)       # waits at most 10 s, then cancels
-    shutdown.stop_thread(worker, worker.request_stop)     # and joins it
+    shutdown.stop_thread(worker, worker.request_stop)     # asks it to stop, and joins it
     shutdown.close(database, after=["worker"])            # flushes and closes it, when the worker has ended
     shutdown.start(["./server"], "server")                # its group ends with this process: SIGTERM, 5 s, SIGKILL
     shutdown.at_exit()                                    # or: shutdown.run("the window was closed")
@@ -195,11 +195,11 @@ _left_loop = False # whether another thread than Qt's has ended Qt's event loop
 
 
 def quit_qt(name: str = "qt", *, delete: Iterable[Any] = (), seconds: float = SECONDS) -> None:
-    """Ends the event loop of the process's Qt application, if there is one. This comes last, when the threads have
-    ended. It happens on the application's own thread, also if another thread runs the shutdown. Waiting events are
-    delivered; the objects of `delete`, and all others with a pending deleteLater, are deleted; and the application
-    quits. If run() is called on the application's thread, it delivers events while it waits, except those of keyboard
-    and mouse. So a thread that waits for an answer from the window can end."""
+    """Ends the event loop of the process's Qt application, if there is one. The loop ends last, when the threads have
+    ended, and on the application's own thread, also if another thread runs the shutdown. Waiting events are delivered;
+    the objects of `delete`, and all others with a pending deleteLater, are deleted; and the application quits. If run()
+    is called on the application's thread, it delivers events while it waits, except those of keyboard and mouse. So a
+    thread that waits for an answer from the window can end."""
     if name in _quits:
         raise ValueError(f"there is a quit_qt {name!r}")
     _mark()
@@ -311,10 +311,11 @@ def _quit_all() -> list[tuple[str, str]]:
 # ---- processes
 
 def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subprocess.Popen[Any]:
-    """Starts subprocess.Popen(argv, **options) in a process group of its own, and registers it as process() does.
-    Processes that it starts end with it, unless they leave the group. This holds even if it has ended itself, as
-    launcher scripts do, until somebody has waited for it. Ctrl-C at a terminal does not reach the group. After a crash,
-    `memstow reap` finds the processes that it started by MEMSTOW_STARTED in their environment."""
+    """Starts a process by subprocess.Popen(argv, **options) in a process group of its own, and registers it as
+    process() does. Processes that the new process starts end with it, unless they leave the group. This holds even if
+    the new process has ended itself, as launcher scripts do, until somebody has waited for it. Ctrl-C at a terminal
+    does not reach the group. After a crash, `memstow reap` finds the processes that the new process started by
+    MEMSTOW_STARTED in their environment."""
     if not {"process_group", "start_new_session", "preexec_fn"} & options.keys():
         options.update({"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True})
     number = time.monotonic_ns() # unique among the starts of this program

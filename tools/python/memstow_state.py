@@ -96,7 +96,7 @@ def _calls() -> _Library:
 
 
 def available() -> bool:
-    """Whether this process was started under a memstow with a store."""
+    """Whether this process was started under a memstow that has a store."""
     version = memstow.version()
     return memstow.active() and version is not None and version >= (1, MINOR)
 
@@ -184,7 +184,7 @@ class Store:
             self._put.clear()
 
     def put(self, id: str, value: Any) -> None:
-        """Copies a value into the current iteration. A value that cannot be copied is held."""
+        """Copies a value into the current iteration. A value that cannot be copied is held by reference."""
         name = _encoded(id, "an id")
         try:
             serialized = memstow_serialize.serialize(value)
@@ -247,7 +247,7 @@ class Store:
         return self._read("get", id, default)
 
     def get_committed(self, id: str, default: Any = _MISSING) -> Any:
-        """The last committed value, never a value of the current iteration. For readers that are not part of the
+        """The last committed value, never a value of the current iteration. It is for readers that are not part of the
         iteration. Raises KeyError if there is no value and no default."""
         with self._lock:
             if id in self._held:

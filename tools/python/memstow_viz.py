@@ -76,7 +76,8 @@ def snapshot(report: Item) -> Item:
             parts.setdefault(item["part_of"], []).append(item)
     wholes = [b for b in cuda["blocks"] if b["part_of"] is None and b["kind"] in VIEWED]
     for whole in wholes:
-        if whole["kind"] == "vmm":  # the report gives it a number and no address, so an address is made of the number
+        # the report gives a number in place of its address, so an address is made of the number
+        if whole["kind"] == "vmm":
             whole["address"] = (1 << 60) + whole["address"] * (1 << 40)
     segments = [segment(whole, parts.get(whole["address"], []), sites) for whole in wholes]
     return {"segments": segments, "device_traces": trace(segments, {w["address"]: w["age_seconds"] for w in wholes}),

@@ -57,7 +57,7 @@ def _load_memstow() -> Any:
         return loaded
     path = pathlib.Path(__file__).resolve().with_name("memstow.py")
     spec = importlib.util.spec_from_file_location("memstow", path)
-    assert spec and spec.loader # for a name that ends in .py
+    assert spec and spec.loader # not None, because the path ends in .py
     module = sys.modules["memstow"] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

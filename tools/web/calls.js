@@ -204,7 +204,7 @@ export class CallTree {
         return this.stepFromNodes(frame, weights, changes);
     }
 
-    /** Starts at the ends of all stacks. If they have too many lines, only the largest lines are used. */
+    /** Starts at the innermost lines of all stacks. If there are too many lines, only the largest lines are used. */
     stepFromNodes(frame, weights, changes) {
         const { ledger, sight, keys } = this;
         const keyOf = (node) => keys[ledger.words[sight.last[ledger.nodeSegment[node]] - 1]];

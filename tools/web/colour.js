@@ -1,6 +1,7 @@
 /* colour.js — colours of frames.
- * In: the kind of a frame, and whether the page is dark. Out: a fill, and the colour for text on it. Python frames are
- * warm, native frames are cool, allocators are grey. In a comparison, red frames grew and blue frames shrank. */
+ * In: the kind of a frame, and whether the page is dark. Out: a fill, and the colour for text on it. Python frames have
+ * warm colours, native frames cool colours, and allocators are grey. In a comparison, red frames grew and blue frames
+ * shrank. */
 
 function hashOf(text) {
     let hash = 2166136261;

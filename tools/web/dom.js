@@ -53,7 +53,7 @@ export function bar(part, whole, kind = "") {
     return svg;
 }
 
-/** Copies text to the clipboard, and confirms that on the button. */
+/** Copies text to the clipboard, and shows on the button whether that worked. */
 export async function copyText(text, button) {
     const area = element("textarea.off-screen", { "aria-hidden": "true" });
     area.value = text;

@@ -1,8 +1,8 @@
 /* ledger.js — sites and their call stacks, from the page's data.
- * In: columns. Out: lines; a tree of nodes, in the order of a walk that begins outside; and figures of sites in the
- * same order. So all sites below a node are neighbours, and the sum of a node is a difference of two running sums. A
- * line is a frame: function, file, module, line number and kind. A segment is a run of lines, whose numbers are its
- * words. Each node of the tree has one segment. */
+ * In: columns. Out: lines; a tree of nodes, in the order of a walk from the outermost frames inwards; and figures of
+ * sites in the same order. So all sites below a node are neighbours, and the sum of a node is a difference of two
+ * running sums. A line is a frame: function, file, module, line number and kind. A segment is a run of lines; the
+ * numbers of these lines are its words. Each node of the tree has one segment. */
 
 import { safeText, shortPath } from "./words.js";
 

@@ -1,6 +1,6 @@
 /* trace.js — the trace of decisions, grouped.
  * In: the document of decisions. Out: triggers with their effect on every owner, and the history of each owner.
- * docs/decisions.md has the lines. Missing members are left out. */
+ * docs/decisions.md explains the lines. Members that a line lacks are left out. */
 
 const REASONS = { run_ended: "a run ended", request: "somebody asked", pressure: "memory was short",
     idle: "not used for a while", rescue: "a device had no memory" };

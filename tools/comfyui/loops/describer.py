@@ -16,7 +16,7 @@ from typing import Any, Optional
 
 URL, KEY = "MEMSTOW_DESCRIBER_URL", "MEMSTOW_DESCRIBER_KEY"
 MOST_ANSWER = 1 << 20 # bytes
-FIRST_PAUSE, MOST_PAUSE = 0.5, 20.0 # seconds between two tries
+FIRST_PAUSE, MOST_PAUSE = 0.5, 20.0 # seconds between two tries: at first, and at most
 AGAIN = (408, 409, 425, 429, 500, 502, 503, 504) # statuses after which another try may succeed
 
 

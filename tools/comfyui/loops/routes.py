@@ -70,8 +70,8 @@ def install(pack: Any, functions: Any) -> None:
     routes, loops, wire = PromptServer.instance.routes, pack.loops, functions.wire
 
     async def aside(function: Any, *arguments: Any) -> Any:
-        """Runs a function on another thread than the server's: the loops' threads need the server's thread, so it must
-        not wait."""
+        """Runs a function on another thread than the server's: the loops' threads need the server's thread, so that
+        thread must not wait."""
         return await asyncio.get_running_loop().run_in_executor(None, function, *arguments)
 
     def document(**members: Any) -> Any:

@@ -1,5 +1,5 @@
-"""The workflows that ComfyUI's editor has saved. In: a name. Out: the document. Never reads a file outside their
-folder."""
+"""The workflows that ComfyUI's editor has saved. In: a name. Out: the document. Never reads a file outside the folder
+of saved workflows."""
 import os
 import pathlib
 from typing import Any, Mapping

@@ -137,7 +137,7 @@ function takenBy(figures, ids, sizeOf, nothing) {
     return models.length ? `${models.map(labelOf).join(", ")}: ${size(bytes)}` : nothing;
 }
 
-// ComfyUI's two buttons. A text beside each says which models it would take.
+// ComfyUI's two buttons. A text beside each button says which models the button would take.
 class Buttons {
     constructor(make) {
         this.unload = element("p", { id: "memstow-unload", class: "memstow-line" });

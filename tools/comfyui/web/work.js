@@ -8,7 +8,7 @@ export class Work {
         this.bar = element("progress", { max: 1, "aria-label": words });
         this.seconds = element("span", { class: "memstow-number", "aria-hidden": "true" });
         const button = element("button", { type: "button", "aria-label": `Cancel: ${words}`, onclick: async () => {
-            // stays pressed unless cancel() returns false: nothing can be cancelled, or not yet
+            // until cancel() answers; it answers false if nothing can be cancelled, or not yet
             button.disabled = this.isCancelled = true;
             button.disabled = this.isCancelled = await cancel().catch(() => false);
         } }, "Cancel");

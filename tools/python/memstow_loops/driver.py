@@ -24,9 +24,9 @@ ENDED = (DONE, FAILED, CANCELLED)
 MOST_ENDED = 16    # ended loops whose values are still kept; older loops are closed
 MOST_FAILURES = 100 # failures of a batch that are reported
 CHUNK = 64          # elements of a batch that become one value in the store
-CHUNK_BYTES = 32 << 20 # bytes of the elements that become one value; so much more memory is in use meanwhile
-BEGUN = f"{OURS} the inputs" # the id of the digests of the inputs with which the loop of this prefix was begun
-# the id of the numbers of the elements that are done, in a batch with a prefix
+CHUNK_BYTES = 32 << 20 # most bytes of elements that become one value; folding takes as much memory again
+BEGUN = f"{OURS} the inputs" # an id in the store: digests of the inputs with which the prefix was begun
+# an id in the store: the numbers of the elements that are done, in a batch with a prefix
 FINISHED = f"{OURS} the elements that are done"
 # marks several outputs of one port in the store: a bare list would be one value, which is a list
 SEVERAL = f"{OURS} several values"
@@ -129,7 +129,7 @@ def grouped(sizes: list[tuple[int, int]]) -> Iterator[list[int]]:
 
 
 def text_of(error: BaseException) -> str:
-    """The text of a caller's exception, whose own code may fail."""
+    """The text of an exception. The exception may be a caller's, and its own code may fail."""
     try:
         return str(error)
     except BaseException as other:
@@ -235,7 +235,7 @@ class Loop:
             return {port: unwrapped(self.store.get_committed(place))
                     for port, place in places.items() if place in self.committed}
 
-    # ---- a batch: an element has a key of its own until it is folded into a chunk; each key takes a descriptor
+    # ---- a batch: an element has a key of its own until it is folded into a chunk; each key takes a file descriptor
 
     def _places(self) -> list[str]:
         return [self.plan.place(port) for port in self.plan.ids()]
@@ -404,7 +404,7 @@ class Loop:
         except Cancelled as error:
             return CANCELLED, str(error)
         except BaseException as error:
-            if self.closed: # the error is that the store is gone
+            if self.closed: # the error comes from the closed store
                 return CANCELLED, f"{self._where()}: it was cancelled"
             return FAILED, self._told(error)
         return DONE, ""
@@ -475,7 +475,8 @@ class Loop:
         self.failures = [*self.failures, {"iteration": number, "error": str(error)}][-MOST_FAILURES:]
 
     def _one(self) -> None:
-        """Runs one iteration. Its values become visible with the commit; if it fails, none do."""
+        """Runs one iteration. Its values become visible with the commit. If the iteration fails, none of its values
+        does."""
         self.store.begin()
         try:
             if not self.plan.independent:
@@ -596,7 +597,7 @@ class Loop:
         self.thread.start()
 
     def cancel(self) -> None:
-        """Ends the loop: takes waiting prompts out of the queue, and interrupts the running one. The values of the
+        """Ends the loop: takes its waiting prompt out of the queue, or interrupts its running prompt. The values of the
         last commit stay."""
         self.cancelled.set()
 
@@ -698,7 +699,8 @@ class Loops:
     def _open(self, name: str, **options: Any) -> Store:
         try:
             return self.open_store(name, **options)
-        except (OSError, ValueError) as error: # above all a prefix that another loop has, or that leads elsewhere
+        # above all a prefix that another loop has, or that leads out of the store's folder
+        except (OSError, ValueError) as error:
             raise LoopError(getattr(error, "strerror", None) or str(error)) from None
 
     def _begin(self, make: Callable[..., Plan], name: str, serial: str, store: Store,
@@ -746,7 +748,7 @@ class Loops:
         return loop if loop is not None and serial in (None, loop.serial) else None
 
     def remove(self, name: str) -> bool:
-        """Cancels a running loop, or drops an ended one. Returns whether there is one."""
+        """Cancels a running loop, or drops a loop that has ended. Returns whether there is a loop with this name."""
         with self.lock:
             loop = self.loops.get(name)
             if loop is None:

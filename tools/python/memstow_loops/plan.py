@@ -44,9 +44,9 @@ class Step:
 @dataclass
 class Prompt:
     """A prompt for one workflow in one iteration. `fresh`: nodes whose outputs are dropped from the node caches after
-    the run. They depend on values of this iteration and are useless later, or they are the inputs' own values, into
-    which a node may write. `constant`: nodes whose outputs depend on the inputs alone; they are dropped with the
-    loop."""
+    the run. Such an output depends on values of this iteration and is useless later, or it is an input's own value,
+    into which a node may write. `constant`: nodes whose outputs depend on the inputs alone. These outputs are dropped
+    with the loop."""
     graph: Graph
     fresh: set[str]
     constant: set[str]

@@ -150,7 +150,7 @@ def _numbers(document: Mapping[str, Any], key: str, last: str) -> int:
 
 
 def _last(entries: Any) -> int:
-    """The largest id. Old editors' groups have none."""
+    """The largest id. Groups of old editors have no id."""
     found: list[int] = [one["id"] for one in entries or [] if isinstance(one.get("id"), int)]
     return max([0, *found])
 
