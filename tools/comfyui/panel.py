@@ -76,7 +76,7 @@ def nodes_of(found: Optional[dict]) -> list[dict]:
 
 def steady(read: Callable[[], Any], otherwise: Any) -> Any:
     """The result of `read`, which goes through the models. If the worker thread adds a model meanwhile, `read` is
-    called again, at most five times; then the result is `otherwise`."""
+    called again. After five calls without a result, the result is `otherwise`."""
     for _attempt in range(5):
         try:
             return read()

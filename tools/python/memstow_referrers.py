@@ -43,7 +43,7 @@ class Deadline:
         return time.thread_time() > self.end
 
 
-# ---- looking at objects without running their code, as isinstance (asks for __class__) and vars (for __dict__) may do
+# ---- looking at objects without running their code: isinstance and vars may run it, by __class__ and __dict__
 
 def is_a(thing: Any, kinds: Any) -> bool:
     return issubclass(type(thing), kinds)

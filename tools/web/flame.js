@@ -1,7 +1,7 @@
 /* flame.js — draws a call tree.
- * In: a tree, the frame that fills the width, marked frames. Out: boxes on a canvas of the visible size. Frames that
- * are far narrower than a pixel are neither drawn nor unfolded. Work that takes too long is continued in the next time
- * slice. */
+ * In: a tree, the frame that fills the width, marked frames. Out: boxes on a canvas of the visible size. Frames of
+ * about a pixel are not unfolded, and far narrower frames are not drawn. Work that takes too long is continued in the
+ * next time slice. */
 
 import { LINE_ALLOCATOR, LINE_UNNAMED } from "./ledger.js";
 import { percentText } from "./words.js";

@@ -170,7 +170,8 @@ def text_in(answer: bytes) -> str:
 
 
 class Asker:
-    """Asks one endpoint for a text. Repeats the request after errors that may pass, until the time is up."""
+    """Asks one endpoint for a text. Repeats the request after errors that may pass, until the time or the tries are
+    used up."""
 
     def __init__(self, endpoint: str, key: str, seconds: float, tries: int) -> None:
         self.endpoint, self._key, self.tries = endpoint, key, tries
