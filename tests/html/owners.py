@@ -62,4 +62,7 @@ assert cards[0].startswith("Trigger 2: memory was short") and cards[1].startswit
 assert "unet.safetensors" in cards[1] and "freed" in cards[1] and "512.0 MiB" in cards[1], cards[1]
 assert ("2 kept, 1 stowed, 1 freed, 1 blocked. 638.0 MiB were given back in 1.2 s: 1.2 GiB before, 689.0 MiB after."
         in cards[1])
+shown = browser.js("""return Object.fromEntries([...document.querySelectorAll('.trigger .tag')].map(
+    (tag) => [tag.textContent, getComputedStyle(tag).backgroundColor]))""")
+assert set(shown) == {"kept", "stowed", "freed", "blocked"} and len(set(shown.values())) == 4, shown # a colour each
 browser.is_clean()

@@ -59,11 +59,7 @@ export class DecisionsView {
         const done = category?.category ?? decision.action ?? "";
         return element("tr", {}, element("th", { scope: "row" }, this.page.ownerName(owner)),
             element("td", {}, safeText(decision.policy ?? "")),
-            element("td", {},
-                element(`span.tag.tag-${/ ^[a - z] + $ /.test(done) ? done : "none"}`,
-                    {
-                    },
-                    safeText(done))),
+            element("td", {}, element(`span.tag.tag-${/^[a-z]+$/.test(done) ? done : "none"}`, {}, safeText(done))),
             element("td.number", {}, sizeText(before + (category?.device_before_bytes ?? decision.device_bytes ?? 0))),
             element(
                 "td.number", {}, category ? sizeText(category.after_bytes + (category.device_after_bytes ?? 0)) : ""),
