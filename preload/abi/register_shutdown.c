@@ -11,6 +11,7 @@
 #include "preload/life/left_origins.h"
 #include "preload/shutdown/shutdown.h"
 #include "preload/shutdown/shutdown_audit.h"
+#include "preload/shutdown/shutdown_file.h"
 #include "preload/shutdown/shutdown_list.h"
 #include "preload/shutdown/shutdown_log.h"
 #include "preload/shutdown/shutdown_processes.h"

@@ -11,7 +11,7 @@
 #include "preload/blocks/parts.h"
 #include "preload/count/site.h"
 #include "preload/stow/stow.h"
-#include "preload/stow/stow_area.h"
+#include "preload/stow/stow_pages.h"
 #include "preload/serve/serve_settings.h"
 #include "preload/vram/vram_owned.h"
 #include "preload/count/tags.h"

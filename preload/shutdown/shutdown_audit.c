@@ -177,7 +177,7 @@ int64_t shutdown_audit_descriptors(uint32_t asks) {
 void shutdown_audit_thread(struct line *line, uint32_t tid) {
     const struct shutdown_ledger *knows = ledger_with_origins();
     struct shutdown_origin origin;
-    uint64_t age_ms = shutdown_age_ms(os_start_ticks(tid));
+    uint64_t age_ms = shutdown_log_age_ms(os_start_ticks(tid));
     line_number(line, "age_ms", age_ms);
     if (knows && knows->thread(tid, age_ms * 1000000, &origin) && origin.by[0])
         line_string(line, "started_by", origin.by);

@@ -8,6 +8,7 @@
 #include <sys/file.h>
 #include <sys/syscall.h>
 
+#include "preload/base/line.h"
 #include "preload/shared/jsontext.h"
 #include "preload/shared/os.h"
 
@@ -16,12 +17,12 @@ enum { PATH_CAPACITY = SHUTDOWN_PATH + 32, READ_MOST = 1 << 20, TRIES = 8, NUMBE
 static char asked_path[SHUTDOWN_PATH]; /* where new lists go, unless another process's list is there */
 static char own_path[PATH_CAPACITY];   /* the list of this process; "": it has none */
 
-bool shutdown_list_file(const char *path) { return !path[0] || shutdown_path(asked_path, path); }
+bool shutdown_list_file(const char *path) { return !path[0] || shutdown_file_path(asked_path, path); }
 
 /* --- its text --- */
 
 static void shutdown_list_put(struct shutdown_list *list, const char *text, size_t length) {
-    if (!list->failed && (!shutdown_may_grow(list->fd, length) || os_write(list->fd, text, length) < 0))
+    if (!list->failed && (!shutdown_file_may_grow(list->fd, length) || os_write(list->fd, text, length) < 0))
         list->failed = true;
 }
 
@@ -60,7 +61,7 @@ static void name_in_work(char *to) {
 
 bool shutdown_list_begin(struct shutdown_list *list) {
     char boot[33];
-    if (!asked_path[0]) shutdown_path(asked_path, "process_registry.json");
+    if (!asked_path[0]) shutdown_file_path(asked_path, "process_registry.json");
     name_in_work(list->path);
     list->some = list->failed = false;
     os_call(SYS_unlink, list->path);

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "preload/shutdown/shutdown_log.h"
+#include "preload/shutdown/shutdown_file.h"
 
 #pragma GCC visibility push(hidden)
 

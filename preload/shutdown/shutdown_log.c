@@ -8,33 +8,16 @@
 #include <time.h>
 
 #include "preload/shared/os.h"
+#include "preload/shutdown/shutdown_file.h"
 #include "preload/stow/stow_work.h"
 
 static char log_path[SHUTDOWN_PATH];
 static uint64_t begun_ns;
 
-/* --- paths --- */
-
-bool shutdown_path(char *to, const char *name) {
-    char folder[SHUTDOWN_PATH] = "/";
-    size_t length = 0;
-    if (name[0] != '/') {
-        long got = os_call(SYS_readlink, "/proc/self/cwd", folder, sizeof folder - 1);
-        length = got > 0 ? (size_t)got : 1;
-        if (length > 1) folder[length++] = '/';
-    }
-    if (length + strlen(name) >= SHUTDOWN_PATH) return false;
-    memcpy(to, folder, length);
-    os_copy(to + length, SHUTDOWN_PATH - length, name);
-    return true;
-}
-
-bool shutdown_log_file(const char *path) { return !path[0] || shutdown_path(log_path, path); }
-
-/* --- the log --- */
+bool shutdown_log_file(const char *path) { return !path[0] || shutdown_file_path(log_path, path); }
 
 void shutdown_log_ready(void) {
-    if (!log_path[0]) shutdown_path(log_path, "shutdown.log");
+    if (!log_path[0]) shutdown_file_path(log_path, "shutdown.log");
 }
 
 void shutdown_log_begin(void) {
@@ -50,15 +33,10 @@ void shutdown_log_line(struct line *line, const char *step) {
     line_number(line, "pid", os_pid());
 }
 
-bool shutdown_may_grow(int fd, size_t by) {
-    struct stat now;
-    return os_stat_fd(fd, &now) == 0 && (uint64_t)now.st_size + by <= os_file_limit();
-}
-
 /* If the disk is full, half a line may be written. Then the next line is preceded by a newline. */
 static void shutdown_log_append(int fd, const struct line *line) {
     static bool torn;
-    if (!shutdown_may_grow(fd, line->used + 1)) return;
+    if (!shutdown_file_may_grow(fd, line->used + 1)) return;
     if (__atomic_exchange_n(&torn, false, __ATOMIC_RELAXED)) os_write(fd, "\n", 1);
     if (os_write(fd, line->text, line->used) < 0) __atomic_store_n(&torn, true, __ATOMIC_RELAXED);
 }
@@ -90,7 +68,7 @@ void shutdown_log_step(const char *step, const char *name, int64_t result, uint6
     shutdown_log_write(&line);
 }
 
-uint64_t shutdown_age_ms(uint64_t start_ticks) {
+uint64_t shutdown_log_age_ms(uint64_t start_ticks) {
     enum { TICK_MS = 10 }; /* USER_HZ is 100 */
     struct timespec now = {0};
     os_call(SYS_clock_gettime, CLOCK_BOOTTIME, &now);

@@ -11,8 +11,6 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { SHUTDOWN_PATH = 4096 };
-
 /* "": no change. False: the path is too long. */
 bool shutdown_log_file(const char *path);
 /* Sets the path of the log to shutdown.log in the present folder, unless the log has a path already. */
@@ -27,13 +25,7 @@ void shutdown_log_write(struct line *line);
 void shutdown_log_step(const char *step, const char *name, int64_t result, uint64_t took_ns);
 
 /* The age of a process or thread from its start (/proc/PID/stat), in milliseconds; 0: unknown. */
-uint64_t shutdown_age_ms(uint64_t start_ticks);
-
-/* Makes an absolute path of `name` for the log or the list. A relative path begins in the present folder. `to` holds
- * SHUTDOWN_PATH bytes. False: the path is too long. */
-bool shutdown_path(char *to, const char *name);
-/* Whether RLIMIT_FSIZE allows `by` more bytes in the file. */
-bool shutdown_may_grow(int fd, size_t by);
+uint64_t shutdown_log_age_ms(uint64_t start_ticks);
 
 #pragma GCC visibility pop
 

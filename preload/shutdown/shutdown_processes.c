@@ -380,7 +380,7 @@ static void log_left(const struct end *self, const struct shutdown_relative *rel
     line_string(&line, "program", relative->name);
     line_number(&line, "parent", relative->parent);
     line_string(&line, "known_by", shutdown_kin_words(relative->link));
-    line_number(&line, "age_ms", shutdown_age_ms(relative->start_ticks));
+    line_number(&line, "age_ms", shutdown_log_age_ms(relative->start_ticks));
     line_number(&line, "rss_bytes", relative->rss_bytes);
     shutdown_log_write(&line);
 }

@@ -9,6 +9,7 @@
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
 #include "preload/stow/stow_area.h"
+#include "preload/stow/stow_pages.h"
 #include "preload/stow/stow_host.h"
 #include "preload/stow/stow_table.h"
 #include "preload/stow/stow_carry.h"

@@ -1,6 +1,6 @@
-/* stow_area.h — the mappings (areas) in a range, and their pages, from /proc/self/smaps, maps and pagemap.
- * In: addresses. Out: areas, the reasons why they must not move, and which of their pages are in memory. It allocates
- * nothing, uses only buffers of the caller, and never touches the areas. */
+/* stow_area.h — the mappings (areas) in a range, from /proc/self/smaps and maps.
+ * In: addresses. Out: areas, and the reasons why they must not move. It allocates nothing, uses only buffers of the
+ * caller, and never touches the areas. */
 #ifndef MEMSTOW_STOW_AREA_H
 #define MEMSTOW_STOW_AREA_H
 
@@ -33,25 +33,6 @@ bool stow_area_at(uint64_t address, char *text, struct stow_area *out);
 
 /* Why the pages of a private mapping may not move: enum stow_refusal. */
 uint32_t stow_area_refusal(const struct stow_area *area);
-
-/* --- pages --- */
-
-/* Kinds of pages. MAPPED: pages in the page table. HELD: mapped pages that have memory or swap. The zero page has none:
- * the kernel maps it for reads of untouched memory. OWN: held pages that are private, and not a file's. RESIDENT: held
- * pages that are in memory now. Before Linux 6.7 the zero page cannot be told from others. */
-enum stow_pages { STOW_PAGES_MAPPED, STOW_PAGES_HELD, STOW_PAGES_OWN, STOW_PAGES_RESIDENT };
-
-int stow_pages_open(void); /* a descriptor of pagemap, or -errno */
-
-/* Finds the first run of pages of this kind between *start and `end`, and sets *start and *run_end to its bounds. A gap
- * of fewer than `gap` other pages does not end the run. *pages: how many pages of the kind are in the run. False: there
- * are none, or pagemap cannot be read. */
-bool stow_pages_run(int pagemap, uint64_t *start, uint64_t end, enum stow_pages which, uint64_t gap, uint64_t *run_end,
-                    uint64_t *pages);
-/* The bytes of all pages of this kind in the range. */
-uint64_t stow_pages_count(int pagemap, uint64_t start, uint64_t end, enum stow_pages which);
-/* Whether io_uring or InfiniBand holds pages of the process. Also true if the kernel does not say. */
-bool stow_pages_are_pinned(void);
 
 #pragma GCC visibility pop
 

@@ -38,6 +38,7 @@
 #include "preload/stow/stow.h"
 #include "preload/stow/stow_ahead.h"
 #include "preload/stow/stow_area.h"
+#include "preload/stow/stow_pages.h"
 #include "preload/stow/stow_thread.h"
 #include "preload/stow/stow_uffd.h"
 

@@ -11,6 +11,7 @@
 
 #include "preload/shared/os.h"
 #include "preload/stow/stow_area.h"
+#include "preload/stow/stow_pages.h"
 #include "preload/stow/stow_host.h"
 #include "preload/stow/stow_table.h"
 

@@ -19,7 +19,7 @@
 #include <sys/syscall.h>
 
 #include "preload/shared/os.h"
-#include "preload/stow/stow_area.h"
+#include "preload/stow/stow_pages.h"
 #include "preload/stow/stow_uffd.h"
 
 enum { SMALLEST = 1 << 20, COMPARED = 256 << 10, PAUSES = 600 };
