@@ -117,8 +117,19 @@ class ComfyUI:
         start = time.monotonic()
         self.wait(process)
         seconds = time.monotonic() - start
-        os.killpg(process.pid, signal.SIGINT)
+        self.end(process)
         return seconds
+
+    def end(self, process):
+        """Interrupts the server until it ends. Python drops an interrupt that comes while it runs a weak reference's
+        callback."""
+        def has_ended():
+            os.killpg(process.pid, signal.SIGINT)
+            try:
+                return process.wait(10) is not None
+            except subprocess.TimeoutExpired:
+                return False
+        support.wait_for(has_ended, 120, "the end of ComfyUI")
 
 
 class ComfyUIRun(ComfyUI):
@@ -136,7 +147,7 @@ class ComfyUIRun(ComfyUI):
             start = time.monotonic()
             _workflow.run(self.port, _workflow.sampling(seed, size=256, steps=5), 300)
         seconds = time.monotonic() - start
-        os.killpg(process.pid, signal.SIGINT)
+        self.end(process)
         return seconds
 
 
