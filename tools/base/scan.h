@@ -13,7 +13,7 @@ enum { SCAN_FILE_MIB = 16, SCAN_STRING_MOST = 4096 };
 struct scan {
     const char *file; /* its name in messages */
     const char *at, *end;
-    const char *line, *token; /* the beginnings of the line, and of the last token */
+    const char *line, *token; /* where the present line, and the token that was read last, begin */
     uint32_t number;          /* number of the line */
     char *own;                /* the text that scan_open read */
     char error[1400];
@@ -41,7 +41,7 @@ int scan_string(struct scan *scan, char *to, size_t capacity, bool bare, const c
 /* Returns 0 at the end of the line, or -1 with a message. */
 int scan_end_of_line(struct scan *scan);
 
-/* Sets the message, with the position of the last token. Returns -1. */
+/* Sets the message, with the position of the token that was read last. Returns -1. */
 int scan_fail(struct scan *scan, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Appends the text in quotes, in the form that scan_string reads. False: it does not fit. */

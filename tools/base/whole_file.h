@@ -14,8 +14,8 @@ struct whole_file {
     char why[80];
 };
 
-/* Reads a file. Returns 0, or -1 with `why` set: the file is not regular, is longer than this many MiB, or cannot be
- * read. */
+/* Reads a file of at most this many MiB. Returns 0, or -1 with `why` set: the file is not regular, is longer, or cannot
+ * be read. */
 int whole_file_read(struct whole_file *file, const char *path, size_t most_mib);
 
 #endif

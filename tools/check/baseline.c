@@ -12,7 +12,7 @@
 
 static const char magic[] = "memstow-baseline";
 
-/* --- reading --- */
+/* --- reading a baseline --- */
 
 struct parsed {
     bool measure, runs, floor, total, cuda_total;
@@ -159,7 +159,7 @@ int baseline_read(struct figures *figures, struct scan *scan) {
     return parsed.total ? 0 : scan_fail(scan, "there is no total in it");
 }
 
-/* --- writing --- */
+/* --- writing a baseline --- */
 
 static void write_range(FILE *to, struct range range) {
     fprintf(to, " %" PRIu64, range.low);

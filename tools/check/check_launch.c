@@ -20,7 +20,7 @@ static bool ends_us(int signal) {
 }
 
 /* Begins to handle signals. Signals that are ignored, as under nohup, stay ignored, also in the programs that the check
- * starts. The second signal of the same number ends the check at once. */
+ * starts. A signal that comes a second time ends the check at once. */
 void check_launch_begin(void) {
     const struct sigaction noted = {.sa_handler = interrupt_note, .sa_flags = SA_RESTART | SA_RESETHAND};
     struct sigaction was;

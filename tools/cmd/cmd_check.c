@@ -77,7 +77,7 @@ static int cmd_check_help(void) {
     return complain_finish(EXIT_FINE);
 }
 
-/* --- options --- */
+/* --- the options of memstow check --- */
 
 static bool parse_count(const char *text, unsigned long least, uint32_t *count) {
     unsigned long value;
@@ -209,7 +209,7 @@ static int check_usage(const struct check *check) {
     return check_files(check);
 }
 
-/* --- files --- */
+/* --- loading and saving the baseline --- */
 
 /* Loads the baseline. With --update-baseline, a damaged or missing baseline is ignored, because a new one will replace
  * it. */
@@ -259,7 +259,7 @@ static int save_baseline(struct check *check) {
     return EXIT_FINE;
 }
 
-/* --- the verdict --- */
+/* --- writing the verdict --- */
 
 static int write_form(const struct check *check, int form) {
     static void (*const writers[CHECK_FORMS])(const struct check *, FILE *) = {check_text, check_json, check_junit,

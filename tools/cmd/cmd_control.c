@@ -39,7 +39,7 @@ static const struct verb verbs[] = {
      "files. Nothing is lost."},
 };
 
-/* A request and its progress. */
+/* A request of this command, and how far the process has come with it. */
 struct order {
     const struct verb *verb;
     pid_t pid;
@@ -49,11 +49,12 @@ struct order {
     char path[4096];            /* path of the socket */
     char subject[320];          /* for messages: the owner or process of the request */
     uint32_t owner;
-    struct wire_message last; /* the last message of the process */
-    double begun, heard, cancelled; /* times in seconds: the beginning, the last message, the last cancellation */
-    int cancels;                    /* how often the request was cancelled */
-    int interrupts;                 /* number of interrupts that were dealt with */
-    bool late;                      /* the request was cancelled because of --timeout */
+    struct wire_message last; /* the message that came last from the process */
+    /* times in seconds: when the request began, when a message came last, when a cancellation was sent last */
+    double begun, heard, cancelled;
+    int cancels;    /* how often the request was cancelled */
+    int interrupts; /* number of interrupts that were dealt with */
+    bool late;      /* the request was cancelled because of --timeout */
 };
 
 static volatile sig_atomic_t interrupts;
@@ -98,7 +99,7 @@ static int cmd_control_help(const struct verb *verb) {
     return complain_finish(EXIT_FINE);
 }
 
-/* --- progress --- */
+/* --- showing the progress of a request --- */
 
 static void show_progress(const struct order *order) {
     const char *state = order->cancels || order->ends      ? "cancelling"
@@ -112,7 +113,7 @@ static void show_progress(const struct order *order) {
         progress_say("%s: %s, %s%s%s", order->subject, state, moved.s, *whole.s ? " of " : "", whole.s);
 }
 
-/* --- the outcome --- */
+/* --- telling the outcome of a request --- */
 
 static int not_done(struct order *order, const char *why) {
     complain("%s: %s", order->subject, why);
@@ -325,7 +326,7 @@ static int carry_out(struct order *order) {
     return code == EXIT_FINE ? order_ask(order) : code;
 }
 
-/* --- arguments --- */
+/* --- the arguments of the command --- */
 
 static bool valid_timeout(const char *value, double *seconds) {
     char *end;

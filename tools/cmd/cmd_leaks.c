@@ -85,7 +85,7 @@ static int no_memory(void) {
     return EXIT_UNREADABLE;
 }
 
-/* --- reading --- */
+/* --- reading the files --- */
 
 static int read_series(struct leak_sites *to, const struct image *image, const char *argument) {
     int result = series_unpack(to, image);
@@ -117,7 +117,7 @@ static int cmd_leaks_read_all(struct subject *last, struct leak_sites *to, char 
     return leak_entries_sort(&to->moved, to->count, to->point_count) < 0 ? no_memory() : EXIT_FINE;
 }
 
-/* --- finding, and asking the process --- */
+/* --- finding leaks, and asking the process for more --- */
 
 static struct subject subject;
 static struct leak_sites sites;
@@ -137,7 +137,8 @@ static int leaks_find_in(const struct choice *choice) {
     return leaks_group(&leaks, view.symbols) < 0 ? no_memory() : EXIT_FINE;
 }
 
-/* Finds the leaks again, with the present memory. A site that does not exist any more keeps its old figures. */
+/* Finds the leaks again, with the present memory of the process. A site that the process no longer has keeps its old
+ * figures. */
 static int find_again(const struct choice *choice) {
     static struct subject later;
     if (subject_open_pid(&later, choice->pid, true) != EXIT_FINE) return EXIT_FINE;
@@ -186,7 +187,7 @@ static int ask_for_more(const struct choice *choice) {
     return code == EXIT_FINE ? ask_for_holders(choice, &ask) : code;
 }
 
-/* --- showing --- */
+/* --- showing the leaks --- */
 
 /* Writes the page: the view of leaks, then the report of the same image. The view of leaks must come first, because the
  * report changes the image. */
@@ -234,7 +235,7 @@ static int cmd_leaks_run(struct choice *choice, char **arguments, int count) {
     return code;
 }
 
-/* --- options --- */
+/* --- the options of memstow leaks --- */
 
 static bool parse_floor(const char *string, uint64_t *floor) {
     double size;

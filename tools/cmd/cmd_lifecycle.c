@@ -252,7 +252,7 @@ static int cmd_lifecycle_prepare(struct cycle *cycle) {
     return EXIT_UNREADABLE;
 }
 
-/* --- options --- */
+/* --- the options of memstow lifecycle --- */
 
 /* Reads a list of tests such as "T1,T3". False: it is not such a list. */
 static bool take_tests(struct cycle *cycle, const char *list) {

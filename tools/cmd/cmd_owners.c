@@ -38,7 +38,7 @@ static double cmd_owners_share(const struct roster *roster, const struct roster_
 
 static struct vbars vbars; /* comfy-aimdo's ranges in the file that is shown */
 
-/* --- text --- */
+/* --- the owners as text --- */
 
 static bool cmd_owners_is_shown(const struct roster_row *row) {
     return row->live_bytes || row->cuda_bytes || !roster_is_retired(row->owner);

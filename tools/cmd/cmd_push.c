@@ -24,7 +24,7 @@ enum { LABELS_MOST = 24, OWN_LABELS_MOST = 16, CREDENTIALS_MOST = 1024 };
 struct push {
     bool all, to_given;
     pid_t pid;
-    uint64_t every_ns; /* 0: once */
+    uint64_t every_ns; /* between two profiles; 0: one profile is sent, and the command ends */
     const char *service, *bearer, *basic;
     struct body_label own[OWN_LABELS_MOST]; /* the labels of --label */
     size_t own_count;
@@ -73,7 +73,7 @@ static void push_listen(void) {
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* ---- one profile */
+/* ---- the profile of one process */
 
 /* Sets a label. It replaces an earlier label of the same name, because servers refuse two labels of one name. */
 static void label_set(struct body_label *labels, size_t *count, const char *name, const char *value) {
@@ -110,7 +110,7 @@ static int push_moment(struct push *push, struct moment *moment) {
     return result == 0 ? EXIT_FINE : EXIT_UNREADABLE;
 }
 
-/* ---- which processes */
+/* ---- choosing processes, and taking a profile of each */
 
 static bool push_knows(const struct push *push, pid_t pid) {
     for (size_t i = 0; i < push->count; i++)
@@ -169,7 +169,7 @@ static int push_round(struct push *push) {
     return code;
 }
 
-/* ---- */
+/* ---- sending profiles once, or again and again */
 
 static void push_wait(uint64_t until) {
     uint64_t now = duration_now(), left = until > now ? until - now : 0;
@@ -215,7 +215,7 @@ static int push_run(struct push *push) {
     return complain_finish(code);
 }
 
-/* ---- arguments */
+/* ---- the arguments of memstow push */
 
 static bool is_label(const char *text, size_t length) {
     static const char first[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";

@@ -38,7 +38,7 @@ struct reap {
     size_t claims, claim_capacity;
     struct registered *programs; /* programs that run and have a list */
     size_t program_count, program_capacity;
-    bool over; /* the program of the last list has ended, and all its processes, too */
+    bool over; /* of the list that was read last: its program and all its processes have ended */
 };
 
 static int cmd_reap_help(void) {
@@ -123,8 +123,8 @@ static bool cmd_reap_stays(const struct reap *reap, const struct registered *reg
     return registered->keep || (entry && entry->mark == MARK_KEEP);
 }
 
-/* Whether a process with this inherited mark comes of a registered process that stays (`keep`), or of one that does not
- * stay. */
+/* Whether the registry has a process with this inherited mark that stays (`keep`) or that does not stay (not
+ * `keep`). */
 static bool is_behind(const struct reap *reap, const char *mark, bool keep) {
     const struct registry *registry = &reap->registry;
     for (size_t i = 0; i < registry->count; i++)
@@ -141,8 +141,8 @@ static bool some_have_marks(const struct registered *list, size_t count) {
     return false;
 }
 
-/* Marks processes in the table by the inherited mark in their environment (started.h). If another process gets the pid
- * before this mark is read, its start time differs from that in the table, and it is not touched. Returns whether any
+/* Marks processes in the table by the inherited mark in their environment (started.h). If a pid goes to another process
+ * before the mark is read, that process has another start time than the table, and is not touched. Returns whether any
  * process was marked. */
 static bool mark_behind(struct reap *reap, bool keep) {
     const struct registry *registry = &reap->registry;

@@ -37,11 +37,11 @@ struct choice {
     size_t top;
     uint64_t min;
     const char *match;
-    const char *form; /* the option that chose the form; NULL: text */
+    const char *form; /* the option that chose the output format; NULL: text */
     int (*write)(const struct report *report);
     const char *page; /* file of --html; NULL: standard output */
     struct massif massif;
-    struct subject_before before; /* the file before, if there are several */
+    struct subject_before before; /* the FILE in front of the present one, if the user gave several */
 };
 
 static int cmd_report_help(void) {
@@ -98,8 +98,8 @@ static int cmd_report_help(void) {
     return complain_finish(EXIT_FINE);
 }
 
-/* By frame: whether its function, file or module has the text. Frames that the report leaves out of its stacks never
- * match. NULL: no memory. */
+/* One byte a frame: whether its function, file or module has the text. Frames that the report leaves out of its stacks
+ * never match. NULL: no memory. */
 static uint8_t *nodes_match(const struct report *report, const char *text) {
     uint8_t *marks = symbols_match(report->symbols, text, false);
     for (size_t i = 0; marks && i < report->image->frame_count; i++)

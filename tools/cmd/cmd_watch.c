@@ -20,8 +20,8 @@
 
 enum { OPTION_GRACE = START_OTHERS, OPTION_STRICT, OPTION_END, OPTION_QUIET, OPTION_PID, OPTION_SERVER_MODE };
 enum { GRACE_S = 60 };
-/* Times of a wait. The growth of processes is measured from MARK_AFTER on, so that those that end before need no second
- * look. Processes that are left are reported after TELL_AFTER. */
+/* Times of a wait, counted from its beginning. The growth of processes is measured from MARK_AFTER on, so that a
+ * process that ends before it needs no second look. Processes that are left are reported after TELL_AFTER. */
 #define MARK_AFTER (SECOND_NS / 2)
 #define TELL_AFTER (5 * SECOND_NS)
 
@@ -34,10 +34,11 @@ struct watch {
     bool exempts;
     uint64_t grace_ns;
     bool strict, end, quiet, shown;
-    /* About the present wait. marked: growth is measured. told: the first report is done. told_late: the last report is
-     * done. said: a report was printed. */
+    /* What the present wait has done. marked: began to measure growth. told: made the first report. told_late: made the
+     * last report. said: printed a report. */
     bool marked, told, told_late, said;
-    uint64_t since_ns; /* its beginning: a main thread ended, the program was asked to end, or ended; 0: no wait */
+    /* when the present wait began: a main thread ended, or the program was asked to end, or ended; 0: no wait */
+    uint64_t since_ns;
     pid_t pid;       /* pid of --pid; 0: a command is run */
     bool of_command; /* an option was given that only a command can have */
     size_t left;

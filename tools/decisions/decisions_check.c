@@ -79,7 +79,7 @@ static int put_in_order(struct order *order) {
     return 0;
 }
 
-/* --- faults --- */
+/* --- noting faults --- */
 
 enum { FAULTS_MOST = 1000 };
 
@@ -104,7 +104,7 @@ __attribute__((format(printf, 4, 5))) static void fault(struct order *order, enu
     va_end(list);
 }
 
-/* --- SET and READ --- */
+/* --- checking SET and READ lines --- */
 
 static bool same_ids(const struct event *a, const struct event *b) {
     return a->numbers[NUMBER_PATCHER] == b->numbers[NUMBER_PATCHER] &&
@@ -288,7 +288,7 @@ static void check_read(struct order *order, const struct event *read) {
     }
 }
 
-/* --- DECISION --- */
+/* --- checking DECISION lines --- */
 
 static bool action_fits(const struct event *decision) {
     uint8_t policy = decision->words[WORD_POLICY], action = decision->words[WORD_ACTION];
@@ -308,7 +308,7 @@ static bool action_fits(const struct event *decision) {
     }
 }
 
-/* The last SET for the owner's policy that memstow itself wrote before the trigger. */
+/* The latest SET for the owner's policy that memstow itself wrote before the trigger. */
 static const struct event *last_set(struct range sets, const struct event *before) {
     const struct event *last = NULL;
     for (size_t i = 0; i < sets.count && sets.first[i] < before; i++)
@@ -351,7 +351,7 @@ static void check_decision(struct order *order, const struct event *decision) {
     if (decision->words[WORD_WHY] != MEMSTOW_WHY_RETIRED) check_policy(order, decision);
 }
 
-/* --- CATEGORY --- */
+/* --- checking CATEGORY lines --- */
 
 static void check_category(struct order *order, const struct event *category) {
     const uint64_t *numbers = category->numbers;
@@ -378,7 +378,7 @@ static void check_category(struct order *order, const struct event *category) {
     if (said == POLICY_KEPT && before && !after) fault(order, FAULT_GONE, category, "kept, but nothing of it is left");
 }
 
-/* --- counts of one trigger --- */
+/* --- checking the sums that a trigger's ACT line has --- */
 
 struct tally {
     uint64_t decisions, categories[POLICY_CATEGORIES], count;
@@ -461,7 +461,7 @@ static void check_twice(struct order *order) {
     }
 }
 
-/* --- LOST --- */
+/* --- checking LOST lines --- */
 
 static void check_lost(struct order *order, const struct event *lost) {
     const struct event *last = NULL;

@@ -16,10 +16,10 @@ struct page {
     const struct decisions *decisions;
     const struct image *image;
     FILE *to;
-    bool behind_trigger, some; /* behind_trigger: a trigger was printed last; some: anything was printed */
+    bool behind_trigger, some; /* behind_trigger: the latest text is a trigger's; some: anything was printed */
 };
 
-/* The last SET of the owner up to `event` that memstow itself wrote; NULL: none. Such a SET names the owner, a
+/* The latest SET of the owner, up to `event`, that memstow itself wrote; NULL: none. Such a SET names the owner, a
  * program's SET does not. */
 static const struct event *named_by(const struct page *page, const struct event *event, uint64_t owner) {
     for (const struct event *set = event + 1; set-- > page->decisions->events;)
@@ -27,8 +27,8 @@ static const struct event *named_by(const struct page *page, const struct event 
     return NULL;
 }
 
-/* The owner of an event as "UNET (wan.safetensors, model 7)", from the list of owners. If the owner is not in the list,
- * from its last SET. The origin tells models with the same name apart. */
+/* The owner of an event as "UNET (wan.safetensors, model 7)". The names come from the list of owners or, for an owner
+ * that is not in the list, from its latest SET. The origin tells models with the same name apart. */
 static struct text_line decisions_text_owner_name(const struct page *page, const struct event *event) {
     struct text_line line;
     char name[256] = "", origin[256] = "", kind[16] = "";
@@ -60,7 +60,7 @@ static void print_rest(const struct page *page, const char *text, int first) {
     text_wrap(page->to, text, first, INDENT + 4);
 }
 
-/* --- lines outside of triggers --- */
+/* --- printing lines outside of triggers --- */
 
 static void print_set(const struct page *page, const struct event *set) {
     char by[64], flag[64], line[LINE_SIZE];
@@ -148,7 +148,7 @@ static void print_other(const struct page *page, const struct event *event) {
     text_wrap(page->to, line, 5, 5);
 }
 
-/* --- a trigger --- */
+/* --- printing a trigger --- */
 
 /* From the first line of a trigger up to the first line of the next trigger. Lines of no trigger may be among them. */
 struct span {

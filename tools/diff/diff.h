@@ -16,7 +16,7 @@ struct side_total {
     uint32_t pid;
     uint64_t live_bytes, live_blocks, peak_bytes, allocated_bytes, sample_bytes;
     uint64_t bytes, blocks; /* in the measure that is compared: live or peak */
-    /* cuda: the process used CUDA. The next three are live bytes and blocks on devices, and the peak bytes there. */
+    /* cuda: the process used CUDA. Then come the live bytes and blocks on devices, and the peak bytes there. */
     bool cuda;
     uint64_t cuda_bytes, cuda_blocks, cuda_peak;
     struct cuda_line devices[SNAP_CUDA_DEVICES];
@@ -25,7 +25,7 @@ struct side_total {
 };
 
 struct diff {
-    const char *argument[2];
+    const char *argument[2]; /* arrays of 2: the first file and the second, A and B */
     struct snap_header header[2];
     /* loaded: the subject is open, so that call stacks can be read. gone: the file cannot be read again. */
     struct subject subject[2];
@@ -64,7 +64,8 @@ int diff_pprof(struct diff *diff);
 /* Growth of host memory from the first file to the second, in the measure that is compared. */
 int64_t diff_grown_bytes(const struct diff *diff);
 int64_t diff_grown_blocks(const struct diff *diff);
-/* Whether the process of either file used CUDA. The other two: growth of live memory on CUDA devices. */
+/* Whether the process of either file used CUDA. The two functions below have the growth of live memory on CUDA
+ * devices. */
 bool diff_has_cuda(const struct diff *diff);
 int64_t diff_grown_cuda_bytes(const struct diff *diff);
 int64_t diff_grown_cuda_blocks(const struct diff *diff);

@@ -11,7 +11,7 @@
 
 enum { DIFF_ROWS = 1000 };
 
-/* A tag of the page: ids of owners' names. */
+/* A tag of the page: the numbers of the names of its owners; 0: none. */
 struct tag_key {
     uint32_t model, node, run;
 };
@@ -101,7 +101,7 @@ static void write_tag_column(const struct diff_page *self, struct html_out *out,
     html_column_end(out);
 }
 
-/* ---- leaves */
+/* ---- leaves of the page's tree, one a row */
 
 static void add_rows(struct diff_page *self, const struct groups *groups) {
     for (size_t i = 0; i < groups->count; i++) {
@@ -190,7 +190,7 @@ static void diff_html_end(struct diff_page *self) {
     free(self->rows);
 }
 
-/* ---- columns */
+/* ---- columns of figures */
 
 static int64_t figure_of(const struct diff_page *self, size_t entry, int side, bool blocks) {
     size_t count;
@@ -248,7 +248,7 @@ static int write_packed(struct html_out *out, void *context) {
     return 0;
 }
 
-/* ---- documents */
+/* ---- the documents of the page */
 
 static int write_about(const struct diff_page *self, struct html_out *out) {
     static struct json json;

@@ -11,7 +11,8 @@ enum { DIFF_MODELS, DIFF_NODES, DIFF_SITES, DIFF_LIMITED };
 
 struct diff_limits {
     const struct limits *limits;
-    /* groups[0]: the host; groups[1]: devices. `sides` is 0 in groups that no limit needs. */
+    /* groups[0]: the host; groups[1]: devices; then by DIFF_MODELS and so on. If no limit needs a group, its `sides` is
+     * 0. */
     struct groups groups[2][DIFF_LIMITED];
 };
 

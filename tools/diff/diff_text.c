@@ -28,7 +28,7 @@ static struct text error_text(const struct row *row) {
     return row->variance ? text_size(estimate_error(row->variance)) : (struct text){""};
 }
 
-/* ---- by site */
+/* ---- the table by site */
 
 static const char *diff_text_owner_name(const struct groups *groups, uint32_t name, struct text_line *copy) {
     return groups_owner_words(groups, name, true, copy->s, sizeof copy->s) ? copy->s : NULL;
@@ -61,7 +61,7 @@ static void print_sites(struct diff *diff, const struct groups *groups, size_t s
     for (size_t i = 0; i < shown; i++) print_site(diff, groups, groups_row(groups, i));
 }
 
-/* ---- by other views */
+/* ---- tables by other views */
 
 static int name_width(const struct diff *diff) { return text_width() - FIGURES - (diff->groups.estimated ? ERROR : 0); }
 
@@ -81,7 +81,7 @@ static void print_rows(const struct diff *diff, const struct groups *groups, siz
     for (size_t i = 0; i < shown; i++) diff_text_print_row(diff, groups, groups_row(groups, i));
 }
 
-/* ---- */
+/* ---- the head, the totals and the notes of a comparison */
 
 static void print_total(const struct diff *diff, bool cuda) {
     int64_t growth = cuda ? diff_grown_cuda_bytes(diff) : diff_grown_bytes(diff);

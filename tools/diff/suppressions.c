@@ -10,7 +10,7 @@
 
 enum { SUPPRESSIONS_MOST = 10000 };
 
-/* --- reading --- */
+/* --- reading the file --- */
 
 static bool is_day(uint32_t year, uint32_t month, uint32_t day) {
     static const uint8_t days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
@@ -103,7 +103,7 @@ uint32_t suppressions_today(void) {
     return (uint32_t)(tm.tm_year + 1900) * 10000 + (uint32_t)(tm.tm_mon + 1) * 100 + (uint32_t)tm.tm_mday;
 }
 
-/* --- matching --- */
+/* --- matching figures with lines --- */
 
 /* Splits "function@module" at the last '@', because a name of a function may contain '@', and a file name hardly ever
  * does. */

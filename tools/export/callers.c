@@ -10,7 +10,8 @@ void caller_begin(struct caller *caller, uint32_t stack, uint64_t bytes) {
     *caller = (struct caller){.bytes = bytes, .node = stack, .position = UINT32_MAX};
 }
 
-enum { NODES_MOST = 1000 }; /* limit for nodes in a row without a frame to show: only a damaged file has more */
+/* Most nodes in a row that frame_out passes because they have no frame to show. Only a damaged file has more. */
+enum { NODES_MOST = 1000 };
 
 /* Goes to the next frame outwards; to node 0 if there is none. */
 static void frame_out(const struct callers *self, struct caller *caller) {
@@ -66,7 +67,7 @@ static size_t same_line(const struct caller *list, size_t first, size_t count) {
     return next;
 }
 
-/* Gives callers whose lines have the same text the same line. */
+/* Callers whose lines have the same text get the same line. */
 static void callers_unite(const struct callers *self, struct caller *list, size_t count) {
     for (size_t i = 0, next; i < count; i = next) {
         next = same_line(list, i, count);

@@ -65,7 +65,7 @@ struct sample {
     char labels[LABELS];
 };
 
-/* ---- labels */
+/* ---- labels of samples */
 
 /* Appends ,name="value". Quotes and backslashes are escaped, and unprintable characters become '?'. Long values are
  * cut. */
@@ -106,7 +106,7 @@ static int add_of(struct metrics *metrics, enum family family, const struct imag
     return metrics_add_sample(metrics, family, image, (double)value, name, text, NULL, NULL);
 }
 
-/* ---- a process */
+/* ---- the samples of a process */
 
 static int add_sum(struct metrics *metrics, const struct image *image, const struct sum *sum, const char *kind) {
     return add_of(metrics, LIVE, image, sum->live_bytes, "kind", kind) < 0 ||
@@ -314,7 +314,7 @@ int metrics_add_leaks(struct metrics *metrics, const struct image *image, const 
                : metrics_add_sample(metrics, LEAK_GROWTH, image, growth, NULL, NULL, NULL, NULL);
 }
 
-/* ---- writing */
+/* ---- writing the text */
 
 static void family_head(enum family family, bool open, FILE *to) {
     bool counter = strcmp(families[family].type, "counter") == 0;

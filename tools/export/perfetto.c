@@ -21,7 +21,7 @@ static void put_packet(struct perfetto *perfetto, Perfetto__TracePacket *packet)
     free(bytes);
 }
 
-/* ---- tracks */
+/* ---- writing tracks */
 
 static void put_track(struct perfetto *perfetto, Perfetto__TrackDescriptor *track) {
     Perfetto__TracePacket packet = PERFETTO__TRACE_PACKET__INIT;
@@ -65,7 +65,7 @@ void perfetto_counter(struct perfetto *perfetto, uint64_t track, uint64_t parent
     put_named(perfetto, track, parent, name, &counter);
 }
 
-/* ---- events */
+/* ---- writing events */
 
 static void put_event(struct perfetto *perfetto, uint64_t ns, uint64_t track, Perfetto__TrackEvent__Type type,
                       Perfetto__TrackEvent *event) {

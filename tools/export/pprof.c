@@ -16,7 +16,7 @@ struct pprof_text {
     char text[];
 };
 
-/* ---- bytes */
+/* ---- writing and compressing bytes */
 
 static void compress_bytes(struct pprof *pprof, const uint8_t *bytes, size_t length, int flush) {
     uint8_t out[1 << 15];
@@ -92,7 +92,7 @@ static uint64_t pprof_function(struct pprof *pprof, const char *name, const char
     return (uint64_t)id + 1;
 }
 
-/* ---- mappings and locations */
+/* ---- writing mappings and locations */
 
 static void put_mapping(struct pprof *pprof, const struct pprof_side *side, size_t index) {
     const struct image *image = side->image;
@@ -197,7 +197,7 @@ static size_t locate_all(struct pprof *pprof, const struct pprof_sample *sample)
     return known;
 }
 
-/* ---- samples */
+/* ---- writing samples */
 
 static size_t add_labels(struct pprof *pprof, const struct pprof_sample *sample, Pprof__Label *labels) {
     static const char *const keys[PPROF_LABELS] = {"model", "node", "run", "pprof::base"};
@@ -227,7 +227,7 @@ void pprof_put(struct pprof *pprof, const struct pprof_sample *sample) {
     profile_put(pprof, &profile);
 }
 
-/* ---- */
+/* ---- the head and the end of a profile */
 
 static void put_head(struct pprof *pprof, const struct pprof_head *head) {
     const struct snap_header *header = head->header;

@@ -20,7 +20,7 @@ struct pprof_type {
 
 /* A sample. A stack without frames gets the location `nowhere`. */
 struct pprof_sample {
-    int side;                 /* the image of the stack and the module */
+    int side;                 /* index in pprof.sides: the image that has the stack and the module */
     uint32_t stack;           /* 0: none */
     uint32_t module;          /* 1 + id of the module of `nowhere`; 0: none */
     const char *inner, *root; /* innermost and outermost locations that are only names; NULL: none */
@@ -48,10 +48,10 @@ struct pprof {
     z_stream stream;
     struct pprof_text *strings, *functions, *names;
     int64_t string_count, function_count, name_count;
-    uint64_t first_name; /* location of the first name */
+    uint64_t first_name; /* number of the location of names[0]; the locations of frames have lower numbers */
     uint8_t *packed;
     size_t packed_capacity;
-    uint64_t *locations; /* of one sample */
+    uint64_t *locations; /* of the sample that is being written */
     bool failed;         /* no memory */
 };
 

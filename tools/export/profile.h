@@ -17,10 +17,10 @@ struct profile_part {
 struct profile {
     const struct image *image;
     struct symbols *symbols;
-    bool python;                   /* leaves out native frames, and Python's import machinery */
-    char *const *roots;            /* names of outermost frames; a NULL name: no such frame */
-    const char *without_frames;    /* the frame to show if all frames of a stack are left out */
-    struct profile_part *parts;    /* profile_tree sorts them by root; profile_each takes them as they are */
+    bool python;                /* leaves out native frames, and Python's import machinery */
+    char *const *roots;         /* names of outermost frames; a NULL name: no such frame */
+    const char *without_frames; /* the frame to show if all frames of a stack are left out */
+    struct profile_part *parts; /* profile_tree sorts them by root; profile_each takes them as they are */
     size_t root_count, part_count;
     bool pairs; /* both amounts count; false: only the first */
 };
@@ -38,7 +38,7 @@ struct profile_sink {
     void (*put)(struct profile_sink *sink, const uint64_t amounts[2]);
 };
 
-/* Branches with smaller amounts, and deeper frames, are merged, because nobody could see them in a picture. */
+/* Branches with less than `least`, and frames deeper than `deepest`, are merged: nobody could see them in a picture. */
 struct profile_limits {
     uint64_t least; /* the least sum of both amounts of a branch that is shown */
     size_t deepest;

@@ -43,7 +43,7 @@ struct walk {
     struct profile_merged *merged;
 };
 
-/* --- names --- */
+/* --- names of frames --- */
 
 static const struct symbol *symbol_of(const struct named_frame *frame, uint32_t level) {
     return &frame->symbols[level < frame->count ? frame->count - 1 - level : 0];
@@ -81,7 +81,7 @@ static struct calltree_line name_line(void *context, struct calltree_line line, 
 
 static bool profile_tree_skips(void *context, uint32_t frame) { return profile_each_skips(context, frame); }
 
-/* --- walking --- */
+/* --- walking the tree --- */
 
 /* The two amounts of a branch. In this tree, `bytes` is their sum, and `variance` is not a variance: it has the amount
  * of side 1. */

@@ -17,7 +17,7 @@ enum { TEXT_COLUMNS = 1000 };
 static const char header[] = "memory,function,kind,module,file,line,model,node,run,live_bytes,live_blocks,peak_bytes,"
                              "peak_blocks,allocated_bytes,allocated_blocks,live_error_bytes\r\n";
 
-/* ---- fields */
+/* ---- writing fields */
 
 /* Whether some spreadsheets would take the text for a formula. They look at its first character after blanks. */
 static bool is_formula(const char *text) {
@@ -43,7 +43,7 @@ static void put_path(const char *path) { report_csv_put_text(path ? text_fit_pat
 
 static void put_number(uint64_t number, char after) { printf("%" PRIu64 "%c", number, after); }
 
-/* ---- rows */
+/* ---- writing rows */
 
 static void put_stack(const struct report *report, const struct total *sum) {
     struct innermost_line line;

@@ -21,7 +21,7 @@ enum { DEEPEST = 90, PERCENT = 1, TEXT_COLUMNS = 400, CURVE = 100 };
 struct tree {
     const struct report *report;
     struct callers callers;
-    uint64_t least; /* smaller amounts are merged */
+    uint64_t least; /* in bytes: places with less are merged */
     bool failed;    /* no memory */
 };
 
@@ -63,7 +63,7 @@ static void put_merged(const struct tree *tree, int depth, size_t places, uint64
         printf("%d.00%%)\n", PERCENT);
 }
 
-/* ---- the tree */
+/* ---- writing the tree of callers */
 
 /* Whether all stacks end here: there are no callers. */
 static bool is_end(const struct caller_group *groups, size_t count) { return count == 1 && groups[0].ended; }
@@ -205,7 +205,7 @@ static bool report_massif_skips(const void *context, uint32_t frame) {
     return profile_each_skips(&profile, frame);
 }
 
-/* ---- snapshots */
+/* ---- writing snapshots */
 
 static void put_snapshot(struct massif *massif, uint64_t ns, uint64_t bytes, const char *tree) {
     uint64_t since = ns > massif->start_ns ? ns - massif->start_ns : 0;

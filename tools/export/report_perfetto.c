@@ -371,7 +371,7 @@ static void put_marks(struct tracing *self) {
     perfetto_instant(&self->perfetto, track, self->perfetto.last_ns, report_state(self->image).s, NULL, 0);
 }
 
-/* ---- */
+/* ---- the whole trace */
 
 static int write_counters(struct tracing *self) {
     perfetto_process(&self->perfetto, self->image->header.pid, self->image->header.name);

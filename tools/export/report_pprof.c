@@ -23,7 +23,7 @@ struct profiled {
     int64_t values[PPROF_VALUES]; /* alloc_objects, alloc_space, inuse_objects, inuse_space */
 };
 
-/* ---- samples */
+/* ---- the values of samples */
 
 static struct profiled site_figures(const struct report *report, const struct listed_site *site) {
     struct total sum = report_site(report->image, site);
@@ -55,7 +55,7 @@ static void put_sample(struct writer *writer, const struct profiled *one) {
     pprof_put(&writer->pprof, &sample);
 }
 
-/* ---- merged samples */
+/* ---- writing merged samples */
 
 /* Writes one sample for everything that --top leaves out. */
 static void report_pprof_put_rest(struct writer *writer, const struct listed_site *sites, size_t count) {
@@ -133,7 +133,7 @@ static int put_samples(struct writer *writer, const struct listed_site *sites, s
     return 0;
 }
 
-/* ---- */
+/* ---- the whole profile */
 
 static int write_profile(struct writer *writer, const struct listed_site *sites, size_t count) {
     static const struct pprof_type types[PPROF_VALUES] = {

@@ -16,7 +16,7 @@ const char *report_no_frames(const struct report *report, uint32_t module) {
     return report->image->header.stacks == SNAP_STACKS_NONE ? "(no call sites)" : "(call stack unknown)";
 }
 
-/* ---- parts */
+/* ---- making the parts of a profile */
 
 static uint64_t amount_of(const struct report *report, const struct listed_site *site, bool blocks) {
     if (!blocks) return site->bytes;
@@ -53,7 +53,7 @@ static uint64_t sum_of(const struct profile *profile) {
     return sum;
 }
 
-/* ---- merged stacks */
+/* ---- limits, and the note of merged stacks */
 
 struct profile_limits profile_limits_of(uint64_t all) {
     return (struct profile_limits){all / SHARE + 1, DEEPEST};
@@ -79,7 +79,7 @@ void profile_tell(struct profile_limits limits, struct profile_merged merged, bo
                  text_count(merged.more_count).s, merged.more_count, amount_text(merged.more, blocks).s);
 }
 
-/* ---- */
+/* ---- writing a profile */
 
 static int write_profile(const struct report *report, struct profile *profile, struct profile_sink *sink, bool blocks,
                          const char *what) {

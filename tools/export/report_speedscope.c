@@ -41,7 +41,7 @@ struct scope {
 
 static struct scope *scope_of(struct profile_sink *sink) { return (struct scope *)sink; }
 
-/* ---- frames */
+/* ---- pushing frames */
 
 static const char *keep_name(struct scope *scope, const char *text) {
     struct scope_name *name;
@@ -109,7 +109,7 @@ static void write_frames(struct scope *scope) {
     json_end_object(&scope->json);
 }
 
-/* ---- samples */
+/* ---- writing samples */
 
 static void report_speedscope_put(struct profile_sink *sink, const uint64_t amounts[2]) {
     struct scope *scope = scope_of(sink);
@@ -135,7 +135,7 @@ static void write_weights(struct scope *scope) {
     json_number(&scope->json, "endValue", sum);
 }
 
-/* ---- profiles */
+/* ---- writing profiles */
 
 struct scope_profile {
     const char *name;

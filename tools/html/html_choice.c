@@ -24,8 +24,8 @@ enum {
 
 struct choice {
     const struct html_tree *tree;
-    uint8_t *nodes[2], *words[2]; /* true for nodes and words that are in the file already */
-    /* by frame: 1 + the frame that followed it last; 0: the frame is not in the file yet */
+    uint8_t *nodes[2], *words[2]; /* by side; then by node, and by word of the image: 1 if the file has it already */
+    /* by side, then by frame: 1 + the frame that followed it last; 0: the frame is not in the file yet */
     uint32_t *followers[2];
 };
 

@@ -13,8 +13,8 @@ struct html_fit {
     size_t size;
 };
 
-/* `most`: limit for leaves that are not merged. Returns 0, or -1: no memory. Call html_fit_end() whatever the result
- * is. */
+/* `most`: how many sites the page may show singly; all others are merged. Returns 0, or -1: no memory. Call
+ * html_fit_end() whatever the result is. */
 int html_fit_begin(struct html_fit *fit, struct html_tree *tree, size_t most, html_data *write, void *context);
 void html_fit_end(struct html_fit *fit);
 

@@ -40,7 +40,7 @@ void html_lines_end(struct html_lines *lines) {
     *lines = (struct html_lines){0};
 }
 
-/* ---- texts */
+/* ---- numbering texts */
 
 static struct html_text *add_text(struct html_lines *lines, const char *bytes, size_t length) {
     struct html_text *text = malloc(sizeof *text + length + 1);
@@ -70,7 +70,7 @@ static uint32_t text_number(struct html_lines *lines, const char *bytes) {
     return text ? text->number : 0;
 }
 
-/* ---- lines */
+/* ---- numbering lines */
 
 static uint32_t line_number(struct html_lines *lines, struct line_key key) {
     struct html_line *line;
@@ -143,7 +143,7 @@ uint32_t html_lines_module(struct html_lines *lines, const char *module) {
     return line_number(lines, key);
 }
 
-/* ---- writing */
+/* ---- writing texts and lines */
 
 static int write_texts(const struct html_lines *lines, struct html_out *out) {
     static struct json json;

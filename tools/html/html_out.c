@@ -27,7 +27,7 @@ static void put_packed(struct html_out *out, size_t length) {
     fwrite(out->text, 1, TEXT_BASE64(length), out->to);
 }
 
-/* ---- compression */
+/* ---- compressing bytes */
 
 static void html_out_pack(struct html_out *out, int flush) {
     int result = Z_OK;
@@ -68,7 +68,7 @@ static void stream_end(struct html_out *out) {
     fputs("</script>\n", out->to);
 }
 
-/* ---- columns */
+/* ---- writing columns */
 
 void html_column_begin(struct html_out *out, const char *group, const char *column, const char *form, size_t count) {
     fprintf(out->to,
@@ -89,7 +89,7 @@ void html_column_put_signed(struct html_out *out, int64_t number) {
 
 void html_column_end(struct html_out *out) { stream_end(out); }
 
-/* ---- documents */
+/* ---- writing documents */
 
 static ssize_t document_write(void *cookie, const char *bytes, size_t length) {
     put_bytes(cookie, bytes, length);

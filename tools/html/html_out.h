@@ -15,7 +15,7 @@ struct html_out {
     z_stream stream;
     bool failed; /* zlib reported an error */
     size_t waiting;
-    uint8_t bytes[1 << 16];  /* bytes that wait for compression */
+    uint8_t bytes[1 << 16];  /* the first `waiting` bytes wait for compression */
     uint8_t packed[3 << 14]; /* a multiple of three, so that a chunk of letters ends without padding */
     char text[(4 << 14) + 4];
 };

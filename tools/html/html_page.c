@@ -36,7 +36,7 @@ static int write_to(FILE *to, html_data *data, void *context) {
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
-/* ---- the file */
+/* ---- the page's file */
 
 static int html_page_refuse(const char *path, const char *why) {
     complain("%s: %s", TEXT_SAFE(path), why);

@@ -175,7 +175,7 @@ void html_sites_end(struct html_sites *self) {
     free(self->sum_of);
 }
 
-/* ---- columns */
+/* ---- the columns of sites */
 
 static void write_bytes(const struct html_sites *self, struct html_out *out, enum measure measure, const char *column) {
     html_column_begin(out, "sites", column, measure ? "over live_bytes" : "numbers", self->tree.entry_count);
@@ -265,7 +265,7 @@ static void write_tags(const struct image *image, struct html_out *out) {
     write_tag(image, out, "run", offsetof(struct snap_tag, run));
 }
 
-/* ---- blocks and mappings */
+/* ---- the columns of large blocks and mappings */
 
 enum block_column { BLOCK_ADDRESS, BLOCK_SIZE, BLOCK_RESIDENT, BLOCK_AGE, BLOCK_KIND, BLOCK_THREAD, BLOCK_SITE };
 

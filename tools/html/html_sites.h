@@ -24,8 +24,8 @@ struct html_sites {
     uint32_t *sum_of;          /* by entry: 1 + index in `sums`; 0: the entry is a single site */
 };
 
-/* `most`: limit for sites that are not merged. Returns 0, or -1: no memory. Call html_sites_end() whatever the result
- * is. */
+/* `most`: how many sites the page may show singly; all others are merged. Returns 0, or -1: no memory. Call
+ * html_sites_end() whatever the result is. */
 int html_sites_begin(struct html_sites *self, const struct report *report, size_t most);
 int html_sites_write(struct html_sites *self, struct html_out *out);
 void html_sites_end(struct html_sites *self);

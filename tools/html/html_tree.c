@@ -56,7 +56,7 @@ void html_tree_end(struct html_tree *tree) {
     *tree = (struct html_tree){0};
 }
 
-/* ---- building */
+/* ---- cursors, leaves and entries */
 
 struct cursor {
     uint32_t node, position; /* position LINE_CURSOR: `node` is a line, for sites without a stack */
@@ -227,7 +227,7 @@ static void html_tree_step(struct build *build, struct cursor cursor) {
     }
 }
 
-/* ---- nodes */
+/* ---- building nodes from groups of cursors */
 
 static int html_tree_by_line(const void *left, const void *right) {
     const struct cursor *a = left, *b = right;
@@ -372,7 +372,7 @@ int html_tree_build(struct html_tree *tree) {
     return build.failed || tree->lines->failed ? -1 : 0;
 }
 
-/* ---- writing */
+/* ---- writing the tree */
 
 static void write_column(struct html_out *out, const char *group, const char *column, const uint32_t *numbers,
                          size_t count) {

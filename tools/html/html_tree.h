@@ -31,11 +31,12 @@ struct html_tree {
     struct html_leaf *leaves;
     uint32_t *next_leaf; /* by leaf: the next leaf at the same node */
     uint32_t *line_leaf; /* by line: the first leaf without a stack */
-    size_t module_lines;
+    size_t module_lines; /* how many lines there are of leaves without a stack; they have the first numbers */
     size_t leaf_count;
     uint32_t *levels; /* for each named frame, the number of its lines and the lines */
     size_t level_count, level_capacity;
 
+    /* by node: its segment, and how many children and entries it has */
     uint32_t *node_segment, *node_children, *node_entries;
     size_t node_count, node_capacity;
     struct html_segments segments;

@@ -15,8 +15,8 @@ struct launch {
     struct sigaction outer_child_action, outer_pipe_action;
     bool adopts; /* wait for all children, including adopted ones */
     bool ended;
-    int status; /* from waitpid, after the end */
-    uint64_t elapsed_ns;
+    int status;          /* from waitpid, after the end */
+    uint64_t elapsed_ns; /* how long the program ran; while it runs: the time when it was started */
 };
 
 /* `prepare` runs in the child just before exec. Returns 0, or the errno of fork or exec. */

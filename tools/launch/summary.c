@@ -32,7 +32,7 @@ struct biggest {
 struct tree {
     size_t files, unreadable;
     uint64_t live_bytes, live_blocks, allocated_bytes, lost;
-    struct image main; /* the last image of the first process */
+    struct image main; /* the image of the last program that the run's first process became */
     char main_file[512];
     bool found;
     struct biggest biggest;

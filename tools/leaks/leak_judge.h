@@ -41,7 +41,7 @@ struct leak_rule {
     /* True: a change is the memory that is left of a run's allocations. False: a change is the difference in the site's
      * memory from the previous point to this one. */
     bool left;
-    uint32_t young; /* how many of the last points are left out */
+    uint32_t young; /* how many points at the end are not judged */
     /* Allocations of the same owner at call stacks that were folded, since nothing was left there. Some of these
      * allocations may be from the site's own stack. */
     const struct leak_change *forgotten;

@@ -39,7 +39,7 @@ void leak_sites_end(struct leak_sites *self) {
     leak_sites_begin(self);
 }
 
-/* --- names --- */
+/* --- names of owners --- */
 
 /* Makes capacity for one more name. The first call also makes name 0, which stands for no owner. */
 static int grow_names(struct leak_sites *self) {
@@ -81,7 +81,7 @@ uint32_t leak_sites_name(struct leak_sites *self, const struct image *image, uin
     return found;
 }
 
-/* --- sites --- */
+/* --- finding and adding sites --- */
 
 static uint64_t site_hash(uint32_t model, uint32_t node, uint64_t path) {
     uint64_t hash =
@@ -130,7 +130,7 @@ struct leak_site *leak_sites_find(struct leak_sites *self, uint32_t model, uint3
     return &self->list[*slot - 1];
 }
 
-/* --- entries --- */
+/* --- adding and sorting entries --- */
 
 int leak_entries_add(struct leak_entries *entries, uint32_t site, struct leak_change change) {
     if (!LIST_GROW(entries->list, entries->count, entries->capacity)) return -1;
@@ -207,17 +207,17 @@ size_t leak_entries_first(const struct leak_entries *entries, uint32_t site) {
     return low;
 }
 
-/* --- an image --- */
+/* --- reading an image --- */
 
-/* The names and paths of an image's tags and modules. */
+/* What add_total needs to know of an image's tags, stacks and modules. */
 struct known {
     struct whose {
         uint32_t model, node;
         int32_t run; /* index of the run, RUN_NONE or RUN_ON */
         bool gone;   /* the model is retired */
     } * tags;
-    uint64_t *stacks, *modules; /* paths */
-    uint64_t *python;           /* hashes of the paths' Python frames */
+    uint64_t *stacks, *modules; /* by node, and by 1 + id of the module: the path (leak_site.path) */
+    uint64_t *python;           /* by node: hash of the stack's Python frames; 0: it has none */
 };
 
 static int by_number(const void *left, const void *right) {
@@ -325,8 +325,8 @@ static int add_total(struct leak_sites *self, const struct image *image, const s
     return leak_entries_add(&self->left, (uint32_t)(site - self->list), change);
 }
 
-/* Clears the figures of the last reading. Makes capacity for all sites of the image at once, because there may be a
- * million. */
+/* Clears the figures of the reading before this one. Makes capacity for all sites of the image at once, because there
+ * may be a million. */
 static int leak_sites_prepare(struct leak_sites *self, const struct image *image) {
     size_t all = cuda_every_count(image);
     self->sampled = image->header.sample_bytes != 0;
@@ -353,7 +353,7 @@ int leak_sites_read(struct leak_sites *self, const struct image *image) {
     return result < 0 ? -1 : leak_entries_sort(&self->left, self->count, self->run_count);
 }
 
-/* --- points --- */
+/* --- making and merging points --- */
 
 int leak_sites_halve(struct leak_sites *self) {
     for (uint32_t i = 0; i < self->point_count; i++) {

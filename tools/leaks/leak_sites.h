@@ -12,7 +12,7 @@
 struct leak_name {
     char *name, *origin;
     uint32_t kind;  /* enum snap_owner_kind */
-    uint32_t owner; /* id of an owner with this name in the last image */
+    uint32_t owner; /* id of an owner with this name in the image that was read last */
     bool kept;      /* an owner with this name has the policy keep, and is not retired */
 };
 
@@ -30,7 +30,7 @@ struct leak_site {
     bool in_rest;
     uint64_t live_bytes, live_blocks;
     uint64_t gone_bytes, gone_blocks; /* the part that retired owners left behind */
-    uint64_t last_bytes, last_blocks; /* at the last point */
+    uint64_t last_bytes, last_blocks; /* what the site held at the newest point */
 };
 
 struct leak_entry {
@@ -44,7 +44,7 @@ struct leak_entries {
 
 /* The figures of a reading. */
 struct leak_point {
-    uint32_t run;  /* owner id of the last run that had ended at that time */
+    uint32_t run;  /* owner id of the newest run that had ended at that time */
     uint32_t runs; /* runs that ended since the previous point */
     uint64_t taken_ns, live_bytes, live_blocks;
 };
@@ -72,8 +72,8 @@ void leak_sites_end(struct leak_sites *self);
 
 /* Reads the memory of the image, without allocations of runs that have not ended. Returns 0, or -1: no memory. */
 int leak_sites_read(struct leak_sites *self, const struct image *image);
-/* Makes a point of the last reading. If there are too many points or changes, merges points in pairs before that.
- * Returns 0, or -1: no memory. */
+/* Makes a point of what leak_sites_read read last. If there are too many points or changes, merges points in pairs
+ * before that. Returns 0, or -1: no memory. */
 int leak_sites_point(struct leak_sites *self, const struct image *image);
 /* Sorts entries by site, then by point, and merges those with equal site and point. Returns 0, or -1: no memory. */
 int leak_entries_sort(struct leak_entries *entries, size_t sites, uint32_t points);

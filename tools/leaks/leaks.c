@@ -22,7 +22,7 @@ enum {
 struct cursor {
     const struct leak_entries *entries;
     size_t at;
-    struct leak_change *changes; /* changes of the last site that was asked for */
+    struct leak_change *changes; /* changes of the site that was asked for last */
     size_t count, capacity;
 };
 
@@ -37,7 +37,7 @@ static int cursor_move(struct cursor *cursor, uint32_t site) {
     return 0;
 }
 
-/* --- one site --- */
+/* --- judging one site --- */
 
 struct search {
     struct leaks *leaks;
@@ -297,7 +297,7 @@ static int search_all(struct leaks *self) {
 
 /* --- which points count --- */
 
-enum { IN_USE = 2 /* memory of the last runs may still be in use */ };
+enum { IN_USE = 2 /* how many runs at the end may still use the memory that they left */ };
 
 /* The time of Python's last full garbage collection, by the trace; 0: not known. Garbage since then is not a leak. */
 static uint64_t last_collection(const struct image *image) {
@@ -365,7 +365,7 @@ static void make_rules(struct leaks *self) {
                                           .runs = any ? self->runs_of : NULL};
 }
 
-/* --- */
+/* --- finding the leaks of a process --- */
 
 int leaks_by_growth(const void *left, const void *right) {
     const struct leak_finding *a = left, *b = right;

@@ -90,8 +90,8 @@ struct leaks {
     uint64_t doubtful;         /* memory of sites that grew in too few runs for a verdict, or too unevenly */
     struct leak_finding *kept; /* growing sites whose owner has the policy keep: they do not leak */
     size_t kept_count, kept_capacity;
-    uint64_t retained; /* freed memory that the allocator keeps; 0: none, or not measured */
-    bool measured;
+    uint64_t retained; /* bytes that the process freed and its allocator keeps; 0: none, or not measured */
+    bool measured;     /* residency is known, and so is `retained` */
 };
 
 enum { LEAKS_FLOOR = 1024 };
@@ -124,7 +124,7 @@ int leaks_find_holders(struct leaks *self);
 int leaks_find_retired(struct leaks *self);
 /* Whether the memory that a retired owner left is more than a small remainder of its allocations. */
 bool leaks_is_too_much(uint64_t live, uint64_t allocated);
-/* The holder from the last HELD line about the site, or about the owner with that name. NULL: there is none. */
+/* The holder from the newest HELD line about the site, or about the owner with that name. NULL: there is none. */
 const struct leak_holder *leaks_holder_of_site(const struct leaks *self, uint32_t site);
 const struct leak_holder *leaks_holder_of_owner(const struct leaks *self, uint32_t name);
 /* Whether both are the same holder. */

@@ -15,7 +15,7 @@ struct leaks_ask {
     pid_t pid;
     char path[4096];   /* path of the socket; "": the process has none */
     uint64_t until_ns; /* by CLOCK_MONOTONIC */
-    char text[256];    /* the last answer of the program */
+    char text[256];    /* the text of the program's last answer */
 };
 
 void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double seconds);

@@ -55,15 +55,15 @@ static uint32_t ended_runs(struct source *source) {
     return ended;
 }
 
-/* --- readings --- */
+/* --- taking readings, and writing the series --- */
 
 static int no_memory(void) {
     complain("not enough memory");
     return EXIT_UNREADABLE;
 }
 
-/* A reading that may not count. It counts only if the process lives on for a while: a process that is about to end
- * frees the memory that it leaks. */
+/* A reading that may have to be dropped. It is dropped if the process ends within GRACE_NS, because a process that is
+ * about to end frees the memory that it leaks. */
 struct pending {
     struct subject subject;
     bool there;
@@ -98,8 +98,8 @@ static int take_reading(pid_t pid, struct subject *subject, struct leak_sites *s
     return EXIT_FINE;
 }
 
-/* Decides at the end whether the pending reading counts: not if the process ended too soon after it. The first reading
- * counts in any case. */
+/* Decides about the pending reading when the following is over: drops it if the process ended too soon after it, or
+ * else takes it. The first reading is always taken. */
 static int reading_settle(struct subject *subject, struct leak_sites *sites, bool is_gone) {
     bool too_late = is_gone && sites->point_count && duration_now() - pending.taken_ns < GRACE_NS;
     if (!too_late) return take_pending(subject, sites);
@@ -127,7 +127,7 @@ static int write_series(const struct follow *self, struct subject *subject, stru
     return EXIT_UNREADABLE;
 }
 
-/* --- */
+/* --- following the process through its programs --- */
 
 static bool went_on(const struct source *ledger) {
     uint32_t state = 0;
@@ -167,8 +167,8 @@ static int open_ledger(const struct follow *self, struct live *live) {
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
-/* Follows one program of the process. *again, before: an exec began this program, and its ledger appears a moment
- * later. *again, after: an exec has begun another program. */
+/* Follows one program of the process. *again at the call: an exec began this program, and its ledger appears a moment
+ * later. *again at the return: an exec has begun another program. */
 static int follow_program(const struct follow *self, struct subject *subject, struct leak_sites *sites, bool *again) {
     static struct live live;
     const struct timespec moment = {.tv_nsec = 5 * LOOK_NS};

@@ -13,8 +13,9 @@ struct follow {
     uint32_t runs; /* number of runs to wait for; 0: until the process ends, or SIGINT or SIGTERM comes */
 };
 
-/* Returns an exit code. The subject stays open with the last reading that counts. The sites keep the readings since the
- * last exec. */
+/* Returns an exit code. The subject stays open with the last reading that was kept. If the process has ended, a reading
+ * of its last second is dropped, unless it is the first, because the process may have freed what it leaks. The sites
+ * keep the readings since the last exec. */
 int leaks_follow(const struct follow *self, struct subject *subject, struct leak_sites *sites);
 
 #endif

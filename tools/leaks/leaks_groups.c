@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- threads --- */
+/* --- memory that comes with threads --- */
 
 /* Whether the module's file name begins with the name: a version may follow. */
 static bool is_file(const char *module, const char *name) {
@@ -56,7 +56,7 @@ static void leave_threads_out(struct leaks *self, struct symbols *symbols) {
     self->count = kept;
 }
 
-/* --- causes --- */
+/* --- finding causes, and merging their findings --- */
 
 static uint64_t bytes_hash(uint64_t seed, const void *from, size_t length) {
     const uint8_t *bytes = from;
@@ -177,7 +177,7 @@ static void make_causes(struct leaks *self) {
     }
 }
 
-/* --- retired owners --- */
+/* --- retired owners that findings report already --- */
 
 /* For each site that is part of a cause, sets 1 + the index of that cause. */
 static void mark_sites(const struct leaks *self, uint32_t *of_site) {

@@ -45,7 +45,7 @@ static void json_call_stack(struct json *json, struct json_stacks *stacks, uint3
         json_no_stack(json);
 }
 
-/* --- what was read --- */
+/* --- the runs and readings --- */
 
 static void json_runs(struct json *json, const struct leaks *self) {
     const struct leak_sites *sites = self->sites;
@@ -115,7 +115,7 @@ static void json_retired_one(struct json *json, const struct leaks *self, struct
     json_end_object(json);
 }
 
-/* --- what grows --- */
+/* --- a finding --- */
 
 static void json_run_name(struct json *json, const char *key, const struct leaks *self, uint32_t run) {
     json_string(json, key, run == UINT32_MAX ? NULL : leaks_run(self, run));

@@ -60,7 +60,7 @@ static void leaks_retired_add_owner(struct leaks *self, const struct snap_owner 
     to->is_leak |= leaks_is_too_much(had->live_bytes, had->allocated);
 }
 
-/* --- where it was allocated --- */
+/* --- where retired owners' memory was allocated --- */
 
 /* The memory of one path that the owners of one group left. */
 struct piece {
@@ -127,7 +127,7 @@ static int find_stacks(struct leaks *self, const uint32_t *groups) {
     return result;
 }
 
-/* --- */
+/* --- the list of retired owners --- */
 
 static int worst_first(const void *left, const void *right) {
     const struct leak_retired *a = left, *b = right;

@@ -27,7 +27,7 @@ static const char *leaks_text_plural(uint64_t count, const char *one, const char
     return count == 1 ? one : many;
 }
 
-/* --- what was read --- */
+/* --- the runs and readings --- */
 
 static uint32_t at_most(uint32_t count, uint32_t most) { return count < most ? count : most; }
 
@@ -171,7 +171,7 @@ static void print_retired(const struct leaks *self, const struct leaks_view *vie
     if (count > view->top) printf("… and %s more (--top=N shows N)\n", text_count(count - view->top).s);
 }
 
-/* --- what grows --- */
+/* --- findings: memory that grows --- */
 
 static void print_evidence(const struct leaks *self, struct margin *margin, const struct leak_finding *finding) {
     const struct leak_judgement *judged = &finding->judged;

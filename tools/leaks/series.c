@@ -8,7 +8,7 @@
 
 enum { RUNS_MOST = 1 << 30 };
 
-/* --- packing --- */
+/* --- packing a series --- */
 
 struct bytes {
     uint8_t *list;
@@ -85,7 +85,7 @@ int series_pack(const struct leak_sites *sites, struct image *image) {
     return 0;
 }
 
-/* --- unpacking --- */
+/* --- unpacking a series --- */
 
 struct stream {
     const uint8_t *at, *end;

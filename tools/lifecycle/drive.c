@@ -53,7 +53,7 @@ char *drive_expand(const struct drive *drive, const char *text) {
     return fclose(memory) == 0 ? out : NULL;
 }
 
-/* --- beginning and end --- */
+/* --- opening and closing the input, the output and the port --- */
 
 static uint16_t free_port(void) {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -96,7 +96,7 @@ static int read_file(struct drive *drive, struct whole_file *file, const char *n
     return step_fail(drive, "%s cannot be read: %s", TEXT_SAFE(name), file->why);
 }
 
-/* --- requests --- */
+/* --- requests to the program's server --- */
 
 /* Sends a request. The answer stays in drive->answer until the next request. Returns the status of the answer; 0: there
  * was none. */
@@ -287,7 +287,7 @@ static int do_run(struct drive *drive) {
     return status == 0 ? 0 : step_fail(drive, "it failed, with %d", status >> 8 & 255);
 }
 
-/* --- steps --- */
+/* --- doing a phase's steps --- */
 
 static int do_step(struct drive *drive) {
     static int (*const looks[VERBS])(struct drive *) = {

@@ -18,7 +18,7 @@ struct drive {
     const char *text;          /* the text of the step, expanded */
     struct http_answer answer; /* to the last request */
     char prompt_id[128];
-    int signal; /* the last signal that was sent */
+    int signal; /* the signal that was sent last */
     char error[400];
 };
 

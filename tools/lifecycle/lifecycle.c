@@ -89,7 +89,7 @@ static int lifecycle_launch(struct start *start, struct launch *launch_, struct 
     return code == EXIT_FINE ? start_launch(start, launch_) : code;
 }
 
-/* --- the verdict --- */
+/* --- the verdict on a life --- */
 
 static void lifecycle_judge(struct life *life, enum verdict verdict, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

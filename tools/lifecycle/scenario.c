@@ -37,7 +37,7 @@ int scenario_signal(const char *name) {
     return 0;
 }
 
-/* --- one line --- */
+/* --- parsing one line --- */
 
 struct line {
     struct scenario *scenario;
@@ -198,7 +198,7 @@ static int take_line(struct line *line) {
     return take_key(line);
 }
 
-/* --- the whole scenario --- */
+/* --- parsing the whole scenario --- */
 
 static int take_lines(struct scenario *scenario, const char *name, char *text, size_t length) {
     struct line line = {.scenario = scenario, .name = name, .number = 1};

@@ -21,7 +21,7 @@ enum { MOST = 1 << 16, MAPPED_MOST = 1 << 12 };
 
 static bool holdings_begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
-/* --- descriptors --- */
+/* --- reading descriptors --- */
 
 static struct handle *add_handle(struct holdings *holdings) {
     size_t count = holdings->handle_count;
@@ -73,7 +73,7 @@ static void load_descriptors(struct holdings *holdings, const struct sockets *so
     closedir(directory);
 }
 
-/* --- maps --- */
+/* --- reading maps --- */
 
 struct mapping {
     uint64_t start, end, offset;
@@ -187,7 +187,7 @@ static void load_maps(struct holdings *holdings) {
     sort_mapped(holdings);
 }
 
-/* --- descriptors and maps --- */
+/* --- putting handles from descriptors and maps in order --- */
 
 /* Sorts by descriptor; entries that are only mapped come last. */
 static int by_fd(const void *left, const void *right) {
@@ -221,7 +221,7 @@ static void tell_once(struct holdings *holdings) {
     }
 }
 
-/* --- threads --- */
+/* --- reading threads --- */
 
 static const struct handle *find_handle(const struct holdings *holdings, int fd) {
     struct handle key = {.fd = fd};

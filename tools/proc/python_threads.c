@@ -130,7 +130,7 @@ static uint64_t python_threads_attribute(const struct python *python, uint64_t o
                : 0;
 }
 
-/* --- threads --- */
+/* --- reading threads and their frames --- */
 
 /* The function of a frame; "" if it cannot be read. */
 struct function {

@@ -7,7 +7,7 @@
 #include "tools/image/image.h"
 
 struct churn_entry {
-    uint64_t key, bytes, blocks; /* all memory that was ever allocated; key 0: a free slot */
+    uint64_t key, bytes, blocks; /* key: churn_key(), 0: a free slot; bytes, blocks: all that was ever allocated */
     uint64_t grown_bytes, grown_blocks;
 };
 struct churn_table {
@@ -16,8 +16,8 @@ struct churn_table {
 };
 struct churn {
     struct churn_table before, now;
-    bool looked; /* there was an earlier look; at the first look nothing has grown */
-    uint64_t *stacks;
+    bool looked;      /* there was an earlier look; at the first look nothing has grown */
+    uint64_t *stacks; /* by node of the present image: the hash of its stack */
 };
 
 /* Looks at all totals of an image. Before the first look, `churn` is all zeros. Returns 0, or -1: no memory. */

@@ -98,7 +98,8 @@ static int read_window(struct reader *reader, uint64_t offset, uint64_t end, str
     return 0;
 }
 
-/* The first record of a section is no counter. NULL: no section has the address. */
+/* The section that has the address of a wide counter. The first record of a section is no counter. NULL: no section has
+ * the address. */
 static const struct wide_section *section_with(struct wide_counters *wide, uint64_t address) {
     for (size_t i = 0; i < wide->count; i++) {
         size_t at = (wide->last + i) % wide->count;

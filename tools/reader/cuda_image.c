@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- names --- */
+/* --- names of kinds of memory --- */
 
 static const char *const kind_names[SNAP_CUDA_KINDS] = {
     [SNAP_CUDA_DEVICE_MEMORY] = "device", [SNAP_CUDA_POOL_MEMORY] = "pool",      [SNAP_CUDA_MANAGED] = "managed",
@@ -21,7 +21,7 @@ const char *cuda_kind_name(uint32_t kind) {
 
 bool cuda_kind_is_shown(uint32_t kind) { return kind >= SNAP_CUDA_DEVICE_MEMORY && kind <= SNAP_CUDA_RESERVED; }
 
-/* --- loading --- */
+/* --- loading CUDA memory --- */
 
 /* The total of a record. A ledger's record has the number of a site; a snapshot's record has the site itself. */
 static struct total total_of(const struct snap_cuda_site *record, const struct snap_site *sites, size_t count) {
@@ -109,7 +109,7 @@ int cuda_image_load(struct reader *reader) {
     return 0;
 }
 
-/* --- views --- */
+/* --- views of CUDA memory --- */
 
 struct image cuda_view(const struct image *image) {
     struct image view = *image;

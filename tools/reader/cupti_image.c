@@ -10,7 +10,7 @@
 
 enum { SOURCES_NAMED = 3, NOT_INITIALIZED = 15, ANOTHER_SUBSCRIBER = 39, UNKNOWN_ERROR = 999 };
 
-/* --- loading --- */
+/* --- loading CUPTI's records --- */
 
 static int load_head(struct reader *reader) {
     struct cupti_image *cupti = &reader->image->cupti;
@@ -44,7 +44,7 @@ int cupti_image_load(struct reader *reader) {
     return 0;
 }
 
-/* --- by library --- */
+/* --- blocks that only CUPTI saw, by library --- */
 
 static struct cupti_source *source_of(struct cupti_source *sources, size_t *count, const char *path) {
     for (size_t i = 0; i < *count; i++)
@@ -73,7 +73,7 @@ struct cupti_source *cupti_sources(const struct cupti_image *cupti, size_t *coun
     return sources;
 }
 
-/* --- the sentence --- */
+/* --- the sentence about the comparison --- */
 
 __attribute__((format(printf, 2, 3))) static void add(char text[CUPTI_SENTENCE], const char *format, ...) {
     size_t used = strlen(text);

@@ -54,7 +54,7 @@ struct nvml_words nvml_why_not(const struct snap_nvml *nvml) {
     return words;
 }
 
-/* --- asking --- */
+/* --- asking NVML --- */
 
 static void name_process(struct snap_nvml_process *process) {
     char path[64];

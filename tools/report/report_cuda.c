@@ -24,7 +24,7 @@ static struct snap_cuda_block *blocks_by_size(const struct cuda_image *cuda, siz
     return blocks;
 }
 
-/* --- text --- */
+/* --- CUDA memory as text --- */
 
 static void text_kinds(const struct cuda_image *cuda) {
     printf("\n  %-12s %12s %14s %12s\n", "kind", "live", "blocks", "allocated");
@@ -76,7 +76,7 @@ int report_text_cuda(const struct report *report) {
     return result;
 }
 
-/* --- JSON --- */
+/* --- CUDA memory as JSON --- */
 
 static void json_kinds(struct json *json, const struct cuda_image *cuda) {
     json_object(json, "kinds");

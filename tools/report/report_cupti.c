@@ -18,7 +18,7 @@ static const char *state_name(uint32_t state) {
     return state < sizeof states / sizeof *states && states[state] ? states[state] : "unknown";
 }
 
-/* --- text --- */
+/* --- the differences as text --- */
 
 /* Whether a difference of this kind does not say which library asked for the memory. CUPTI reports these kinds by calls
  * or as pools. */
@@ -51,7 +51,7 @@ void report_text_cupti(const struct report *report) {
     if (cupti->block_count > report->top) printf("    and %zu more\n", cupti->block_count - report->top);
 }
 
-/* --- JSON --- */
+/* --- the differences as JSON --- */
 
 static void json_sum(struct json *json, const char *name, const struct snap_cupti_sum *sum) {
     json_object(json, name);

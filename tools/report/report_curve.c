@@ -117,7 +117,7 @@ static void put_marks(const struct history *history, size_t count) {
     putchar('\n');
 }
 
-/* --- */
+/* --- the curves with their axis and marks --- */
 
 static void put_axis(size_t count) {
     printf("  %*s %s", MARGIN - 4, "0", text_is_utf8() ? "└" : "+");

@@ -27,7 +27,7 @@ static uint64_t report_lead_live_bytes(const struct image *image) {
     return image->host.live_bytes + image->mapped.live_bytes;
 }
 
-/* ---- where */
+/* ---- the line "where" */
 
 static void where_part(const struct report *report, uint64_t bytes, const char *words, const char *name) {
     struct text_line line;
@@ -91,7 +91,7 @@ static int report_lead_where(const struct report *report) {
     return named < 0 ? -1 : 0;
 }
 
-/* ---- next */
+/* ---- the line "next" */
 
 static bool has_owner(const struct image *image, uint32_t kind) {
     size_t i = 0;

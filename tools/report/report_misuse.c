@@ -11,7 +11,7 @@ static double seconds_after_start(const struct image *image, const struct snap_m
     return misuse->time_ns > start ? (double)(misuse->time_ns - start) / 1e9 : 0;
 }
 
-/* --- text --- */
+/* --- misused blocks as text --- */
 
 static void text_site(const struct report *report, const char *what, const struct snap_misuse_site *site) {
     struct innermost stack;
@@ -66,7 +66,7 @@ void report_text_misuse(const struct report *report) {
         printf("  … and %zu more (--top=N shows N)\n", image->misuse_count - report->top);
 }
 
-/* --- JSON --- */
+/* --- misused blocks as JSON --- */
 
 static void json_site(struct json *json, struct json_stacks *stacks, const char *key,
                       const struct snap_misuse_site *site) {

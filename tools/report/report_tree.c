@@ -22,14 +22,16 @@ enum {
      * its inner end. CHAIN_PYTHON: number of Python frames shown between the two ends. */
     CHAIN_HEAD = 1,
     CHAIN_TAIL = 1,
-    LEAF_TAIL = 3, /* at the inner end of a chain that has no callees worth showing */
+    LEAF_TAIL = 3, /* in place of CHAIN_TAIL, for a chain without callees that are worth showing */
     CHAIN_PYTHON = 4,
     PERCENT_SHOWN = 2, /* branches with a smaller part of the whole are left out */
     PERCENT_SAME = 1,  /* a chain goes on while it loses no more than this part of the whole */
     NAMED_FROM = 1000, /* frames with less than 1/1000 of the whole are not looked up */
     LINES_PER_ROW = 8, /* lines of the tree for each row that --top allows */
     FRAMES_MOST = 4 * STACK_FRAMES_MAX,
-    LIMBS_MOST = 512, /* sound files have fewer: at most 50 ends of more than 2 %, 100 steps of more than 1 % */
+    /* A sound file has fewer: at most 50 limbs without callees have more than 2 % each, and at most 100 limbs can be
+     * ended by a loss of more than 1 %. */
+    LIMBS_MOST = 512,
 };
 
 /* Figures of a part of the tree. */
@@ -43,8 +45,8 @@ struct limb {
     struct branch branch; /* the outermost call */
     struct calltree_line *lines;
     size_t count, capacity;
-    struct branches below;       /* the callees of the last call */
-    size_t first, parts, parent; /* limbs: the first child, the number of children, the parent; limb 0 is the root */
+    struct branches below;       /* the callees of the innermost call */
+    size_t first, parts, parent; /* indices in `limbs`: first child, number of children, parent; limb 0 is the root */
     size_t cost;                 /* number of its lines; the root has none */
     bool shown;
 };
@@ -65,7 +67,7 @@ static double report_tree_percent(uint64_t part, uint64_t whole) {
     return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
-/* ---- growing */
+/* ---- growing limbs from the call tree */
 
 static bool worth_showing(const struct tree_print *print, uint64_t bytes) {
     return bytes > print->total / 100 * PERCENT_SHOWN;
@@ -162,7 +164,7 @@ static struct calltree_line name_line(void *context, struct calltree_line line, 
     return (struct calltree_line){same.frame, symbols_frame(symbols, same.frame)->count - 1 - same.symbol};
 }
 
-/* ---- printing; with `counting`, only the lines are counted */
+/* ---- printing limbs; with `counting`, only their lines are counted */
 
 static void tree_figures(const struct tree_print *print, const struct figures *figures, int depth) {
     printf("  %10s ", text_size(figures->bytes).s);
@@ -210,7 +212,7 @@ static bool divides_in_python(const struct tree_print *print, const struct limb 
     return limb->parts;
 }
 
-/* How many of the last frames of a chain are shown. */
+/* How many frames at the inner end of a chain are shown. */
 static size_t tail_of(const struct tree_print *print, const struct limb *limb, size_t count) {
     bool leaf = !limb->parts, python = count && innermost_is_python(print->report->image, limb->lines[count - 1].frame);
     if (innermost_shows_all()) return count;
@@ -290,7 +292,7 @@ static void print_limb(struct tree_print *print, const struct limb *limb, int de
     print_rest(print, limb, shown, column);
 }
 
-/* ---- choosing */
+/* ---- choosing the limbs that are printed */
 
 static void count_lines(struct tree_print *print) {
     print->counting = true;
@@ -323,7 +325,7 @@ static void limbs_choose(struct tree_print *print, size_t budget) {
     }
 }
 
-/* ---- */
+/* ---- the bytes of stacks, and the whole tree */
 
 /* By node: the bytes of the stack that ends there, without the nodes below. *total: their sum. NULL: no memory. */
 static uint64_t *node_bytes(const struct report *report, uint64_t *total) {

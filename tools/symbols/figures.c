@@ -141,7 +141,7 @@ void figures_cut(struct figures *figures, const struct figures *before, size_t m
     if (!figures_is_listed(figure, floor, before)) figure_drop(figures, figure);
 }
 
-/* --- names --- */
+/* --- names of figures --- */
 
 /* A hash of the whole text. It distinguishes long names that begin alike. */
 static uint32_t name_hash(const char *text) {

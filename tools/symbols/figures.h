@@ -72,7 +72,7 @@ void figures_settle(struct figures *figures, const struct figures *before);
  * stay if they have at least half the floor, so that sites do not come and go. */
 void figures_cut(struct figures *figures, const struct figures *before, size_t most);
 
-/* --- names --- */
+/* --- names of figures --- */
 
 /* The functions below write names of figures. They cut the parts of a name to a limited length, and paths to their last
  * name. False: the name does not fit. */

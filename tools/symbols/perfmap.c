@@ -80,7 +80,7 @@ static int open_map(const struct snap_header *header, pid_t pid) {
     return -1;
 }
 
-/* ---- parsing */
+/* ---- parsing the file */
 
 /* Reads the file from its beginning, up to the limit, and appends a NUL. */
 static bool read_text(struct perfmap *map, int fd) {

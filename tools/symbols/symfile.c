@@ -47,12 +47,12 @@ struct symfile {
     Dwfl *dwfl;
     Dwfl_Module *module;
     Dwarf *dwarf;
-    Dwarf_Addr bias; /* added to addresses of the debug information */
-    struct unit *units;
-    struct spans all_units; /* used if the file has no table of units */
+    Dwarf_Addr bias;        /* added to addresses of the debug information */
+    struct unit *units;     /* a hash table by `die`: the units whose functions were read */
+    struct spans all_units; /* the addresses of all units, if the file has no table of them (.debug_aranges) */
     struct spans symbols;   /* `die` is a symbol_key here */
     bool all_units_read, symbols_read;
-    size_t steps; /* in the present look-up */
+    size_t steps; /* entries of debug information that the present look-up has visited; its limit is STEPS_MAX */
     char *demangled[SYMFILE_NAMES_MAX];
     size_t demangled_count;
 };
@@ -192,7 +192,7 @@ void symfile_close(struct symfile *file) {
     free(file);
 }
 
-/* ---- spans */
+/* ---- spans of addresses */
 
 static void spans_add(struct spans *spans, Dwarf_Addr low, Dwarf_Addr high, Dwarf_Off die) {
     if (low >= high) return;
@@ -232,7 +232,7 @@ static const struct span *spans_find(const struct spans *spans, Dwarf_Addr addre
     return NULL;
 }
 
-/* ---- units and functions */
+/* ---- finding units and functions */
 
 static bool holds_functions(int tag) {
     return tag == DW_TAG_namespace || tag == DW_TAG_module || tag == DW_TAG_structure_type ||
@@ -314,7 +314,7 @@ static size_t find_scopes(struct symfile *file, Dwarf_Die *function, Dwarf_Addr 
     return count;
 }
 
-/* ---- names */
+/* ---- naming functions */
 
 /* Demangles names of C++ and Rust. Parameters are left out because they are long; file and line tell overloads
  * apart. */

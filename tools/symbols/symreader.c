@@ -24,7 +24,7 @@ struct question {
     uint32_t module, pad;
 };
 
-/* ---- the reader */
+/* ---- in the reader process */
 
 /* Opens a module's file as the process sees it, because a process in a container has other files under the same
  * names. */
@@ -134,7 +134,7 @@ static void symreader_serve(const struct symreader *reader) {
     _exit(0);
 }
 
-/* ---- the asking process */
+/* ---- in the asking process */
 
 /* Returns 0 or an errno. */
 static int symreader_start(struct symreader *reader) {

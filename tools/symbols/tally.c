@@ -38,7 +38,7 @@ static struct figure *figure_of_side(struct figures *figures, const struct side 
                       : figures_add(figures, kind, name, bytes, blocks);
 }
 
-/* --- total and owners --- */
+/* --- adding the total and the owners --- */
 
 static bool tally_counts(const struct total *total) { return !(total->flags & (TOTAL_INHERITED | TOTAL_REMAINDER)); }
 
@@ -79,7 +79,7 @@ static int add_owners(struct figures *figures, const struct side *side) {
     return result;
 }
 
-/* --- call sites --- */
+/* --- adding call sites --- */
 
 struct stack {
     const struct image *image;
@@ -202,7 +202,7 @@ static int add_sites(struct figures *figures, const struct side *side, struct sy
     return result;
 }
 
-/* --- CUDA devices --- */
+/* --- adding memory of CUDA devices --- */
 
 static int add_cuda_total(struct figures *figures, const struct image *image) {
     const struct sum *sum = &image->cuda.device;

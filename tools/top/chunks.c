@@ -28,7 +28,7 @@ void chunks_clear(struct sampling *sampling) {
     if (sampling->threads) memset(sampling->threads, 0, sampling->thread_capacity * sizeof *sampling->threads);
 }
 
-/* --- which chunks there are --- */
+/* --- finding the chunks --- */
 
 /* Bytes of the source, in memory or copied to `space`. NULL: the source does not have them. */
 static const void *bytes_at(const struct sampling *sampling, uint64_t offset, void *space, size_t length) {
@@ -124,7 +124,7 @@ static int chunks_index(struct sampling *sampling) {
     return used == sampling->used_count ? 0 : index_sort(sampling, used, indices);
 }
 
-/* --- what changed --- */
+/* --- finding the chunks that changed --- */
 
 /* The number of the wide counter at an address of the process. SIZE_MAX: it is not in a known section. */
 static size_t wide_number(const struct sampling *sampling, uint64_t address) {
@@ -210,7 +210,7 @@ static int wide_look_all(struct sampling *sampling) {
     return 0;
 }
 
-/* --- reading what changed --- */
+/* --- reading the chunks that changed --- */
 
 static int threads_grow(struct sampling *sampling, uint32_t slot) {
     size_t old = sampling->thread_capacity;

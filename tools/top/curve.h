@@ -13,7 +13,7 @@ enum { CURVE_POINTS = 512, CURVE_LINES_MOST = 4 };
 
 struct curve {
     uint64_t points[CURVE_POINTS]; /* the highest value of `each` looks */
-    size_t count, each, in_last;   /* in_last: how many looks the last point has so far */
+    size_t count, each, in_last;   /* in_last: looks that the newest point has so far */
     uint64_t most;
 };
 

@@ -92,7 +92,7 @@ static int modules_match(struct grouping *grouping, const struct image *image, b
     return 0;
 }
 
-/* --- keys --- */
+/* --- keys of rows --- */
 
 static uint32_t module_first(const struct grouping *grouping, uint32_t module) {
     return module < grouping->module_count ? grouping->modules[module] : 0;
@@ -160,7 +160,7 @@ static int row_of_grow(struct grouping *grouping, size_t capacity) {
     return 0;
 }
 
-/* --- figures --- */
+/* --- adding up figures --- */
 
 static int add_all(struct grouping *grouping, const struct sampling *sampling) {
     for (uint32_t id = 0; id < sampling->site_capacity; id++) {
@@ -209,7 +209,7 @@ static int add_devices(struct grouping *grouping, const struct sampling *samplin
     return 0;
 }
 
-/* Sets the rows by thread: each has everything that a slot has counted, for all threads that had the slot. */
+/* Sets the rows by thread. A row has everything that was counted at a slot, for all threads that had the slot. */
 static int set_threads(struct grouping *grouping, const struct sampling *sampling) {
     for (size_t slot = 0; slot < sampling->image.thread_count; slot++) {
         struct snap_counter total = sampling_thread(sampling, slot);

@@ -12,7 +12,8 @@
 enum { LAYOUT_COLUMNS_LEAST = 60, LAYOUT_LINES_LEAST = 12 };
 
 struct layout_row {
-    int64_t live, device, now, mean, blocks; /* now, mean: bytes gained a second */
+    /* bytes gained a second: `now` since the previous look, `mean` since the beginning */
+    int64_t live, device, now, mean, blocks;
     const char *name;
 };
 

@@ -31,7 +31,7 @@ static struct symbols *names_symbols(struct names *names) {
     return names->symbols;
 }
 
-/* --- owners --- */
+/* --- names of owners --- */
 
 static struct text_line owner_words(const struct image *image, uint32_t id, int width) {
     struct text_line words;
@@ -88,7 +88,7 @@ struct text_line names_owners(const struct names *names, uint32_t tag, int width
     return text_fit(line.s, width);
 }
 
-/* --- stacks --- */
+/* --- lines of stacks --- */
 
 /* Puts one stack into the image as node 1, for functions that read stacks from an image. */
 static void stack_lend(struct names *names, uint32_t place) {

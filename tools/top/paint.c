@@ -13,7 +13,7 @@ size_t paint_page(const struct face *face, int lines) {
     return rest > 0 ? (size_t)rest : 1;
 }
 
-/* --- the lowest line --- */
+/* --- the lowest line: help, messages and questions --- */
 
 static void paint_foot(const struct watch *watch, int line, int width) {
     const struct face *face = &watch->face;
@@ -28,7 +28,7 @@ static void paint_foot(const struct watch *watch, int line, int width) {
                    *watch->message ? SCREEN_BOLD : SCREEN_FAINT);
 }
 
-/* --- rows --- */
+/* --- the lists of processes and of rows --- */
 
 static void paint_row(const struct watch *watch, int line, size_t rank, const struct layout_row *row, bool devices) {
     bool here = rank == watch->face.cursor;

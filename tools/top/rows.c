@@ -139,7 +139,7 @@ void rows_keep(struct rows *rows, uint32_t row, bool keep) {
     rows->in_order = false;
 }
 
-/* --- sorting --- */
+/* --- sorting rows --- */
 
 struct rank {
     int64_t value, size;

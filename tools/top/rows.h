@@ -13,6 +13,7 @@ enum { ROWS_NONE = UINT32_MAX };
 
 struct rows {
     size_t count, capacity;
+    /* Arrays by row, up to `matched`. */
     uint64_t *keys;
     int64_t *live, *blocks;  /* live: bytes of host memory; negative for a thread that freed more than it allocated */
     int64_t *device;         /* bytes on devices */
@@ -24,12 +25,12 @@ struct rows {
     uint32_t *changed; /* rows that changed since the last look */
     uint8_t *marked;   /* whether the row is in `changed` */
     size_t changed_count;
-    uint32_t *order; /* rows, from the last sort */
-    size_t ordered;  /* how many of them are in order */
-    size_t visible;  /* how many rows are shown and matched */
+    uint32_t *order; /* the rows that the last sort put in order, the largest first */
+    size_t ordered;  /* how many rows `order` has */
+    size_t visible;  /* how many rows have both `shown` and `matched` */
     bool in_order;   /* nothing has changed since the last sort */
     enum rows_sort sort;
-    int64_t threshold; /* value of the last row in order, at the last sort */
+    int64_t threshold; /* the lowest value of a row in `order`, at the last sort */
     bool has_threshold;
 };
 
@@ -51,7 +52,7 @@ void rows_add_began(struct rows *rows, uint32_t row, int64_t bytes);
 void rows_settle(struct rows *rows);
 
 int64_t rows_size(const struct rows *rows, uint32_t row);   /* live and device together */
-int64_t rows_gain(const struct rows *rows, uint32_t row);   /* since the last look */
+int64_t rows_gain(const struct rows *rows, uint32_t row);   /* since the previous look */
 int64_t rows_growth(const struct rows *rows, uint32_t row); /* since the beginning */
 
 /* Leaves a row out, or shows it again. */

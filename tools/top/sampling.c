@@ -15,7 +15,7 @@
 
 enum { SCAN_TRIES = 4, EXEC_LOOKS = 5 };
 
-/* --- opening --- */
+/* --- opening and closing a ledger --- */
 
 static int sampling_open(struct sampling *sampling, char *error, size_t size) {
     static struct live live;
@@ -68,7 +68,7 @@ int sampling_begin(struct sampling *sampling, pid_t pid, char *error, size_t siz
     return -1;
 }
 
-/* --- the sections --- */
+/* --- reading the sections and tables --- */
 
 /* Makes the source longer, because the ledger has grown. Opens the memory of a process again; maps a file again. */
 static int source_grow(struct sampling *sampling) {
@@ -163,7 +163,7 @@ int sampling_load_names(struct sampling *sampling) {
     return 0;
 }
 
-/* --- sites --- */
+/* --- reading sites --- */
 
 static int sites_grow(struct sampling *sampling, size_t count) {
     size_t old = sampling->site_capacity;
@@ -268,7 +268,7 @@ int sampling_take(struct sampling *sampling, uint32_t index, const struct counte
     return 0;
 }
 
-/* --- totals --- */
+/* --- reading totals --- */
 
 static uint64_t resident_of(pid_t pid) {
     char path[64];
@@ -304,7 +304,7 @@ static void load_totals(struct sampling *sampling) {
     if (rss) totals->rss = rss;
 }
 
-/* --- a look --- */
+/* --- taking a look --- */
 
 static uint32_t fold_of(const struct sampling *sampling) {
     uint32_t sequence = 0;
@@ -494,7 +494,7 @@ int sampling_look(struct sampling *sampling, char *error, size_t size) {
     return 0;
 }
 
-/* --- stacks --- */
+/* --- reading stacks --- */
 
 static uint32_t sampling_word_at(const struct sampling *sampling, uint64_t id) {
     uint32_t word = 0;

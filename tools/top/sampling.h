@@ -75,14 +75,14 @@ struct sampling {
     size_t site_count, site_capacity;
     struct sampling_change *changes;
     size_t change_count, change_capacity;
-    struct snap_counter *threads; /* by slot: sums of the chunks of the slot */
+    struct snap_counter *threads; /* by slot: sums of the chunks that have the slot's counters */
     size_t thread_capacity;
     int64_t *threads_began; /* by slot: live bytes, when top began */
     size_t threads_began_count;
     struct snap_cuda_site *cuda_sites;
     size_t cuda_site_count;
 
-    uint32_t fold_sequence;
+    uint32_t fold_sequence; /* the ledger's, as of the last look; odd: the next look reads everything anew */
     bool anew;  /* the last look read everything: there is no list of changes, and all rows must be added up again */
     bool stale; /* the last look changed nothing: stacks were being folded, or the program was gone */
     struct sampling_totals totals, began;

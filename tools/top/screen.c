@@ -244,7 +244,7 @@ void screen_put(int line, const char *text, enum screen_style style) {
     attrset(0);
 }
 
-/* --- keys --- */
+/* --- reading keys --- */
 
 static int key_of_code(wint_t code) {
     static const struct {

@@ -35,7 +35,7 @@ void search_end(struct search *search) {
     *search = (struct search){0};
 }
 
-/* --- stacks --- */
+/* --- searching stacks --- */
 
 static int frames_load(struct search *search, struct names *names) {
     const struct image *image = &names->sampling->image;
@@ -90,7 +90,7 @@ static bool stack_has(struct search *search, uint32_t place) {
     return found == WITH;
 }
 
-/* --- rows --- */
+/* --- searching rows --- */
 
 static bool row_has(struct search *search, struct names *names, const struct grouping *grouping, uint64_t key) {
     const struct image *image = &names->sampling->image;

@@ -20,7 +20,7 @@ static struct rows *rows_of(struct watch *watch) {
     return watch->face.level == LEVEL_PROCESSES ? &watch->processes.rows : &watch->grouping.rows;
 }
 
-/* --- one process --- */
+/* --- opening and closing a process --- */
 
 /* The first view: by model if there are owners, and by site otherwise. */
 static enum view first_view(const struct sampling *sampling) {
@@ -75,7 +75,7 @@ static size_t stack_read(const struct watch *watch, uint32_t *frames) {
     return sampling_stack(&watch->sampling, grouping_stack(watch->stack_key), frames, NAMES_FRAMES_MOST);
 }
 
-/* Leaves the stack on the screen if the process has folded it: its place may have another stack now. */
+/* Goes back from the stack to the rows if the process has folded the stack: another stack may have its place now. */
 static void stack_check(struct watch *watch) {
     uint32_t frames[NAMES_FRAMES_MOST];
     if (watch->face.level != LEVEL_STACK || watch->sampling.state != SAMPLING_RUNS) return;
@@ -152,7 +152,7 @@ void watch_sort(struct watch *watch) {
     watch->picked_key = row == ROWS_NONE ? 0 : rows->keys[row];
 }
 
-/* --- wishes --- */
+/* --- carrying out wishes --- */
 
 static bool row_under_cursor(const struct watch *watch, uint64_t *key) {
     uint32_t row = rows_ranked(watch_rows(watch), watch->face.cursor);

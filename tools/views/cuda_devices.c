@@ -43,7 +43,7 @@ static int64_t cuda_devices_unattributed(const struct snap_nvml *nvml) {
     return (int64_t)(nvml->used - nvml->own - nvml->others);
 }
 
-/* --- one line --- */
+/* --- a device in one line --- */
 
 void cuda_line_head(const char *label) {
     printf("%-14s %11s %11s %11s %11s\n", label, "live", "pool keeps", "in use", "the rest");
@@ -105,7 +105,7 @@ void cuda_line_json(struct json *json, const struct cuda_line *line) {
     json_end_object(json);
 }
 
-/* --- in full: text --- */
+/* --- a device in full, as text --- */
 
 static void text_identity(const struct snap_cuda_device *device) {
     if (device->kind & SNAP_CUDA_IS_MIG)
@@ -180,7 +180,7 @@ void cuda_device_text(const struct image *image, size_t index) {
         printf("    whose that is, is not known: %s\n", nvml_why_not(&line.nvml).s);
 }
 
-/* --- in full: JSON --- */
+/* --- a device in full, as JSON --- */
 
 static void json_kind(struct json *json, const char *key, uint32_t kind, uint32_t knows, uint32_t is) {
     if (kind & knows)

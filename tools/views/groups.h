@@ -37,15 +37,15 @@ struct row {
 struct groups {
     enum view view;
     int sides;
-    bool without_runs;    /* by site: rows do not differ by run, because two processes have no run in common */
-    bool tids;            /* threads of the same name get a row each, instead of one together */
-    enum measure measure; /* the measure of the variances and, in a comparison, of the figures */
-    bool estimated;       /* some rows are estimates; a comparison then has one more row, the remainder */
+    bool without_runs;      /* by site: rows do not differ by run, because two processes have no run in common */
+    bool tids;              /* threads of the same name get a row each, instead of one together */
+    enum measure measure;   /* the measure of the variances and, in a comparison, of the figures */
+    bool estimated;         /* some rows are estimates; a comparison then has one more row, the remainder */
     const uint8_t *matched; /* by node of the image that is added: whether its totals count. NULL: all totals count */
     struct row *rows;
     size_t count, capacity;
-    uint32_t *order; /* indices of rows, from the last sort */
-    size_t ordered;
+    uint32_t *order;    /* indices of rows, in the order of the last sort */
+    size_t ordered;     /* how many indices `order` has */
     struct slots slots; /* by key */
     struct name *names, **name_list;
     uint32_t name_count;

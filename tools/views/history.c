@@ -95,7 +95,7 @@ int history_make(struct history *history, const struct image *image) {
     return 0;
 }
 
-/* --- columns --- */
+/* --- curves in columns --- */
 
 size_t history_column(const struct history *history, uint64_t ns, size_t count) {
     double part = (double)history_since(history, ns) / (double)(history->end_ns - history->start_ns);

@@ -23,9 +23,9 @@ struct resident {
     uint64_t buffers;      /* memstow's pinned buffers for copies from and to devices */
     uint64_t stowed;       /* pages of stowed blocks and mappings that were used again; a file backs them */
     uint64_t stack;
-    uint64_t own;     /* memstow's own memory: tables, ledger, library, headers of blocks */
-    uint64_t headers; /* part of own: the headers of live blocks */
-    uint64_t rest;
+    uint64_t own;                /* memstow's own memory: tables, ledger, library, headers of blocks */
+    uint64_t headers;            /* part of own: the headers of live blocks */
+    uint64_t rest;               /* the part of the RSS that nothing above explains */
     struct resident_file *files; /* the largest first */
     size_t file_count;
     char advice[200]; /* "": there is no advice */

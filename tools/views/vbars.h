@@ -18,7 +18,7 @@ struct vbars {
     struct vbar at[VBARS_MOST];
 };
 
-/* Reads the last line of the trace about ranges. */
+/* Reads the newest line about ranges in the trace. */
 void vbars_find(const struct image *image, struct vbars *out);
 
 /* The bytes of all ranges of an owner, and how many of these bytes were resident. */

@@ -243,7 +243,7 @@ int family_look(struct family *family) {
     return result;
 }
 
-/* --- growth --- */
+/* --- growth since family_mark --- */
 
 void family_mark(struct family *family, bool ledgers) {
     for (size_t i = 0; i < family->count; i++) {

@@ -41,6 +41,7 @@ struct family {
     size_t here;            /* number of live members, without zombies and exempt processes */
     size_t stays;           /* number of live, exempt members */
     uint64_t rss, peak_rss; /* sum over all members that are here; and the highest sum so far */
+    /* threads: of all members that are here; the other two: the highest `threads` and `here` so far */
     uint32_t threads, most_threads, most_here;
     uint64_t looked_ns;
     const struct exempt *exempt; /* exempt processes, with all that they started; NULL: none */

@@ -14,14 +14,16 @@ struct observe {
     struct launch *launch;
     struct family family;
     struct traces traces;
-    uint64_t asked_ns, ended_ns; /* 0: not yet */
-    uint64_t asked_rss;          /* memory of the family when it was first asked to end, or ended */
-    uint64_t look_ns, soon_ns; /* time of the next look; and, after the program's end, the earliest time for a look when
-                                  a child ends */
-    bool blind;                /* the last look failed: /proc cannot be read, or there was no memory */
-    uint32_t empty_looks;      /* how many looks in a row saw no process */
-    uint64_t empty_ns;         /* the time of the first of these looks */
-    int interrupted;           /* the signal that asks this process to end, or 0 */
+    uint64_t asked_ns, ended_ns; /* when the program was first asked to end, and when it ended; 0: not yet */
+    /* resident bytes of the family when the program was asked to end or, if nobody asked, when it ended */
+    uint64_t asked_rss;
+    /* look_ns: when the next look is due. soon_ns: once the program has ended, the end of a child brings a look, too,
+     * but not before this time */
+    uint64_t look_ns, soon_ns;
+    bool blind;           /* the last look failed: /proc cannot be read, or there was no memory */
+    uint32_t empty_looks; /* how many looks in a row saw no process */
+    uint64_t empty_ns;    /* the time of the first of these looks */
+    int interrupted;      /* the signal that asks this process to end, or 0 */
 };
 
 /* `argv`: the program's command line. Files of the program are followed from now on. `exempt`: exempt processes, or

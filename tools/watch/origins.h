@@ -14,7 +14,7 @@ struct origins {
     pid_t pid;
     struct image image;
     struct symbols *symbols; /* NULL: nothing is known */
-    uint32_t told;           /* the stack of the last line; 0: none in this list */
+    uint32_t told;           /* the stack that the last line of the list told; 0: the list has no line yet */
 };
 
 void origins_load(struct origins *origins, pid_t pid);

@@ -39,7 +39,7 @@ void traces_end(struct traces *traces) {
     *traces = (struct traces){0};
 }
 
-/* --- which paths --- */
+/* --- which files count --- */
 
 static bool lies_in(const char *path, const char *folder) {
     size_t length = strlen(folder);
@@ -78,7 +78,7 @@ static bool is_output(const struct stat *st) {
     return false;
 }
 
-/* --- the list --- */
+/* --- the list of traces --- */
 
 /* Compares the path, too: the inode number of a deleted file is soon reused. */
 static struct trace *trace_find(const struct traces *traces, const struct trace *like) {
@@ -138,7 +138,7 @@ static void traces_consider(struct traces *traces, const struct member *member, 
     trace_add(traces, &trace);
 }
 
-/* --- what a process has --- */
+/* --- noting what a process has --- */
 
 static void note_socket(struct traces *traces, const struct member *member, const struct sockets *sockets,
                         const char *target) {
