@@ -60,7 +60,7 @@ static bool names_musl(int fd, const Elf64_Phdr *header) {
     return strstr(interpreter, "musl") != NULL;
 }
 
-/* The dynamic loader has no interpreter either, but can be preloaded. */
+/* Whether the file is the dynamic loader. Like a static program it has no interpreter, but it can be preloaded. */
 static bool is_loader(const char *path) {
     const char *slash = strrchr(path, '/');
     return strncmp(slash ? slash + 1 : path, "ld-linux", 8) == 0;

@@ -1,4 +1,4 @@
-/* size.h — parses sizes, such as "64K", "1.5MiB" or "4096", and counts.
+/* size.h — parses sizes ("64K", "1.5MiB", "4096") and counts.
  * In: a text. Out: bytes, or a number. It must not depend on the locale. */
 #ifndef MEMSTOW_SIZE_H
 #define MEMSTOW_SIZE_H

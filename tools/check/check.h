@@ -18,7 +18,7 @@ struct check {
     uint32_t runs, warm_up, runs_done;
     size_t top;
     bool peak, update;
-    bool sites; /* a run passed a limit or had a warning: it and later runs are read with call sites */
+    bool sites; /* call sites are read from now on, because a run passed a limit or had a warning */
     struct thresholds thresholds;
     struct suppressions suppressions;
     struct figures before, now;

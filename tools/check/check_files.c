@@ -24,7 +24,8 @@ static bool same_new_file(const char *a, const char *b) {
            of_a.st_ino == of_b.st_ino;
 }
 
-/* Whether both paths lead to one regular file. Two forms may go to one device, such as /dev/null. */
+/* Whether both paths lead to one regular file. Two forms of the verdict may be written to one device, such as
+ * /dev/null. */
 static bool same_file(const char *a, const char *b) {
     struct stat of_a, of_b;
     if (strcmp(a, "-") == 0 || strcmp(b, "-") == 0) return false;

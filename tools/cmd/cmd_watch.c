@@ -40,7 +40,7 @@ struct watch {
     /* when the present wait began: a main thread ended, or the program was asked to end, or ended; 0: no wait */
     uint64_t since_ns;
     pid_t pid;       /* pid of --pid; 0: a command is run */
-    bool of_command; /* an option was given that only a command can have */
+    bool of_command; /* an option was given that goes with a command only */
     size_t left;
 };
 

@@ -101,9 +101,9 @@ static struct event read_event(const struct trace_line *line) {
 /* Assigns events to triggers. A trigger is current from its TRIGGER line to its ACT line.
  * - A READ belongs to the current trigger. Without a current trigger, it belongs to the next one.
  * - A REFUSED belongs to the current trigger, or to none.
- * - LOST, HELD and COLLECTED belong to the last trigger, current or not.
- * - DECISION, CATEGORY, ACT and REMAINING belong to the last trigger if memstow itself wrote them and they have that
- * trigger's number. Otherwise they belong to none. */
+ * - LOST, HELD and COLLECTED belong to the newest trigger so far, current or not.
+ * - DECISION, CATEGORY, ACT and REMAINING belong to the newest trigger so far, if memstow itself wrote them and they
+ * have that trigger's number. Otherwise they belong to none. */
 static void decisions_assign(struct decisions *self) {
     bool on = false;
     size_t last = 0, pending = 0;

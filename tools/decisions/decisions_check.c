@@ -199,7 +199,7 @@ static const struct event *set_for(struct range sets, const struct event *read, 
     return set;
 }
 
-/* A valid SET with any ids; NULL: none. */
+/* A SET that is valid at `read`, whatever its ids; NULL: none. */
 static const struct event *any_that_holds(struct range sets, const struct event *read, bool flag) {
     for (size_t i = 0; i < sets.count; i++)
         if (sets.first[i]->flag == flag && decisions_check_holds(sets.first[i], read)) return sets.first[i];

@@ -170,7 +170,7 @@ static const struct event *event_find(const struct span *span, enum event_kind k
     return NULL;
 }
 
-/* The READ for an owner in the span of the trigger, or else before it; NULL: none. */
+/* The trigger's READ for an owner: in the span, or else between the previous ACT and the span; NULL: none. */
 static const struct event *find_read(const struct page *page, const struct span *span, uint64_t owner) {
     const struct event *last = event_find(span, EVENT_READ, owner);
     for (const struct event *event = span->first;

@@ -40,7 +40,8 @@ struct html_tree {
     uint32_t *node_segment, *node_children, *node_entries;
     size_t node_count, node_capacity;
     struct html_segments segments;
-    uint32_t *members, *entry_end; /* members: the leaves of all entries; entry_end: where each ends there */
+    /* members: the leaves of all entries; entry_end: by entry, the index in `members` behind the entry's last leaf */
+    uint32_t *members, *entry_end;
     size_t member_count, entry_count, entry_capacity;
     size_t folded;       /* number of merged leaves */
     uint64_t steps_left; /* limits the work that a file can cause */

@@ -156,7 +156,7 @@ double image_variance(const struct image *image, const struct total *total, enum
 
 /* The total at the site of a large block or mapping; NULL: there is none. */
 const struct total *image_total(const struct image *image, uint32_t site);
-/* The tag; the untagged one for an unknown number. */
+/* The tag with this number; the tag of untagged memory if there is none. */
 const struct snap_tag *image_tag(const struct image *image, uint32_t tag);
 /* Sorts owners by id. */
 void image_sort_owners(struct image *image);

@@ -97,10 +97,10 @@ static bool loses_the_old(const struct part *first, const struct part *last) {
 }
 
 /* Whether the site is a cache that has become full. A full cache has dropped memory of the warm-up. A run of the
- * warm-up counts if it allocated here at least as much as a later run leaves on average. It has lost its memory if less
- * than half of that amount is left. With few points, one such run is enough, because a cache may have dropped only its
- * oldest entries. With many points, all runs that count must have lost their memory, because a first run may differ
- * from the others. */
+ * warm-up counts if it allocated here at least as much as a later run leaves on average. Such a run has lost its memory
+ * if less than half of that amount is left. With few points, one such run is enough, because a cache may have dropped
+ * only its oldest entries. With many points, all runs that count must have lost their memory, because a first run may
+ * differ from the others. */
 static bool lost_the_first(struct sequence all, const struct leak_rule *rule, uint32_t start, uint32_t to) {
     uint32_t points = to - start, took = 0, lost = 0;
     int64_t each = part_of(all, start, to).grown / points;

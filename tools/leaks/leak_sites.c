@@ -366,8 +366,8 @@ int leak_sites_halve(struct leak_sites *self) {
     return leak_entries_sort(&self->moved, self->count, self->point_count);
 }
 
-/* Drops the changes of sites that had nothing at the last point. They are not needed any more. The number of changes is
- * limited, so without this, points would be merged sooner. */
+/* Drops the changes of sites that had nothing at the newest point. They are not needed any more. The number of changes
+ * is limited, so without this, points would be merged sooner. */
 static void forget_gone(struct leak_sites *self) {
     size_t kept = 0;
     for (size_t i = 0; i < self->moved.count; i++) {

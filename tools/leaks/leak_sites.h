@@ -12,14 +12,14 @@
 struct leak_name {
     char *name, *origin;
     uint32_t kind;  /* enum snap_owner_kind */
-    uint32_t owner; /* id of an owner with this name in the image that was read last */
+    uint32_t owner; /* id of an owner with this name in the newest image */
     bool kept;      /* an owner with this name has the policy keep, and is not retired */
 };
 
 struct leak_site {
     uint32_t model, node; /* ids of names; 0: none */
-    uint32_t stack;       /* node in the tree of the last image; 0: no stack was recorded */
-    uint32_t module;      /* 1 + id in the last image */
+    uint32_t stack;       /* node in the tree of the newest image; 0: no stack was recorded */
+    uint32_t module;      /* 1 + id in the newest image */
     uint64_t path;        /* identifies the stack in any image; host and CUDA memory have different paths */
     uint64_t line;        /* identifies the stack's Python frames and the class of memory; 0: no Python */
     uint32_t joined;      /* 1 + index of the site that has this site's memory now; 0: none (leak_lines.h) */
@@ -58,12 +58,12 @@ struct leak_sites {
     struct leak_site *list;
     size_t count, capacity;
     struct slots slots;        /* by model, node and path */
-    struct leak_entries left;  /* memory left of runs, in the last image: change.point is an index of `runs` */
+    struct leak_entries left;  /* memory left of runs, in the newest image: change.point is an index of `runs` */
     struct leak_entries moved; /* changes between points: change.point is an index of `points` */
-    uint32_t *runs;            /* owner ids of the runs in the last image that have ended */
+    uint32_t *runs;            /* owner ids of the runs in the newest image that have ended */
     uint32_t run_count;
     struct leak_point points[LEAK_POINTS_MOST];
-    uint32_t point_count, ended; /* ended: number of runs that had ended at the last point */
+    uint32_t point_count, ended; /* ended: number of runs that had ended at the newest point */
     bool sampled;                /* stacks are samples: sites are then owners only, whose figures are exact */
 };
 

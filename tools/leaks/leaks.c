@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    MUCH = 4,        /* the rest of an owner, or an undecided site, must grow by this many floors */
+    MUCH = 4,        /* the rest of an owner, or an undecided site, must grow by this many times the floor */
     REMAINDER = 20,  /* the rest of an owner counts if it grows by at least 1/20 of the growth of the owner's leaks */
     DOUBT_LEAST = 3, /* growth at fewer points than this may be chance, as in leak_judge.c */
 };

@@ -24,8 +24,9 @@ struct leak_holder {
     uint64_t blocks, followed, held;
 };
 
-/* A growing site, or the rest of an owner's sites, which grow only together. Findings of one cause are merged. A merged
- * finding has the sums of their figures. Its site, owner and evidence are those of the finding that grows most. */
+/* A growing site; or the rest of an owner's sites, whose growth shows only in their sum. Findings of one cause are
+ * merged. A merged finding has the sums of their figures. Its site, owner and evidence are those of the finding that
+ * grows most. */
 struct leak_finding {
     uint32_t site;        /* LEAK_NO_SITE: the rest of an owner's sites */
     uint32_t stacks;      /* number of growing stacks */

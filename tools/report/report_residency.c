@@ -7,7 +7,7 @@
 
 enum { FILES_SHOWN = 5, HEADERS_SHOWN_FROM = 32 }; /* headers are shown if they take more than 1/32 of the RSS */
 
-/* The width of the column of names. `columns`: its width at 80 columns; it takes the extra width of a wide terminal. */
+/* The width of the column of names. `columns`: its width on a terminal of 80 columns; a wider terminal widens it. */
 static int report_residency_wider(int columns) { return columns + text_width() - 80; }
 
 static void report_residency_part(const char *name, uint64_t bytes, uint64_t rss) {

@@ -355,7 +355,7 @@ static int sampling_read_all(struct sampling *sampling) {
 
 static int read_anew(struct sampling *sampling) {
     size_t count = sampling->site_capacity;
-    if (sampling_scan(sampling) < 0) return -1; /* before the last figures are forgotten */
+    if (sampling_scan(sampling) < 0) return -1; /* done first: if it fails, the figures stay */
     uint64_t *words = malloc((count + 1) * sizeof *words);
     if (!words) return reader_memory(&sampling->reader);
     for (size_t i = 0; i < count; i++) words[i] = sampling->sites[i].word;

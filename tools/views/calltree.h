@@ -29,7 +29,7 @@ struct calltree {
 
 /* One frame of a branch. A branch has a part for each segment in which it lies. */
 struct calltree_part {
-    struct calltree_line line;     /* the line as which the part counts: another frame's, if the texts are the same */
+    struct calltree_line line;     /* the frame's line; or that of another frame, if both have the same text */
     uint32_t node, position;       /* where the frame itself is: at this position of the node's segment */
     uint32_t level : 31, more : 1; /* of the frame itself: its level, and whether it has an inner level */
 };

@@ -32,8 +32,8 @@ void observe_end(struct observe *observe) {
 
 static bool is_ending(const struct observe *observe) { return observe->asked_ns || observe->ended_ns; }
 
-/* Whether the main thread of a live member has ended, or Python waits in it for other threads at its end. A zombie that
- * counts as live has other threads. */
+/* Whether the main thread of a live member has ended, or is in Python's shutdown, where it waits for other threads. A
+ * zombie that counts as live has other threads. */
 static bool is_done(const struct member *member) {
     return member->state == 'Z' || (member->state == 'S' && python_threads_at_end(member->pid));
 }
