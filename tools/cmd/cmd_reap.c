@@ -279,7 +279,7 @@ static bool program_runs(const struct reap *reap) {
     return is_this_boot(reap) && process_find(&reap->table, &reap->registry.parent);
 }
 
-/* NULL, or the reason why the whole registry is left alone. */
+/* The reason why no process of the list is ended; NULL: there is none. */
 static const char *left_alone(const struct reap *reap) {
     if (!reap->boot_known) return "whether the machine was started since cannot be told: left alone";
     if (!is_this_boot(reap)) return "was written before this machine was started: nothing of it is there";

@@ -5,7 +5,7 @@
 
 #include "tools/export/profile.h"
 
-struct folded_line; /* a line that is kept */
+struct folded_line; /* a line that is kept until folded_end() */
 struct folded {
     struct profile_sink sink; /* used: bytes of the present stack's text */
     char *text;

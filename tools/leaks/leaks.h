@@ -139,7 +139,8 @@ struct leaks_ask_stack;
 /* The call stacks of findings whose holders nobody has looked for yet, the largest first. Stacks of one path follow
  * each other. The caller frees the list. Returns 0, or -1: no memory. */
 int leaks_unknown(const struct leaks *self, struct leaks_ask_stack **stacks, size_t *count);
-/* The owner id of the last run that was judged, because blocks of later runs may be in use. 0: all runs were judged. */
+/* The owner id of the last run that was judged; 0: all were. Nobody is asked for the holders of later runs' blocks,
+ * which may still be in use. */
 uint32_t leaks_last_judged(const struct leaks *self);
 
 /* The printable name of the run with that index. */

@@ -76,7 +76,7 @@ int leaks_ask_collect(struct leaks_ask *self) {
     return request_ask(self, &message, "waiting until it has collected garbage between two runs");
 }
 
-/* --- call stacks, as many as fit into a message --- */
+/* --- sending call stacks, as many as fit into a message --- */
 
 static int send_stacks(struct leaks_ask *self, const char *word, uint32_t before, const char *stacks) {
     struct wire_message message = {.type = WIRE_HOLDERS};

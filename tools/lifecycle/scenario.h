@@ -31,7 +31,7 @@ enum verb {
     VERB_PROMPT,    /* FILE: a workflow for ComfyUI */
     VERB_RUNNING,   /* wait until ComfyUI runs a workflow */
     VERB_WAITING,   /* wait until a workflow is queued behind the running one */
-    VERB_FINISHED,  /* wait until the last workflow has ended well */
+    VERB_FINISHED,  /* wait until the workflow of the last VERB_PROMPT has ended well */
     VERB_INTERRUPT, /* interrupt ComfyUI */
     VERBS
 };

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Keys. Those that are no characters have numbers behind all characters. */
+/* Keys. A key that is no character has a number above those of all characters. */
 enum key {
     KEY_NONE = -1,
     KEY_ENTER_LINE = '\r',

@@ -15,12 +15,13 @@ struct rows {
     size_t count, capacity;
     /* Arrays by row, up to `matched`. */
     uint64_t *keys;
-    int64_t *live, *blocks;  /* live: bytes of host memory; negative for a thread that freed more than it allocated */
-    int64_t *device;         /* bytes on devices */
-    int64_t *before, *began; /* live and device together: at the previous look, and where the growth begins */
-    uint8_t *shown;          /* whether any figure of the row is not 0 */
-    uint8_t *matched;        /* 0: left out, for example by a search */
-    uint32_t *slots;         /* open addressing: 1 + row */
+    int64_t *live, *blocks; /* live: bytes of host memory; negative for a thread that freed more than it allocated */
+    int64_t *device;        /* bytes on devices */
+    /* live and device together: at the previous look, and the figure from which growth is counted */
+    int64_t *before, *began;
+    uint8_t *shown;   /* whether any figure of the row is not 0 */
+    uint8_t *matched; /* 0: left out, for example by a search */
+    uint32_t *slots;  /* open addressing: 1 + row */
     size_t slot_count;
     uint32_t *changed; /* rows that changed since the last look */
     uint8_t *marked;   /* whether the row is in `changed` */
@@ -46,14 +47,14 @@ void rows_add(struct rows *rows, uint32_t row, int64_t live, int64_t blocks);
 /* Sets the figures, in place of adding to them. */
 void rows_set(struct rows *rows, uint32_t row, int64_t live, int64_t blocks);
 void rows_set_device(struct rows *rows, uint32_t row, int64_t device);
-/* Adds bytes to the row's figure at the beginning, because that memory was there already. */
+/* Adds bytes to the row's `began`, so that they do not count as growth. */
 void rows_add_began(struct rows *rows, uint32_t row, int64_t bytes);
 /* Forgets all gains since the previous look, because rows that were just added have gained nothing. */
 void rows_settle(struct rows *rows);
 
 int64_t rows_size(const struct rows *rows, uint32_t row);   /* live and device together */
 int64_t rows_gain(const struct rows *rows, uint32_t row);   /* since the previous look */
-int64_t rows_growth(const struct rows *rows, uint32_t row); /* since the beginning */
+int64_t rows_growth(const struct rows *rows, uint32_t row); /* since the figures in `began` */
 
 /* Leaves a row out, or shows it again. */
 void rows_keep(struct rows *rows, uint32_t row, bool keep);

@@ -11,7 +11,8 @@ struct search {
     uint8_t *frames; /* by frame: whether it has the text */
     size_t frame_count;
     uint32_t *words; /* the stacks of the ledger, while many rows are decided about */
-    uint8_t *places; /* by word: 0 not known; 1 no; 2 the frame or a frame outside of it has the text */
+    /* by word: 0: not known; 1: without the text; 2: the frame, or a frame outside of it, has the text */
+    uint8_t *places;
     size_t word_count;
     uint64_t turns; /* turns of the grouping at the last call; rows before `done` are decided */
     size_t done;

@@ -307,7 +307,7 @@ bool watch_wish(struct watch *watch, enum wish wish) {
     }
     if (wish == WISH_NOTHING) return true;
     if (wish == WISH_SORT)
-        watch->picked = SIZE_MAX; /* the user has moved the cursor: it does not stay with its former row */
+        watch->picked = SIZE_MAX; /* the user has moved the cursor, so the cursor leaves its former row */
     watch_sort(watch);
     return true;
 }

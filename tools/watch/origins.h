@@ -21,7 +21,8 @@ void origins_load(struct origins *origins, pid_t pid);
 void origins_clear(struct origins *origins);
 /* The reason why nothing is known of a process; NULL: something may be known. */
 const char *origins_missing(const struct origins *origins);
-/* Begins a new list of lines. A line with the same stack as the line before it in the list only says so. */
+/* Begins a new list of lines. A line whose stack is that of the line before it says so, and does not repeat the
+ * stack. */
 void origins_list(struct origins *origins);
 /* The reason why a handle has no stack: it was inherited, or no hook saw its opening. "": it has a stack, or nothing is
  * known of the process. */
