@@ -1,6 +1,6 @@
 /* whole_file.h — reads a small file whole.
- * In: a path that is not trusted. Out: the bytes, followed by a NUL; or the reason why not. It never waits for a pipe
- * or a terminal. */
+ * In: a path that is not trusted. Out: the bytes, followed by a NUL; or the reason why it cannot be read. It never
+ * waits for a pipe or a terminal. */
 #ifndef MEMSTOW_WHOLE_FILE_H
 #define MEMSTOW_WHOLE_FILE_H
 

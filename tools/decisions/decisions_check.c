@@ -473,7 +473,7 @@ static void check_lost(struct order *order, const struct event *lost) {
         fault(order, FAULT_GONE, lost, "%s, and gone", last ? "it was to be kept" : "nothing was decided of it");
 }
 
-/* --- all checks --- */
+/* --- running all checks --- */
 
 static void check_event(struct order *order, size_t i) {
     const struct decisions *self = order->decisions;

@@ -134,7 +134,7 @@ void image_sum(struct image *image);
  * also counts pages of zeros, which the kernel's figure does not count. */
 void image_sum_rss(struct image *image);
 
-/* total.c */
+/* The functions total_… are in total.c. */
 void total_sum_add(struct sum *sum, const struct total *total);
 uint64_t total_live_bytes(const struct total *total); /* never negative, except for TOTAL_REMAINDER */
 uint64_t total_live_blocks(const struct total *total);

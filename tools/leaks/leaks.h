@@ -84,8 +84,8 @@ struct leaks {
     struct leak_retired *retired; /* leaks first */
     size_t retired_count, retired_leaks;
     uint64_t *run_ends; /* the times when runs ended, in order */
-    struct leak_holder
-        *holders; /* holders of memory of sites, sorted by site; then those of owners' memory, sorted by name */
+    /* holders of memory of sites, sorted by site; then those of owners' memory, sorted by name */
+    struct leak_holder *holders;
     size_t holder_count;
     struct leak_rest rest[LEAK_VERDICTS];
     uint64_t doubtful;         /* memory of sites that grew in too few runs for a verdict, or too unevenly */

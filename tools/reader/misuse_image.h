@@ -1,5 +1,5 @@
-/* misuse_image.h — misused blocks of an image: freed twice, or with an overwritten header, or used by a kernel when its
- * device met an illegal address.
+/* misuse_image.h — misused blocks of an image: freed twice, or with an overwritten header, or used by a CUDA kernel
+ * when its device met an illegal address.
  * In: the MISUSE section of a file, which is treated as hostile. Out: its records, and their call stacks. */
 #ifndef MEMSTOW_MISUSE_IMAGE_H
 #define MEMSTOW_MISUSE_IMAGE_H
@@ -10,7 +10,8 @@
 int misuse_image_lend(struct reader *reader);
 void misuse_image_take_back(struct reader *reader);
 
-/* Whether the record is of a device's block that a kernel may have used when the device met an illegal address. */
+/* Whether the record is of a device's block that a CUDA kernel may have used when the device met an illegal
+ * address. */
 bool misuse_is_fault(const struct snap_misuse *misuse);
 /* The misuse as text, "freed twice"; and its name in JSON. */
 const char *misuse_words(const struct snap_misuse *misuse);

@@ -62,9 +62,9 @@ struct face {
     size_t cursor, first; /* ranks: of the cursor, and of the row at the top of the screen */
     size_t count, page;   /* how many rows there are, and how many fit on the screen */
     bool frozen, help;
-    size_t stack_first, stack_count,
-        stack_page; /* lines of the stack: the first on the screen, all, and how many fit */
-    bool focused;   /* the rows are only those of one owner or module */
+    /* lines of the stack: the number of the first on the screen, how many there are, and how many fit */
+    size_t stack_first, stack_count, stack_page;
+    bool focused; /* the rows are only those of one owner or module */
     char search[SEARCH_MOST + 1], typed[SEARCH_MOST + 1];
 };
 

@@ -22,7 +22,7 @@ void screen_clear(void);
 void screen_put(int line, const char *text, enum screen_style style);
 void screen_show(void);
 
-/* Waits for a key: a character, or a member of enum key. KEY_NONE: no key came within that time, or a signal came. */
+/* Waits for a key: a character, or a member of enum key. KEY_NONE: no key came in time, or a signal came. */
 int screen_key(int milliseconds);
 /* Whether a signal told the command to end. */
 bool screen_is_over(void);

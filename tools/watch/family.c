@@ -155,8 +155,8 @@ static void exempt_registered(struct family *family, const char *folder, const c
     registry_clear(&registry);
 }
 
-/* Reads all lists in a folder. The name of a list has a number if several programs share the folder, or after an
- * exec. */
+/* Reads all lists of processes (registry.h) in a folder. The name of a list has a number if several programs share the
+ * folder, or after an exec. */
 static void exempt_listed(struct family *family, const char *folder) {
     DIR *entries = opendir(folder);
     for (struct dirent *entry; entries && (entry = readdir(entries));)
