@@ -13,15 +13,15 @@
 
 /* Notes the reason for memstow_error, and returns the code. `why` is not copied, so it must stay valid. */
 int64_t entry_fails(int64_t code, const char *why);
-/* -ENODEV: the process has no ledger. */
+/* Returns -ENODEV, and notes that the process keeps no ledger. */
 int64_t entry_not_tracked(void);
 /* Returns the result unchanged; notes the reason if it is -errno. */
 int64_t entry_result(int64_t result);
 
 /* Copies a text of the program, cut to the capacity. NULL counts as "". False: the text cannot be read. */
 bool entry_text(char *to, size_t capacity, const char *from);
-/* Copies from, or to, memory of the program. False: the program's pointer is NULL, or its memory cannot be read or
- * written. */
+/* entry_in copies from memory of the program, entry_out to memory of the program. False: the program's pointer is NULL,
+ * or its memory cannot be read or written. */
 bool entry_in(void *to, const void *from, size_t length);
 bool entry_out(void *to, const void *from, size_t length);
 /* Reads the size of the program's structure from its first field. Returns that size, but at most `most`. -EFAULT: the

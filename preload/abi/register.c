@@ -26,14 +26,15 @@
 #include "preload/vram/vram_move.h"
 #include "preload/vram/vram_table.h"
 
-/* one byte more than is stored: it shows whether the stored text ends between two characters */
+/* One byte more than owners.c stores of a text. This byte shows whether the stored text would end within a UTF-8
+ * character. */
 enum { TEXT_SIZE = 1024 + 1 };
 
 EXPORTED uint32_t memstow_abi_version(void) { return MEMSTOW_ABI_VERSION; }
 
 EXPORTED int32_t memstow_is_tracking(void) { return process_tracked(); }
 
-/* --- owners --- */
+/* --- owners: opened, changed, and asked about --- */
 
 int64_t register_opened(int64_t id) {
     if (id > 0) {
@@ -125,7 +126,8 @@ static bool share_of(uint32_t number, const struct owned *has, struct memstow_sh
                                     .live_bytes = has->live_bytes,
                                     .live_blocks = has->live_blocks,
                                     .cuda_bytes = has->cuda_bytes};
-    return has->live_bytes || has->live_blocks || has->cuda_bytes; /* a part counts as bytes, but not as a block */
+    /* A part of a block adds live bytes, but no live block. */
+    return has->live_bytes || has->live_blocks || has->cuda_bytes;
 }
 
 /* Writes as many shares as `out` can hold. `size` is the size of the caller's structure. Returns the number of all
@@ -153,7 +155,7 @@ EXPORTED int64_t memstow_shares(struct memstow_share *out, uint32_t capacity, ui
     return found < 0 ? entry_fails(found, "the shares cannot be written there") : found;
 }
 
-/* --- scopes --- */
+/* --- scopes of the calling thread: entered, left, replaced --- */
 
 static bool is_node(uint32_t owner) { return owner_kind(owner) == MEMSTOW_NODE; }
 
@@ -204,15 +206,15 @@ static bool find_scope(const struct scopes *scopes, uint32_t owner, uint32_t *at
     return false;
 }
 
-/* When the last scope of an owner was left, its spares (device memory that was freed in its scopes) are not kept any
- * longer. */
+/* Call it after a thread has left a scope of the owner. If no thread is in a scope of the owner any more, its spares
+ * (device memory that was freed in its scopes) are given back. */
 static __attribute__((cold, noinline)) void give_spares_back(uint32_t owner) {
     const struct owner *known = owner_known(owner);
     if (known && !os_load32(&known->scopes)) vram_memory_end_spares(owner);
 }
 
-/* Makes the owner's scope the last entry. It may be further in front if only scopes of the other kind come after it
- * (nodes, or models and customs). Otherwise the call fails. */
+/* Moves the entry of the owner's scope to the end. All entries behind it must be of the other kind: nodes behind a
+ * model or custom, models and customs behind a node. Otherwise the call fails. */
 static __attribute__((noinline)) int32_t put_scope_last(struct scopes *scopes, uint32_t owner) {
     uint32_t at;
     if (!find_scope(scopes, owner, &at))
@@ -228,11 +230,13 @@ EXPORTED int32_t memstow_scope_leave(uint32_t owner) {
     uint32_t count = scopes->count;
     int32_t error = likely(count && scopes->owners[count - 1] == owner) ? 0 : put_scope_last(scopes, owner);
     if (unlikely(error)) return error;
-    __atomic_signal_fence(__ATOMIC_SEQ_CST); /* a handler adds its own scopes behind all others */
+    /* The entries move before `count` shrinks: a signal handler writes to the entries from `count` on. */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scopes->count = count - 1;
     owner_scope(owner, -1);
     register_changed(scopes);
-    /* This comes last: until the scope was left, another thread in it may have made spares. */
+    /* This check comes last: until this thread had left, another thread that was in a scope of the owner may have made
+     * spares. */
     if (unlikely(vram_table_spares())) give_spares_back(owner);
     return 0;
 }
@@ -288,7 +292,7 @@ EXPORTED int32_t memstow_scope_save(struct memstow_scopes *out) {
     return entry_out(out, &have, sizeof have) ? 0 : (int32_t)entry_fails(-EFAULT, "the scopes cannot be written there");
 }
 
-/* --- ranges --- */
+/* --- ranges: memory that is assigned to an owner --- */
 
 static int32_t register_assign(uint32_t owner, const void *start, uint64_t length) {
     if (!process_tracked()) return (int32_t)entry_not_tracked();
@@ -308,7 +312,7 @@ EXPORTED int32_t memstow_assign(uint32_t owner, const void *start, uint64_t leng
 
 EXPORTED int32_t memstow_release_range(const void *start, uint64_t length) { return register_assign(0, start, length); }
 
-/* --- moving --- */
+/* --- moves of an owner's memory --- */
 
 static int64_t register_moved(int64_t result) {
     const char *why = moving_why_not(result);
@@ -322,7 +326,7 @@ static int64_t register_moved(int64_t result) {
     return entry_result(result);
 }
 
-/* `frame`: the stack frame of the entry point. */
+/* `one` moves the memory of one owner. `frame` is the stack frame of the entry point. */
 static int64_t register_move(int64_t (*one)(uint32_t owner), uint32_t owner, const void *frame) {
     if (!process_tracked()) return entry_not_tracked();
     vram_move_asked_at(frame);
@@ -340,13 +344,13 @@ EXPORTED int64_t memstow_release(uint32_t owner) {
     return register_move(moving_release, owner, __builtin_frame_address(0));
 }
 
-/* --- the peak of an interval --- */
+/* --- the peak of live memory in an interval --- */
 
 EXPORTED int64_t memstow_peak(uint32_t anew) {
     return process_tracked() ? (int64_t)account_peak(anew != 0) : entry_not_tracked();
 }
 
-/* --- runs --- */
+/* --- runs: begun and ended --- */
 
 EXPORTED int64_t memstow_run_begin(const char *name) {
     char text[TEXT_SIZE];

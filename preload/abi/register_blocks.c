@@ -28,7 +28,7 @@ static struct memstow_block block_at_site(uint64_t start, uint64_t size, uint32_
     return block_of(start, size, snap_site_tag(record), snap_site_stack(record));
 }
 
-/* --- CUDA blocks --- */
+/* --- the CUDA block at an address --- */
 
 struct search {
     uint64_t address;
@@ -53,7 +53,7 @@ static bool find_on_cuda(uint64_t address, struct memstow_block *out) {
     return true;
 }
 
-/* --- blocks of any kind --- */
+/* --- the block of any kind at an address --- */
 
 static bool find_around(uint64_t address, struct memstow_block *out) {
     struct host_block host;

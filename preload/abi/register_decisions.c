@@ -72,8 +72,8 @@ EXPORTED int32_t memstow_trace(const char *json) {
     return (int32_t)entry_result(result);
 }
 
-/* Copies whole lines, beginning with the line number `from`. *after: the number of the next line, from which the next
- * call goes on. */
+/* Copies whole lines, beginning with line `from`. *after: the number of the next line, from which the next call goes
+ * on. */
 static int64_t copy_lines(char *to, uint64_t capacity, uint64_t from, uint64_t *after) {
     char line[SNAP_LINE_MOST + 1];
     uint64_t position = 0, number, used = 0;

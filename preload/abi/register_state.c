@@ -75,7 +75,7 @@ static int64_t register_state_opened(int64_t result) {
 /* A successful call may have opened the process's first owner. */
 static int64_t with_owners(int64_t result) { return result > 0 ? register_opened(result) : result; }
 
-/* --- texts --- */
+/* --- texts that the program passes --- */
 
 /* Copies a text. Returns an error, with the reason noted, if the text cannot be read, is empty, or does not fit. */
 static int64_t register_state_text(char *to, size_t capacity, const char *from, const char *unreadable,
@@ -88,7 +88,7 @@ static int64_t id_text(char to[MEMSTOW_STATE_ID + 2], const char *id) {
     return register_state_text(to, MEMSTOW_STATE_ID + 2, id, "the id cannot be read", "an id has 1 to 200 bytes");
 }
 
-/* --- loops --- */
+/* --- loops: opened and closed, their iterations --- */
 
 struct paths {
     char prefix[STATE_PATH_SIZE], directory[STATE_PATH_SIZE];
@@ -152,12 +152,12 @@ EXPORTED int64_t memstow_state_generation(int64_t state) {
     return register_state_is_there() ? result_of(state_generation(state)) : not_there();
 }
 
-/* --- values --- */
+/* --- values: put, got, listed, released --- */
 
 struct tables {
-    struct state_header *header; /* with the lengths of its parts */
-    struct memstow_state_part *parts;
-    uint64_t length;
+    struct state_header *header;      /* of the value: its type, and how long each part is */
+    struct memstow_state_part *parts; /* a copy of the program's table: where each part lies */
+    uint64_t length;                  /* bytes of the mapping that holds both tables */
 };
 
 static uint64_t header_bytes(uint32_t count) {
@@ -166,7 +166,8 @@ static uint64_t header_bytes(uint32_t count) {
 
 static void drop_tables(struct tables *self) { os_unmap(self->header, self->length); }
 
-/* Copies the program's tables, because the program may change its own meanwhile. */
+/* Copies the program's table of parts, because the program may change it meanwhile, and makes the value's header from
+ * it. */
 static int64_t make_tables(struct tables *self, const char *type, const struct memstow_state_part *parts,
                            uint32_t count) {
     uint64_t bytes = count * sizeof *parts;

@@ -1,5 +1,5 @@
-/* ids.c — see ids.h. A bit of the summary says that a word may have ids. It can be set for an empty word. While a
- * thread adds an id, the bit can be missing for a moment. */
+/* ids.c — see ids.h. A bit of the summary says that a word of the set may have ids. The bit can be set although the
+ * word is empty. While a thread adds an id, the bit can be missing for a moment. */
 #include "preload/base/ids.h"
 
 #include <string.h>
@@ -15,7 +15,8 @@ struct ids *ids_known(struct ids **set) {
     return __atomic_load_n(set, __ATOMIC_ACQUIRE);
 }
 
-/* If two threads make the set at once, one set is abandoned. Nothing in it was touched. */
+/* If two threads make the set at once, one of the two sets is abandoned. It costs no memory, because none of its pages
+ * was touched. */
 struct ids *ids_made(struct ids **set) {
     struct ids *known = ids_known(set), *made = known ? NULL : ids_new();
     if (made && __atomic_compare_exchange_n(set, &known, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return made;
@@ -69,7 +70,7 @@ bool ids_has(const struct ids *self, uint32_t id) {
     return __atomic_load_n(&self->words[id / 64], __ATOMIC_ACQUIRE) & ids_bit(id);
 }
 
-/* Index of the first bit from `from` on, or IDS_NONE. */
+/* The index of the first bit that is set, from `from` on, or IDS_NONE. */
 static uint32_t first_bit(const uint64_t *words, uint32_t from, uint32_t limit) {
     if (from >= limit) return IDS_NONE;
     uint32_t i = from / 64;

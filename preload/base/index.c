@@ -10,8 +10,9 @@
 #include "preload/base/seal.h"
 #include "preload/base/lock.h"
 
-/* Ids begin at 1, so no record has the value EMPTY. GONE: a record was taken out; searches for other records go on past
- * it. */
+/* What a slot contains in place of a record. EMPTY: nothing yet; it differs from every record, because ids begin at 1.
+ * GONE: a record was taken out; searches for other records go on past this slot. SEALED: nothing may be inserted any
+ * more (index.h). */
 enum { EMPTY = 0, GONE = 1 << INDEX_ID_BITS };
 #define SEALED UINT32_MAX
 
@@ -74,7 +75,7 @@ uint32_t index_find(const struct index *self, uint32_t hash, const void *key) {
     return INDEX_NONE;
 }
 
-/* --- growing --- */
+/* --- growing: the table is copied into one twice as large --- */
 
 bool index_hold(struct index *self) { return lock_try(&self->growing); }
 
@@ -114,7 +115,7 @@ static void copy_into_next(struct index *self, uint32_t bits) {
 
 /* One thread makes the new table. In other threads, index_grow returns false, and they go on meanwhile. The memory of
  * the old table is given back: a thread that still reads the old table finds it empty, and goes on in the new one. (An
- * insertion into the old table at this instant is lost: its record gets a twin later.) */
+ * insertion into the old table at this instant is lost: its record gets a twin later, see index.h.) */
 static bool index_grow(struct index *self) {
     if (!index_hold(self)) return false;
     uint32_t bits = bits_of(self);
@@ -132,9 +133,9 @@ static bool index_grow(struct index *self) {
     return true;
 }
 
-/* Whether an insertion can go on, in this table or in a larger one. The last slots stay empty, so that every search
- * ends. If the table is full, this thread makes a larger one, or waits until another thread has made it. False: there
- * is no memory, or the wait was too long. */
+/* Whether an insertion can go on, in this table or in a larger one. A sixteenth of the slots stays empty, so that every
+ * search ends. If the table is full, this thread makes a larger one, or waits until another thread has made it. False:
+ * there is no memory, or the wait was too long. */
 static bool has_table(struct index *self, uint32_t bits) {
     int turn = 0;
     do {
@@ -165,12 +166,12 @@ uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32
     return id;
 }
 
-/* --- a walk through the whole table --- */
+/* --- a walk through the whole table, which takes records out --- */
 
 enum { SLOTS_AT_A_TIME = 4096 };
 
-/* Begins the walk at an empty slot; if the table has grown since, begins anew. A cluster is a row of filled slots
- * between two empty slots. */
+/* Begins the walk at an empty slot. If the table has grown since the previous slice, the walk begins anew. A cluster is
+ * a row of filled slots between two empty slots. */
 static void walk_on(const struct index *self, struct index_walk *walk) {
     uint32_t bits = bits_of(self), *table = table_of(self, bits);
     if (walk->bits == bits) return;
@@ -179,8 +180,8 @@ static void walk_on(const struct index *self, struct index_walk *walk) {
 }
 
 /* Moves a record to the first free slot from its hash's position on. The record is written to the free slot before it
- * is removed from slot i. A thread may read the free slot before that, and slot i after it. Such a thread finds no
- * record, and inserts a twin. */
+ * is removed from slot i. A thread may read the free slot before the record is there, and slot i after the record was
+ * removed. Such a thread finds no record, and inserts a twin. */
 static void move_up(const struct index *self, uint32_t *table, uint32_t i, struct index_walk *walk) {
     uint32_t mask = (1u << walk->bits) - 1, slot = table[i];
     for (uint32_t k = index_slot_of(self->hash(id_in(slot)), walk->bits); k != i; k = (k + 1) & mask) {
@@ -194,10 +195,11 @@ static void move_up(const struct index *self, uint32_t *table, uint32_t i, struc
     }
 }
 
-/* Makes slots that are GONE empty, from the end of a cluster on. Otherwise searches would become longer and longer.
- * Other threads may insert meanwhile: a thread that passes a slot that is GONE inserts there or before it, never behind
- * it. (An exception is a thread that passed the slot while the slot held a record. It may insert behind it. Its record
- * is then not found, and gets a twin, until the record moves up.) */
+/* Makes slots that are GONE empty: it goes from the end of a cluster towards its beginning, and in a table that is not
+ * dense it stops at the first record. Otherwise searches would become longer and longer. Other threads may insert
+ * meanwhile: a thread that passes a slot that is GONE inserts there or before it, never behind it. (An exception is a
+ * thread that passed the slot while the slot held a record. That thread may insert behind the slot. Searches do not
+ * find the inserted record until it moves up, so it may get a twin.) */
 static void index_sweep(uint32_t *table, uint32_t from, uint32_t end, struct index_walk *walk) {
     uint32_t mask = (1u << walk->bits) - 1;
     while (end != from) {

@@ -36,9 +36,9 @@ struct index {
      * should. */
     bool (*may_grow)(uint64_t bytes);
     uint32_t *tables[INDEX_LAST_BITS + 1]; /* tables[n] has 2^n slots; the largest table is in use */
-    uint32_t bits, used;
-    int32_t gone;
-    struct lock growing;
+    uint32_t bits, used;                   /* tables[bits] is in use; used: the number of its records */
+    int32_t gone;                          /* about how many slots are GONE (index.c) */
+    struct lock growing;                   /* held while a larger table is made, and by index_hold */
 };
 
 /* Makes the first table. False: there is no memory. */
@@ -52,10 +52,12 @@ uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32
 /* The state of a walk through the whole index, in slices. It is all zero at the beginning. The caller holds the index
  * (index_hold) during each slice. If the index has grown between two slices, the walk begins anew. */
 struct index_walk {
+    /* bits: as in the index when the walk began. first: the slot at which the walk began. done: how many slots it has
+     * passed. */
     uint32_t bits, first, done;
-    uint32_t removed;
-    int32_t gone; /* slots that became GONE */
-    bool dense;
+    uint32_t removed; /* records that the present slice took out */
+    int32_t gone;     /* slots that became GONE in the present slice, minus those that became empty */
+    bool dense;       /* more than half of the slots were filled when the walk began */
 };
 /* Does one slice of the walk, and returns whether the walk is complete. It takes out all records that are not in
  * `stay`, and adds their ids to `removed`. If `stay` is NULL, it takes out the records whose ids are in `removed`. A

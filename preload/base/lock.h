@@ -11,14 +11,14 @@
 
 #pragma GCC visibility push(hidden)
 
-/* All zero: nobody holds it. */
+/* All zero: no thread holds the lock. */
 struct lock {
     uint32_t held;
     bool blocked; /* the holder has blocked signals, and restores the mask `signals` at the end */
     uint64_t signals;
 };
 
-/* False: a thread holds the lock. It may be the calling thread, which a signal handler has interrupted. */
+/* False: a thread holds the lock. That thread may be the calling one, which a signal handler has interrupted. */
 bool lock_try(struct lock *self);
 /* Waits for the lock, but no longer than lock_pause allows. False: the lock is still held. Its holder may be stopped,
  * or may be a thread of another process. */

@@ -32,7 +32,8 @@ extern bool next_is_glibc, next_spares;
 
 enum next_kind { NEXT_GLIBC, NEXT_FOREIGN, NEXT_MIMALLOC };
 
-/* The allocator that serves raw memory. A foreign pointer can look like one of ours only with NEXT_FOREIGN. */
+/* The allocator that serves raw memory. NEXT_FOREIGN: the program brought it. Only over a foreign allocator can a
+ * pointer to a block that is not ours look like a pointer to one of ours. */
 extern enum next_kind next_found;
 
 /* Chooses the allocator. Falls back to the program's or glibc's allocator when mimalloc is wanted but not built in. */
@@ -42,7 +43,7 @@ void next_find(bool want_mimalloc);
  * from one thread at a time. */
 void next_begin_mimalloc(void);
 
-/* For alignments that are no powers of two: the program's own aligned_alloc. */
+/* Calls the aligned_alloc behind ours, for an alignment that is no power of two. NULL: there is none, or it failed. */
 void *next_aligned_alloc(size_t alignment, size_t size);
 
 /* Tells LeakSanitizer to ignore a raw block if the loader asked for it. LeakSanitizer never reports the loader's blocks

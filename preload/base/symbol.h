@@ -17,7 +17,8 @@ uintptr_t symbol_find(const struct link_map *object, const char *name, size_t *s
 
 /* Looks a symbol up in libc. NULL: libc does not have it. */
 void *symbol_of_libc(const char *name);
-bool symbol_is_in_libc(const void *address); /* whether the address is in libc's code; a name proves nothing */
+/* Whether the address lies in libc. A function with the name of a libc function may be another library's. */
+bool symbol_is_in_libc(const void *address);
 
 /* The next definition of this name behind ours, among the objects that the program was started with. NULL: neither they
  * nor libc have one. */

@@ -18,20 +18,22 @@ enum tracked_stage { TRACKED_UNSET, TRACKED_BEGINNING, TRACKED_YES, TRACKED_NO }
  * TRACKED_UNSET, and begins a ledger of its own at its first event. (A child of vfork shares the page until it calls
  * exec, so it begins no ledger.) */
 struct tracked_page {
-    uint32_t mark; /* the mark in the headers of this process's blocks, while the fast path may be taken; else 0 */
+    /* the mark in the headers of this process's blocks, while malloc and free may take the fast path (hook_host.c);
+     * else 0 */
+    uint32_t mark;
     /* `mark` plus sample_here, while all blocks are counted at the site sample_here (sample.h). 0: the site of each
      * event is looked up. */
     uint32_t mark_here;
-    uint32_t small; /* the fast path may be taken for sizes below this: 0 or SNAP_LARGE_BYTES */
+    uint32_t small; /* blocks smaller than this may take the fast path; the value is 0 or SNAP_LARGE_BYTES */
     uint32_t stage;
     uint32_t entering; /* for sandbox.c: the number of threads that are entering a sandbox */
-    uint32_t note;     /* header_note_sign of this process */
+    uint32_t note;     /* the sign of this process in the notes of freed blocks (header_note_sign) */
     const void *turn;  /* for sandbox.c: the thread that stops or starts our threads */
     char pad[OS_PAGE - 6 * sizeof(uint32_t) - sizeof(void *)];
 };
 extern struct tracked_page tracked_page;
 
-/* The mark of this process's blocks, fast path or not. */
+/* The mark of this process's blocks, whether or not the fast path may be taken. */
 extern uint32_t tracked_mark;
 
 #pragma GCC visibility pop

@@ -10,9 +10,9 @@ enum { EMPTY = 0, GONE = 1, FIRST_BITS = 10 };
 
 struct words_table {
     uint32_t bits;
-    uint32_t used; /* slots that are not EMPTY; only the writer uses it */
-    uint32_t *numbers;
-    uint64_t words[]; /* 1 << bits */
+    uint32_t used;     /* slots that are not EMPTY; only the writer uses it */
+    uint32_t *numbers; /* by slot: the number of the word there */
+    uint64_t words[];  /* by slot, 1 << bits of them: a word, EMPTY or GONE */
 };
 
 static uint32_t words_size_of(const struct words_table *table) { return 1u << table->bits; }

@@ -21,9 +21,9 @@
 enum { WIDTH = 8, REACH = 4, LEVELS = 10, FIRST_BUCKETS = 32, PAUSES = 200, PAUSE_NS = 100000 };
 
 struct bucket {
-    uint64_t addresses[WIDTH]; /* 0: free; bit 0: claimed, being filled */
+    uint64_t addresses[WIDTH]; /* 0: the slot is free; bit 0 set: a thread is filling or clearing the slot */
     struct block blocks[WIDTH];
-    uint32_t away;
+    uint32_t away; /* how many entries have their home in this bucket, and lie in one of the next buckets */
     uint32_t pad[15];
 };
 

@@ -1,4 +1,4 @@
-/* gone.h — the blocks from the table (blocks.h) that were freed last.
+/* gone.h — the blocks from the table (blocks.h) that were freed most recently.
  * In: a block, when it is freed. Out: its record, until a later block overwrites it. It must not read the block's
  * memory, which may be stowed or unmapped. Any thread may call, without a lock. */
 #ifndef MEMSTOW_GONE_H
@@ -13,10 +13,10 @@ struct gone {
     uintptr_t address;
     uint64_t size;
     uint32_t mark, site;
-    uintptr_t caller; /* return address of the call that freed it */
+    uintptr_t caller; /* return address of the call that freed the block */
 };
 
-/* Addresses with the same hash share one entry. */
+/* The hash of an address has GONE_BITS bits. Addresses with the same hash share one entry. */
 enum { GONE_BITS = 9 };
 extern struct gone gone_entries[1 << GONE_BITS];
 
@@ -28,12 +28,12 @@ static inline struct gone *gone_at(uintptr_t address) {
     return &gone_entries[(address >> 4) * 0x9E3779B97F4A7C15u >> (64 - GONE_BITS)];
 }
 
-/* Whether a block at p was freed recently. If so, its header may be unmapped. */
+/* Whether gone_entries has a block at p, which was freed. If so, the header in front of p may be unmapped. */
 static inline bool gone_has(const void *p) {
     return __atomic_load_n(&gone_at((uintptr_t)p)->address, __ATOMIC_ACQUIRE) == (uintptr_t)p;
 }
 
-/* Whether a block at p was freed recently and its header is unmapped. False if the kernel does not tell. */
+/* Whether gone_entries has a block at p whose header is unmapped. False if the kernel does not tell. */
 bool gone_is_unmapped(const void *p);
 
 /* Call it when a new block begins at p. */

@@ -95,7 +95,7 @@ static inline bool header_size_fits(uint32_t mark, uint64_t size) {
     return size >> 16 == 0 || (mark & (HEADER_LISTED | HEADER_EARLY) && size >> HEADER_SIZE_BITS == 0);
 }
 
-/* --- after the free --- */
+/* --- headers and notes of freed blocks --- */
 
 /* A header may stay in free memory for a long time, and glibc may write the size of a chunk over the header's size. So
  * the seal is broken, and nobody takes it for a valid header. */
@@ -119,6 +119,8 @@ struct header_note {
     uint32_t caller; /* lower half of the return address of the call that freed the block */
     uint32_t site;   /* the site; above it a sign for the generation of the process */
 };
+/* Sizes in bytes: a block below HEADER_NOTE_LEAST has no room for a note. From HEADER_NOTE_FAR on, the note lies behind
+ * the first 16 bytes of the block. */
 enum { HEADER_NOTE_LEAST = sizeof(struct header_note), HEADER_NOTE_FAR = 960 };
 
 static inline uint32_t header_note_sign(uint32_t generation) {
@@ -133,8 +135,8 @@ static inline bool header_note_is(const struct header_note *note, uint32_t gener
     return note->site - header_note_site(note) == header_note_sign(generation);
 }
 
-/* Where the note of a block of this size lies. NULL: the block is too small, and its allocator left no spare bytes.
- * `spare`: whether the allocator left some; it is read only for blocks that are too small. */
+/* Where the note of a block of this size lies. NULL: the block is too small, and its allocator left no spare bytes
+ * behind it. `spare`: whether the allocator left some; `spare` is read only for blocks that are too small. */
 static inline struct header_note *header_note(void *block, uint64_t size, const bool *spare) {
     if (__builtin_expect(size - HEADER_NOTE_LEAST < HEADER_NOTE_FAR - HEADER_NOTE_LEAST, 1)) return block;
     if (size >= HEADER_NOTE_FAR) return (struct header_note *)block + 2;

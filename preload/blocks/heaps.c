@@ -18,13 +18,13 @@
 
 enum { ARENA_KIB = 64 * 1024 }; /* the address space that mimalloc reserves first; later it reserves more */
 
-/* `state`: the number of blocks, times BLOCK, and two bits. */
+/* `state` is the number of blocks in the heap, times BLOCK, plus the bits RETIRED and DESTROYED. */
 enum { RETIRED = 1, DESTROYED = 2, BLOCK = 4 };
 struct heap {
     mi_heap_t *heap;
     uint64_t state;
     uint64_t tidied; /* the value of `state` when the heap was last tidied */
-    uint32_t maker;  /* the thread that made it */
+    uint32_t maker;  /* the id of the thread that made the heap */
 };
 
 /* True in a forked child. Another thread of the parent may have been inside mimalloc at the fork. Then mimalloc's lock
@@ -75,7 +75,7 @@ static struct heap *heaps_of(uint32_t owner) {
     return heap;
 }
 
-/* --- blocks --- */
+/* --- blocks of a heap, and the end of the heap with its last block --- */
 
 /* Pages of this heap belong to nobody else, so they go back to the system now. The by_heap entry goes first: a new heap
  * may soon get the same address. */

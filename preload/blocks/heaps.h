@@ -27,7 +27,7 @@ void heaps_collect(uint32_t owner);
  * runs whenever a heap is made, and at the end of a trigger. */
 void heaps_tidy(void);
 
-/* Puts the heaps in front of `next`, on the first call. One thread at a time. */
+/* Puts the heaps in front of `next`, on the first call. Only one thread at a time may call it. */
 void heaps_begin(void);
 
 #pragma GCC visibility pop

@@ -72,7 +72,7 @@ struct host_known {
     void *raw; /* the block as the next allocator knows it */
     uint64_t size;
     uint32_t site, mark;
-    bool ours, in_table;
+    bool ours, in_table; /* ours: our hooks made the block; in_table: it has an entry in the table (blocks.h) */
 };
 /* For a pointer that was passed to free or realloc. */
 struct host_known host_look_at(void *p);

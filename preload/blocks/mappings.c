@@ -23,7 +23,9 @@ enum { EVENTS = 1 << 15, RESERVED = 64, WAITS = 10000, WAIT_NS = 100000, PIECES 
 enum operation { ADD, TAKE, DROP, PUT, RESTORE, PROTECT, ADVISE, ASSIGN };
 
 struct event {
-    uint32_t next; /* in the queue or the pool; it must be the first field: see mappings_queue() */
+    /* Index + 1 of the next event in the queue or the pool; 0: none. It must be the first field: see
+     * mappings_queue(). */
+    uint32_t next;
     uint8_t operation, kind, shared, accessible;
     uint32_t site, tid, ticket;
     int32_t advice;
@@ -35,7 +37,7 @@ struct event {
 static struct event events[EVENTS];
 static struct pool {
     uint64_t free;       /* lower half: index + 1 of the first free event (0: none); upper half: a tag against ABA */
-    uint32_t fresh, end; /* indices of events that were never used */
+    uint32_t fresh, end; /* the events from index `fresh` to `end` - 1 were never used */
 } common = {.end = EVENTS - RESERVED},
   /* reserved: for a process in a sandbox, where nobody can wait */
     reserved = {.fresh = EVENTS - RESERVED, .end = EVENTS};
@@ -47,14 +49,14 @@ static struct series records = {
     .type = SNAP_MAPPING, .record_size = sizeof(struct snap_mapping), .first_bits = 7, .limit = PIECES};
 
 /* Everything below is touched only while `busy` is held. The arrays hold ids of records. ordered: the records in use,
- * by address. unused: free records. taken: records that were taken out for a ticket. */
+ * by address. unused: free records. taken: records that mappings_take took out, each with its ticket. */
 static uint32_t ordered[PIECES], ordered_count;
 static uint32_t unused[PIECES], unused_count;
 static struct { uint32_t id, ticket; } taken[PIECES];
 static uint32_t taken_count;
 static uint32_t chosen[PIECES]; /* the records in `taken` that belong to the present ticket */
 
-/* --- the queue --- */
+/* --- the queue of events, and the pool of free events --- */
 
 /* A slow thread in try_take_event may read the link of an event that another thread already took. Its compare-exchange
  * then fails. */
@@ -140,7 +142,7 @@ static void mappings_submit(struct event *event) {
     if (blocked) lock_let_signals(signals);
 }
 
-/* --- records --- */
+/* --- records of mappings, ordered by address --- */
 
 static struct snap_mapping *mappings_record_at(uint32_t id) { return series_at(&records, id); }
 
@@ -194,7 +196,7 @@ static void remove_at(uint32_t position, uint32_t count) {
     memmove(ordered + position, ordered + position + count, (ordered_count - position) * sizeof *ordered);
 }
 
-/* --- counting --- */
+/* --- counting mapped bytes --- */
 
 /* Memory without access, and memory backed by a file, has a counter of its own. NULL: the mapping is live, and counts
  * at its site. */
@@ -219,7 +221,7 @@ static void mappings_uncount(const struct snap_mapping *record, uint64_t bytes, 
         account_unmap(record->site, bytes, blocks);
 }
 
-/* --- operations --- */
+/* --- operations: what each kind of event changes in the table --- */
 
 /* Makes `address` a border between two pieces. The upper piece counts as one more block. */
 static void mappings_cut(uint64_t address) {
@@ -237,8 +239,8 @@ static void mappings_cut(uint64_t address) {
     mappings_count(&upper, 0, 1);
 }
 
-/* Cuts at both ends of the range. Then the range consists of whole pieces: from *position on, up to the position that
- * is returned, without that one. */
+/* Cuts at both ends of the range. Then the range consists of whole pieces: from *position to the returned position
+ * minus 1. */
 static uint32_t mappings_isolate(uint64_t address, uint64_t length, uint32_t *position) {
     mappings_cut(address);
     mappings_cut(address + length);
@@ -309,7 +311,8 @@ static void apply_drop(const struct event *event) {
     }
 }
 
-/* From the new address on, pieces keep their order and size. The last piece takes up the difference in length. */
+/* From the new address on, pieces keep their order and size. The piece with the highest address takes up the difference
+ * in length. */
 static void apply_put(const struct event *event) {
     uint64_t at = event->address, end = event->address + event->length;
     uint32_t last = SERIES_NONE, pieces = mappings_untake(event->ticket);

@@ -19,7 +19,8 @@ void mappings_add(uintptr_t address, uint64_t length, enum snap_mapping_kind kin
 void mappings_copy(uintptr_t source, uintptr_t address, uint64_t length, uint32_t site);
 
 /* Takes a range out of the table, before the memory is unmapped or moved. Otherwise another thread's new mapping at the
- * same address could be mistaken for this range. Returns a ticket. Exactly one of drop, put and restore must follow. */
+ * same address could be mistaken for this range. Returns a ticket (not that of a request). Exactly one of drop, put and
+ * restore must follow. */
 uint32_t mappings_take(uintptr_t address, uint64_t length);             /* the length is not rounded */
 void mappings_drop(uint32_t ticket);                                    /* the range is gone */
 void mappings_put(uint32_t ticket, uintptr_t address, uint64_t length); /* the range was moved to this address */

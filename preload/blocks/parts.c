@@ -84,7 +84,8 @@ static bool reserve_counts(uintptr_t block, uint32_t rest, const struct parts_co
     return is;
 }
 
-/* Memory for two more parts: one part may be cut in two, and the new part is added. */
+/* Makes room for two more parts: the new part, and one more if an earlier part is cut in two. Also reserves the
+ * counts. */
 static bool has_capacity(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
     return (count + 2 <= capacity || capacity_grow(&parts, &capacity, count + 2, sizeof *parts)) &&
            counts->reserve(part->site) && reserve_counts(part->block, rest, counts);
@@ -113,8 +114,8 @@ bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *count
 }
 
 /* Waits for the lock as long as it takes: parts that stay would be taken for parts of the next block at this address.
- * Only in a sandbox does it give up after a while. Signals are not blocked there, so the caller may be a signal handler
- * that waits for its own thread. */
+ * In a sandbox it gives up after a while: signals are not blocked there, so the caller may be a signal handler that
+ * waits for its own thread. */
 static bool parts_hold(void) {
     if (seal_is_set()) return lock_wait(&busy);
     lock_hold(&busy);

@@ -17,7 +17,7 @@ struct part {
 };
 
 /* How counts move from site to site. `reserve` is called for each site whose count is to change, before `shift` changes
- * any count. */
+ * any count; false: there is no memory. `shift` moves the count of `bytes`. */
 struct parts_counts {
     bool (*reserve)(uint32_t site);
     bool (*shift)(uint32_t from, uint32_t to, uint64_t bytes);
@@ -31,7 +31,7 @@ bool parts_add(const struct part *part, uint32_t rest, const struct parts_counts
 /* Removes the parts of a block, and moves their counts to `rest`. False: as in parts_add. */
 bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *counts);
 
-/* The block ends: takes its parts out, and calls visit for each. */
+/* For a block that is about to be freed: takes its parts out, and calls visit for each. */
 void parts_take(uintptr_t block, void (*visit)(const struct part *part, void *context), void *context);
 
 /* Calls visit for all bytes of the block, in order: each part with its site, and the bytes between parts with `rest`.

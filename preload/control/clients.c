@@ -15,17 +15,19 @@
 #include "preload/shared/wire.h"
 
 static const uint64_t MILLISECOND = 1000000;
-/* LOOK_MS is the time between two looks for the answer to a request. The control thread must look, because the thread
- * that answers cannot write to its descriptors. */
+/* IDLE_MS: the longest wait for messages while no client waits for an answer. LOOK_MS: the time between two looks for
+ * the answer to a request. The control thread must look, because the thread that answers cannot write to its
+ * descriptors. SILENT_MS: a client that has asked nothing for so long is dropped. TELL_MS: the time between two reports
+ * of progress. */
 enum { IDLE_MS = 1000, LOOK_MS = 20, SILENT_MS = 1000, TELL_MS = 250 };
 
 struct client {
     int fd;                 /* 0: none */
     uint64_t since, told;   /* the times when the client connected, and when it was last sent a message */
     uint64_t ticket;        /* the client's request; 0: none yet */
-    uint64_t move;          /* the number of the move that this client has ended; 0: none */
+    uint64_t move;          /* the number of the move that this client has told to end; 0: none */
     uint64_t moved, wanted; /* progress of that move, in bytes */
-    uint32_t told_type;
+    uint32_t told_type;     /* the type of the newest message to the client */
 };
 
 static int listening;
@@ -169,7 +171,8 @@ static void clients_follow(struct client *client, uint64_t now) {
     clients_tell(client, type, type == WIRE_WORKING ? (int64_t)moved : 0, text);
 }
 
-/* Reports until the present chunk of the move is over. */
+/* For a move that the client has told to end: reports progress until the present chunk is over, and with it the
+ * move. */
 static void follow_end(struct client *client, uint64_t now) {
     bool is_on = mover_is_on(client->move, &client->moved, &client->wanted);
     if (is_on && now - client->told < TELL_MS * MILLISECOND) return;
@@ -190,7 +193,7 @@ static void look_after(struct client *client, uint64_t now) {
         clients_drop(client);
 }
 
-/* --- waiting --- */
+/* --- how the control thread waits for messages --- */
 
 static int clients_patience(void) {
     int least = IDLE_MS;

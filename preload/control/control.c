@@ -1,4 +1,4 @@
-/* control.c — see control.h. This is the life of the two threads; clients.c has the conversation. */
+/* control.c — see control.h. This file starts and ends the two threads; clients.c talks to the clients. */
 #include "preload/control/control.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@
 /* The stack also holds the thread-local storage of all libraries that the program was linked with. A large page does
  * not fit into it, so only the pages that are touched cost memory. */
 enum { STACK = 1536 * 1024 };
-enum { BEGIN_SECONDS = 2 };
+enum { BEGIN_SECONDS = 2 }; /* the longest time that control_stop waits for a thread that starts the listener */
 static const uint64_t SECOND = 1000000000, PAUSES = 1ull << 31;
 
 enum stage { STAGE_NONE, STAGE_BEGINNING, STAGE_RUNS, STAGE_OVER };
@@ -41,20 +41,22 @@ static struct {
     uint32_t stage; /* enum stage */
     uint32_t pid;
     bool stopping;
-    bool put_off; /* an owner was opened while a thread was on its way into a sandbox */
-    bool lingers; /* control_stop gave up on the threads: they are still at work */
-    bool working; /* the worker runs */
+    bool put_off; /* the start of the listener is put off until control_retry: a thread was on its way into a sandbox */
+    bool lingers; /* control_stop has waited long enough, and the threads have not ended yet */
+    bool working; /* the worker was started */
     bool failed;  /* a thread could not be made, and the ledger says so */
-    /* For the listener and the worker: the memory that glibc allocated for the thread is not counted any more. */
+    /* [0]: the listener; [1]: the worker. True: the memory that glibc allocated for the thread is not counted any
+     * more. */
     bool left_out[2];
     pthread_t listener, worker;
     struct endpoint endpoint;
 } __attribute__((aligned(OS_PAGE))) page;
 
-/* Memory for the stacks, each with an inaccessible page in front. A forked child uses it again. */
+/* The stacks of the listener [0] and the worker [1], each with an inaccessible page in front. A forked child uses their
+ * memory again. */
 static char *stacks[2];
 
-/* --- threads --- */
+/* --- starting a thread --- */
 
 static char *stack_for(int thread) {
     if (!stacks[thread]) {
@@ -127,7 +129,7 @@ static int control_start(int which, pthread_t *thread, void *(*work)(void *)) {
 
 static bool is_stopping(void) { return __atomic_load_n(&page.stopping, __ATOMIC_ACQUIRE); }
 
-/* --- the worker --- */
+/* --- the worker: carries requests out --- */
 
 static int64_t control_act(const struct memstow_request *request) {
     switch (request->kind) {
@@ -143,7 +145,7 @@ static int64_t control_act(const struct memstow_request *request) {
     return -EINVAL;
 }
 
-/* Writes the text of the answer, which goes with the result. */
+/* Writes the text that is sent with `result` into request->text. */
 static void tell_of(struct memstow_request *request, int64_t result) {
     bool moves = request->kind == MEMSTOW_ASK_STOW || request->kind == MEMSTOW_ASK_RESTORE;
     if (request->kind == MEMSTOW_ASK_TRIGGER && result >= 0)
@@ -186,11 +188,11 @@ static void start_worker(void) {
     page.working = control_start(1, &page.worker, control_work) == 0;
 }
 
-/* --- the listener --- */
+/* --- the listener (the control thread): talks to clients --- */
 
 /* Gives the thread a descriptor table of its own, with nothing of the program's in it at any time. Otherwise we could
- * keep one end of the program's pipe open, and its reader would never see the end. Numbers 0 to 2 are filled, so that a
- * write to standard output by mistake does not go to a file or a client. */
+ * keep one end of the program's pipe open, and the pipe's reader would never see the end of the data. Numbers 0 to 2
+ * are filled, so that a write to standard output by mistake does not go to a file or a client. */
 static int leave_descriptors(void) {
     int error = (int)os_call(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
     if (error) return error;
@@ -243,7 +245,7 @@ static void *be_listener(void *nothing) {
     return nothing;
 }
 
-/* --- begin and end --- */
+/* --- the listener begins and ends --- */
 
 /* If no thread can be made, the next owner that is opened tries again. The ledger gets a note of the first failure
  * only. */
@@ -259,9 +261,10 @@ static bool may_enter_sandbox(void) {
     return seal_is_set() || __atomic_load_n(&tracked_page.entering, __ATOMIC_SEQ_CST);
 }
 
-/* Whether a thread is on its way into a sandbox, which may kill a thread that we start now. Then the start is put off.
- * If that thread does not get there, it calls control_retry, which starts our thread. That thread may have turned back
- * just before it could see put_off. So we look once more, and start after all if no thread is on its way any more. */
+/* Whether another thread is on its way into a sandbox, which may kill a thread that we start now. Then the start is put
+ * off. If the other thread does not get into the sandbox, it calls control_retry, which starts ours. But the other
+ * thread may have turned back just before it could see put_off. So we look once more, and start after all if no thread
+ * is on its way any more. */
 static bool is_put_off(void) {
     if (likely(!may_enter_sandbox())) return false;
     __atomic_store_n(&page.put_off, true, __ATOMIC_SEQ_CST);

@@ -1,7 +1,7 @@
 /* control.h — the control socket of a process, which `memstow stow PID …` talks to.
- * In: the first owner. Out: a thread that listens (endpoint.h), passes requests on (requests.h), and reports on them
- * (wire.h); and a worker thread, once there is work that the program does not do itself. A process without owners has
- * neither thread. A forked child has none until its first owner.
+ * In: the opening of the first owner. Out: the control thread, which listens (endpoint.h), passes requests on
+ * (requests.h), and reports on them (wire.h); and a worker thread, once there is work that the program does not do
+ * itself. A process without owners has neither thread. A forked child has none until its first owner.
  *
  * Both threads share a descriptor table that nobody else has: the program cannot close or find their descriptors, and
  * its children do not inherit them. Both block all signals, and use neither the program's allocator nor its standard

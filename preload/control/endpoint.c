@@ -18,7 +18,7 @@
 enum { WAITING = 8, LOCK_TRIES = 50, LOOKED_AT_MOST = 256 };
 static const uint64_t MINUTE = 60;
 
-static char runtime_folder[ENDPOINT_SIZE]; /* "": it is not set, or too long */
+static char runtime_folder[ENDPOINT_SIZE]; /* XDG_RUNTIME_DIR; "": it is not set, or too long */
 
 /* Read once, at the start: programs overwrite their environment. */
 __attribute__((constructor)) static void remember_folder(void) {
@@ -121,8 +121,7 @@ static int bind_private(int fd, const struct sockaddr_un *address) {
 }
 
 /* The socket gets its name only when it listens. Between bind and listen it looks like the socket of a process that is
- * gone, and another process would remove it. An earlier image of this process may have left a socket of the same
- * name. */
+ * gone, and another process would remove it. Before an exec, this process may have left a socket of the same name. */
 static int bind_as(int fd, int folder, const char *path, const char *hidden) {
     struct sockaddr_un address;
     struct stat status;

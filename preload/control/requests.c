@@ -19,8 +19,9 @@ struct request {
     enum request_state state;
     bool left;      /* nobody waits for the answer */
     bool by_worker; /* the worker took it, not the program */
-    /* The ticket of the last request in this entry that its asker took back while the program was working on it. Moves
-     * read this word without the lock (move_end.h). Later requests that use the entry do not change it. */
+    /* If an asker took back a request of this entry while the program was working on it: the ticket of that request (of
+     * the newest, if there were several). Moves read this word without the lock (move_end.h). It stays when a later
+     * request uses the entry. */
     uint64_t ended;
     uint32_t kind, owner, reason;
     uint64_t ticket; /* tickets ascend: the lowest is the oldest */
@@ -36,7 +37,7 @@ static struct {
                          * without the lock */
     uint32_t answered;  /* the kinds, as bits, that the program answers, because it has asked for them */
     uint32_t posted;    /* a futex that counts events for waiting threads */
-    uint64_t tickets;   /* the last ticket */
+    uint64_t tickets;   /* the newest ticket */
     struct request list[REQUESTS_MOST];
 } __attribute__((aligned(OS_PAGE))) page; /* whole pages, because the kernel wipes whole pages */
 
@@ -79,7 +80,7 @@ static bool is_waiting(const struct request *request, const void *kinds) {
 
 static struct request *oldest_waiting(uint32_t kinds) { return requests_oldest(is_waiting, &kinds); }
 
-/* --- bringing requests --- */
+/* --- what askers do: add, look for the answer, take back --- */
 
 static struct request *free_slot(void) {
     for (int i = 0; i < REQUESTS_MOST; i++)
@@ -169,7 +170,7 @@ void requests_leave(uint64_t ticket) {
     requests_unlock();
 }
 
-/* --- answers --- */
+/* --- what the program and the worker do: take requests, answer them --- */
 
 /* `kinds`: the kinds that the program asks for. 0: the worker asks, and gets the kinds that the program does not
  * answer. */
@@ -270,7 +271,7 @@ uint64_t requests_end(uint32_t owner, bool out, struct move_end *at) {
     return at->value;
 }
 
-/* --- waiting --- */
+/* --- waiting for requests --- */
 
 uint32_t requests_seen(void) { return __atomic_load_n(&page.posted, __ATOMIC_ACQUIRE); }
 

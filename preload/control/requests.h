@@ -30,7 +30,7 @@ void requests_leave(uint64_t ticket);
 /* Takes back a request. False: it was already taken. */
 bool requests_take_back(uint64_t ticket);
 
-/* --- answers --- */
+/* --- for the program and the worker: taking requests, answering them --- */
 
 /* Kinds of requests, as bits. REQUESTS_OLD: the kinds that memstow_request_next asks for, which the worker answers,
  * too. */
@@ -58,7 +58,7 @@ void requests_cancel(uint64_t ticket);
  * waits. 0: there is no such request. */
 uint64_t requests_end(uint32_t owner, bool out, struct move_end *at);
 
-/* --- waiting --- */
+/* --- waiting for requests --- */
 
 /* A number that grows with each event in the queue, and by requests_wake. Ask for it before you look for requests. */
 uint32_t requests_seen(void);

@@ -1,5 +1,5 @@
 /* vram_driver.h — the functions of the driver that serving and moving device memory needs.
- * In: a function that looks up a name. Out: all of them, or none: if the driver lacks one of them, nothing is
+ * In: a function that looks up a name. Out: all functions, or none: if the driver lacks one function, nothing is
  * served. */
 #ifndef MEMSTOW_VRAM_DRIVER_H
 #define MEMSTOW_VRAM_DRIVER_H
@@ -68,7 +68,7 @@ struct vram_driver {
 /* Looks up all functions. False: one is missing. */
 bool vram_driver_find(struct vram_driver *self, void *(*find)(const char *name));
 
-/* The driver that serves this process. vram_driver_begin looks its functions up, once. False: one is missing. */
+/* The driver's functions in this process. vram_driver_begin looks them up, once. False: one is missing. */
 extern struct vram_driver vram_driver;
 bool vram_driver_begin(void *(*find)(const char *name));
 /* Whether vram_driver_begin has succeeded. */
@@ -78,8 +78,8 @@ bool vram_driver_is_on(void);
  * capture on the thread neither forbids calls nor is broken by them. Returns 0, or the driver's error; after an error
  * the thread is as before. vram_driver_leave restores the thread. */
 struct vram_visit {
-    cuda_handle before;
-    int mode;
+    cuda_handle before; /* the context that was current */
+    int mode;           /* the thread's capture mode before (CUstreamCaptureMode) */
 };
 int vram_driver_enter(const struct vram_driver *self, cuda_handle context, struct vram_visit *visit);
 void vram_driver_leave(const struct vram_driver *self, struct vram_visit *visit);

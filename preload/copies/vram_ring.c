@@ -63,7 +63,7 @@ static void vram_ring_copy(const struct vram_ring *self, char *to, const char *f
     lock_let_signals(signals);
 }
 
-/* --- the ring --- */
+/* --- the ring as a whole: waiting for its copies, freeing it --- */
 
 /* The device must have finished with a buffer before anybody else uses the buffer, or before the memory on the other
  * side is freed. */
@@ -97,7 +97,7 @@ int vram_ring_fail(const struct vram_driver *driver, struct vram_ring *self, int
 
 static uint64_t vram_ring_least(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-/* --- out of the device --- */
+/* --- copies out of the device --- */
 
 int vram_ring_ask(const struct vram_driver *driver, struct vram_ring *self, uint32_t lane, char *to, uint64_t from,
                   uint64_t bytes) {
@@ -114,7 +114,8 @@ void vram_ring_take(const struct vram_ring *self, uint32_t lane, char *to, uint6
     vram_ring_copy(self, to, self->slot[lane], bytes);
 }
 
-/* Takes the content of a filled buffer. `at`: the place in host memory that belongs to it. False: read no further. */
+/* Compares the content of a filled buffer with host memory at `at`, or writes it to the file. False: the rest need not
+ * be read. */
 typedef bool take(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes);
 
 static bool take_comparison(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes) {
@@ -175,7 +176,7 @@ int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *se
     return error;
 }
 
-/* --- into the device --- */
+/* --- copies into the device --- */
 
 int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                         uint64_t bytes) {

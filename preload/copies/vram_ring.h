@@ -16,13 +16,13 @@ enum { VRAM_COPIERS = 1 }; /* only the caller copies, because ThreadSanitizer mu
 enum { VRAM_COPIERS = 4 };
 #endif
 enum { VRAM_SLOTS = 4 };
-#define VRAM_SLOT ((uint64_t)16 << 20)
+#define VRAM_SLOT ((uint64_t)16 << 20) /* the usual slot_bytes */
 
 struct vram_ring {
     cuda_handle context, stream;
-    char *slot[VRAM_SLOTS]; /* the buffer of each lane */
-    cuda_handle event[VRAM_SLOTS];
-    uint64_t slot_bytes;
+    char *slot[VRAM_SLOTS];        /* the buffer of each lane */
+    cuda_handle event[VRAM_SLOTS]; /* the event of each lane */
+    uint64_t slot_bytes;           /* the size of each buffer */
     uint64_t turn;          /* how many copies into the device went through buffers; the next copy uses the next lane */
     uint32_t filled;        /* a bit for each lane whose buffer a copy into the device may still read */
     uint32_t copiers;       /* threads that copy, including the caller */
@@ -42,7 +42,7 @@ int vram_ring_settle(const struct vram_driver *driver, struct vram_ring *self);
 /* Settles the ring after an error, and returns that error. */
 int vram_ring_fail(const struct vram_driver *driver, struct vram_ring *self, int error);
 
-/* --- out of the device. Results are 0 or the driver's error */
+/* --- copies out of the device. Results are 0 or the driver's error --- */
 
 /* Begins to copy from the device address `from` into pinned memory; `to` NULL: into the lane's buffer. */
 int vram_ring_ask(const struct vram_driver *driver, struct vram_ring *self, uint32_t lane, char *to, uint64_t from,
@@ -60,7 +60,7 @@ int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *se
 int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
                       uint64_t bytes, bool is_file, bool *same);
 
-/* --- into the device. The copies may go on; vram_ring_settle waits for all of them */
+/* --- copies into the device. They may go on; vram_ring_settle waits for all of them --- */
 
 /* From ordinary memory, through the buffers. */
 int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,

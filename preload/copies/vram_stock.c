@@ -19,23 +19,24 @@ enum { PORTABLE = 1, ATTEMPTS = 3, POPULATE_WRITE = 23 /* MADV_POPULATE_WRITE, s
 enum { DRIVER_ENDED = 4, NO_CONTEXT = 201, CONTEXT_ENDED = 709, NOT_REGISTERED = 713 };
 enum { PIECE = 128, GRANULES_MOST = 1 << 20 }; /* in granules: at most 256 MiB in a call, 2 TiB in all */
 
-/* BARE: addresses without memory. */
+/* The states of a granule. BARE: reserved addresses without memory. UNUSED: memory that no move has taken. USED: a move
+ * has taken it. */
 enum { BARE, UNUSED, USED };
 
 /* The memory that one call has pinned. */
 struct piece {
-    uint32_t first, count; /* granules */
-    cuda_handle context;   /* NULL: it is not pinned any more */
+    uint32_t first, count; /* the first granule, and the number of granules */
+    cuda_handle context;   /* the context in which the piece was pinned; NULL: it is not pinned any more */
 };
 
 static struct {
-    struct lock lock; /* for the states and the list of pieces */
-    char *at;
-    uint8_t *states; /* of each granule */
-    uint32_t granules;
+    struct lock lock;  /* for the states and the list of pieces */
+    char *at;          /* the start of the reserved range; NULL: not reserved yet */
+    uint8_t *states;   /* the state of each granule */
+    uint32_t granules; /* how many granules the range has */
     struct piece *pieces;
-    uint32_t count, capacity;
-    bool noted;
+    uint32_t count, capacity; /* of `pieces` */
+    bool noted;               /* the ledger has a record of the stock */
 } stock;
 static uint64_t stock_bytes; /* of all pieces */
 
@@ -91,7 +92,7 @@ static void set_states(uint32_t first, uint32_t count, uint8_t state) {
     lock_let_go(&stock.lock);
 }
 
-/* --- pieces --- */
+/* --- making pieces --- */
 
 struct touched {
     char *at;
@@ -233,7 +234,7 @@ uint64_t vram_stock_whole(const char *at, uint64_t bytes) {
     return left;
 }
 
-/* --- ends --- */
+/* --- how pieces end: unpinned, their context gone, or after a fork --- */
 
 static bool vram_stock_is_gone(int error) {
     return !error || error == NOT_REGISTERED || error == NO_CONTEXT || error == CONTEXT_ENDED || error == DRIVER_ENDED;

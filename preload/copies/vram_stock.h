@@ -20,7 +20,7 @@ struct vram_stock_wish {
 char *vram_stock_take(const struct vram_driver *driver, const struct vram_stock_wish *wish);
 /* The range is unused from now on. It stays pinned. */
 void vram_stock_give(const char *at, uint64_t bytes);
-/* How many bytes from `at` on were pinned in one call. The driver does not copy more at once. */
+/* How many of the `bytes` from `at` on were pinned in one call. The driver copies no more than that at once. */
 uint64_t vram_stock_whole(const char *at, uint64_t bytes);
 
 /* Unpins all pieces without used memory, and gives them back to the system. A piece that the driver does not unpin
