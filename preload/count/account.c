@@ -10,15 +10,18 @@
 #include "preload/ledger/history.h"
 #include "preload/ledger/ledger.h"
 
+/* The running totals in bytes; live_host lacks what threads hold back (thread_inside.h). */
 static int64_t live_host, live_mapped;
-static uint64_t inherited_freed;
-static uint64_t while_peak; /* the peak since the last memstow_peak with `anew` */
+static uint64_t inherited_freed; /* freed bytes of blocks that a parent process made */
+static uint64_t while_peak;      /* the peak in bytes since the latest memstow_peak with `anew` */
 
+/* The bytes that a thread holds back from live_host; negative if it freed more than it allocated. */
 static int64_t moved_by(const struct thread *self) { return (int64_t)(self->drift - self->quantum); }
 
-/* --- running totals --- */
+/* --- running totals, and their peaks --- */
 
-/* The bytes of a thread that flushes between the two readings are left out. Otherwise they could be counted twice. */
+/* If a thread flushes after live_host was read, and before the thread's bytes are read, these bytes are left out. If
+ * live_host were read last, they could be counted twice. */
 void account_raise_peak(void) {
     int64_t maps = __atomic_load_n(&live_mapped, __ATOMIC_RELAXED),
             host = __atomic_load_n(&live_host, __ATOMIC_ACQUIRE);

@@ -33,7 +33,7 @@ bool account_shift_mapped(uint32_t from, uint32_t to, uint64_t bytes, uint64_t b
 
 /* Call it after ledger_begin: from then on, ends of threads are noticed. */
 void account_begin(void);
-/* The highest running total, in bytes, since the last call with `anew`, or since the start. */
+/* The highest running total, in bytes, since the latest call with `anew`, or since the start. */
 uint64_t account_peak(bool anew);
 /* Adds the threads' unflushed bytes to the total, and raises the peak if the sum is higher. */
 void account_raise_peak(void);

@@ -163,7 +163,7 @@ uint32_t counters_add(struct thread *self, uint32_t site, uint64_t bytes, bool f
     return count_in(thread_at(SNAP_THREAD_SHARED), site, bytes, freed) ? site : count_unknown(bytes, freed);
 }
 
-/* --- over all slots --- */
+/* --- sums over all slots, and counts that move to other sites --- */
 
 uint64_t counters_bytes(void) {
     return os_load(&chunks.next) * sizeof(struct snap_chunk) + os_load(&wide.next) * sizeof(struct snap_counter);
@@ -220,7 +220,8 @@ static void add_counter(struct snap_counter *to, const struct snap_counter *from
     atomic_add(&to->alloc_blocks, from->alloc_blocks);
 }
 
-/* Takes counts out of one slot's words. Adds them to `sums`, and to the total in the slot's record. */
+/* Takes the counts of the sites that move (to[i] is not 0) out of one slot's words. Adds them to `sums`, and to the
+ * total in the slot's record. */
 static void take_out(uint32_t slot, uint64_t *words, const uint32_t to[SNAP_CHUNK_SITES],
                      struct snap_counter sums[SNAP_CHUNK_SITES]) {
     struct snap_thread *record = thread_record(slot);
@@ -245,8 +246,8 @@ static struct snap_counter *shared_counter(uint32_t site) {
     return account_counter(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
 }
 
-/* The counts of all slots move into the shared slot. Only one thread at a time calls. `sums` is static, because that
- * thread's stack may be too small for it. */
+/* The counts of all slots move into the shared slot. Only one thread at a time may call it. `sums` is static, because
+ * that thread's stack may be too small for it. */
 void counters_move(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]) {
     static struct snap_counter sums[SNAP_CHUNK_SITES];
     memset(sums, 0, sizeof sums);

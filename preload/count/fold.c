@@ -34,27 +34,30 @@ enum {
     SOME_WANTS = 1024, /* so many stacks must lack memory before a fold is considered again */
 };
 
-/* Sites with the fewest allocations go first. A bucket is the logarithm of the number of allocations. */
+/* Sites with the fewest allocations are removed first. The bucket of a site is 0 if it had no allocations, otherwise
+ * the number of binary digits of their number. STAYS: the site is not removed. */
 enum { BUCKETS = 65, STAYS = UINT8_MAX };
 
 static struct {
     struct lock busy;
-    bool of_runs;  /* true: this fold removes only sites that earlier runs left behind */
-    uint32_t step; /* index in steps[] or steps_of_runs[]; 0: no fold is under way */
-    uint32_t at;   /* site or chunk, within the step */
-    struct tree_walk tree;
-    struct peak_walk picture;
-    uintptr_t slot;       /* the pin of the thread that does the slice */
-    uint64_t next, spent; /* next: when the next slice may begin; spent: the time of folds that were worth little */
-    uint64_t wants, lost; /* wants: budget_wants when this fold began; lost: lost stacks when the last one ended */
-    uint8_t *buckets;     /* by site: its bucket, or STAYS */
-    uint32_t looked_at;   /* the number of sites that have a bucket */
-    uint32_t in_bucket[BUCKETS];
-    unsigned last_bucket;          /* the last bucket whose sites are removed */
+    bool of_runs;             /* true: this fold removes only sites that earlier runs left behind */
+    uint32_t step;            /* index in steps[] or steps_of_runs[]; 0: no fold is under way */
+    uint32_t at;              /* where the present step goes on: the number of a site or of a chunk */
+    struct tree_walk tree;    /* where the present step is in the tree of stacks, or in the index of tagged sites */
+    struct peak_walk picture; /* where the present step is in the pictures of the peak */
+    uintptr_t slot;           /* the pin of the thread that does the slice */
+    /* next: when the next slice may begin; spent: nanoseconds of folds that were worth little */
+    uint64_t next, spent;
+    /* wants: budget_wants when this fold began; lost: how many stacks were lost when the previous fold ended */
+    uint64_t wants, lost;
+    uint8_t *buckets;              /* by site: its bucket, or STAYS */
+    uint32_t looked_at;            /* the sites below this id have a bucket */
+    uint32_t in_bucket[BUCKETS];   /* by bucket: how many sites it has */
+    unsigned last_bucket;          /* the highest bucket whose sites are removed */
     uint32_t young, given;         /* young: new sites that could be removed; given: sites that were removed */
-    bool poor;                     /* this fold, or the last one, found too few sites */
+    bool poor;                     /* this fold found too few sites; before it has looked: the previous fold did */
     bool paid;                     /* the fold's time is within TIME_SHARE, so it may go on although it is `poor` */
-    struct ids *going;             /* the hidden sites */
+    struct ids *going;             /* the sites to be removed: they are hidden from look-ups */
     struct site_outer_found outer; /* remembers outer sites while sites are given away */
     struct ids *pictured;          /* sites in a picture of the peak, and of open descriptors and threads */
     struct ids *known; /* sites that earlier folds let stay; their stacks are in use (tree_use). Emptied before sites
@@ -65,11 +68,11 @@ static enum progress done_if(bool done) { return done ? PROGRESS_DONE : PROGRESS
 
 static uint64_t lost_stacks(void) { return os_load(&ledger_head->lost[SNAP_LOST_STACKS]); }
 
-/* --- is it worth it? --- */
+/* --- whether a fold is worth its time --- */
 
 static bool can_pay(void) { return fold.spent <= (os_now() - ledger_head->start_ns) / TIME_SHARE; }
 
-/* Puts off the next fold until that many stacks have lacked memory. */
+/* Puts off the next fold until `stacks` more stacks have lacked memory, or have been lost. */
 static enum progress not_before(uint64_t stacks) {
     __atomic_store_n(&budget_wants_until, os_load(&budget_wants) + stacks, __ATOMIC_RELAXED);
     __atomic_store_n(&budget_losses_until, lost_stacks() + 1 + stacks, __ATOMIC_RELAXED);
@@ -100,7 +103,7 @@ static enum progress fold_step_begin(void) {
     return PROGRESS_DONE;
 }
 
-/* --- which sites may go --- */
+/* --- choosing the sites to be removed --- */
 
 static void picture_shows(uint32_t site) { ids_mark(fold.pictured, site); }
 
@@ -147,7 +150,7 @@ static void look_at_chunk(uint32_t chunk, bool known) {
     }
 }
 
-/* Chooses the last bucket to remove, so that about half of all sites are removed. Returns how many sites the chosen
+/* Chooses the highest bucket to remove, so that about half of all sites are removed. Returns how many sites the chosen
  * buckets hold. */
 static uint32_t choose_buckets(uint32_t all) {
     uint32_t chosen = fold.in_bucket[fold.last_bucket = 0];
@@ -157,7 +160,7 @@ static uint32_t choose_buckets(uint32_t all) {
 
 static uint32_t sites_in_use(void) { return site_count() - (uint32_t)site_free_count(); }
 
-/* Most stacks that die are young. So first only sites that are new since the last fold are looked at. */
+/* Most stacks that die are young. So first only sites that are new since the previous fold are looked at. */
 static enum progress look_at_young(void) {
     uint32_t all = sites_in_use();
     look_at_chunk(fold.at++, false);
@@ -210,7 +213,7 @@ static enum progress look_at_runs(void) {
     return done_if(fold.at * CHUNK >= site_count());
 }
 
-/* --- hiding --- */
+/* --- hiding the chosen sites and their stacks from look-ups --- */
 
 static uint32_t *site_of_stack(uint32_t site) { return tree_site(snap_site_stack(site_record(site))); }
 
@@ -229,7 +232,7 @@ static enum progress hide_sites(void) {
     return done_if(fold.at >= fold.looked_at);
 }
 
-/* From now on all sites that stay are known. Sites that are being made just now become known in the next fold. */
+/* Adds all sites that stay to fold.known. Sites that are being made just now are added in the next fold. */
 static enum progress know_sites(void) {
     enum { AT_A_TIME = 256 };
     uint32_t count = site_count();
@@ -259,7 +262,7 @@ static enum progress let_threads_forget(void) {
 
 static enum progress fold_wait_for_all(void) { return pin_all_quiet(fold.slot) ? PROGRESS_DONE : PROGRESS_LATER; }
 
-/* --- giving away --- */
+/* --- moving the counts of removed sites, and giving their ids away --- */
 
 /* Shows a site again, unless its stack has got another site. */
 static void show_site(uint32_t site) {
@@ -380,7 +383,7 @@ static enum progress give_sites_away(void) {
 
 static enum progress give_stacks_away(void) { return tree_give_away(&fold.tree); }
 
-/* If stacks were lost for lack of memory, threads look their stacks up anew. */
+/* If stacks were lost for lack of memory since the previous fold, threads look their stacks up anew. */
 static enum progress fold_end(void) {
     uint64_t wants = os_load(&budget_wants) - fold.wants, lost = lost_stacks();
     uint32_t all = sites_in_use();
@@ -398,8 +401,10 @@ static enum progress end_of_runs(void) {
     return PROGRESS_OVER;
 }
 
-/* --- slices --- */
+/* --- the steps of a fold, done in slices --- */
 
+/* Does a part of a step. DONE: the step is complete. MORE: call it again. LATER: it cannot go on now. OVER: the fold
+ * ends. */
 typedef enum progress step_function(void);
 
 static step_function *const steps[] = {
@@ -429,7 +434,7 @@ static bool fold_work(void) {
     return false;
 }
 
-/* Stacks are being lost, or half of the ids that were free when the fold began are used up. */
+/* Whether stacks are being lost, or half of the ids that were free when the fold began are used up. */
 static bool is_urgent(void) {
     return lost_stacks() != fold.lost || !budget_is_short(2 * (os_load(&budget_wants) - fold.wants), site_count());
 }
@@ -447,8 +452,8 @@ static void do_slice(void) {
     __atomic_store_n(&fold.next, now + pause, __ATOMIC_RELAXED);
 }
 
-/* Two processes must not fold. One is a child that a signal handler forked in the middle of a hook: the ledger is still
- * its parent's. The other is a child of vfork, which may be killed at any time. */
+/* Two kinds of process must not fold. One is a child that a signal handler forked in the middle of a hook: the ledger
+ * is still its parent's. The other is a child of vfork, which may be killed at any time. */
 static void fold_step(uintptr_t slot) {
     if (lock_is_held(&fold.busy) || os_now() < os_load(&fold.next)) return;
     if (seal_is_set() || os_pid() != ledger_head->pid || !lock_try(&fold.busy)) return;
@@ -458,7 +463,8 @@ static void fold_step(uintptr_t slot) {
 }
 
 /* Registers the membarrier now: later, with threads running, the kernel would make the program wait some milliseconds.
- * Under a system call filter, the first fold does that: we make no call that may turn out needless. */
+ * Under a system call filter, only the first fold registers it: there, memstow makes no system call that may turn out
+ * needless. */
 void fold_begin(void) {
     budget_relieve = fold_step;
     if (os_call(SYS_prctl, PR_GET_SECCOMP) == 0) register_barrier();

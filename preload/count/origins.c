@@ -23,9 +23,9 @@ static struct series descriptors = {
     .type = SNAP_ORIGIN, .record_size = sizeof(struct snap_origin), .first_bits = 7, .limit = DESCRIPTORS};
 static struct series threads = {
     .type = SNAP_START, .record_size = sizeof(struct snap_origin), .first_bits = 6, .limit = THREAD_SLOTS};
-static struct origins_thread starting[STARTING];
+static struct origins_thread starting[STARTING]; /* threads that are being started */
 
-/* --- records --- */
+/* --- records of origins --- */
 
 /* Ids of one type's sections follow each other without a gap, so all sections before this one must exist. */
 static struct snap_origin *origins_record_at(struct series *self, uint32_t id) {
@@ -36,7 +36,7 @@ static struct snap_origin *origins_record_at(struct series *self, uint32_t id) {
     return series_at(self, id);
 }
 
-/* If a thread is killed in here, the sequence stays odd until the next write. */
+/* If a thread is killed in this function, the sequence stays odd until the next write. */
 static void origins_write_record(struct snap_origin *record, const struct snap_origin *origin) {
     uint32_t sequence = os_load32(&record->sequence) | 1;
     __atomic_store_n(&record->sequence, sequence, __ATOMIC_RELAXED);
@@ -53,7 +53,7 @@ static void origins_write_record(struct snap_origin *record, const struct snap_o
 /* The site is untagged: with tags, each run would add a site for each stack. */
 static uint32_t site_of_origin(struct caller caller) { return stack_site(caller.slot, caller.address, caller.rbp); }
 
-/* --- descriptors --- */
+/* --- origins of descriptors --- */
 
 /* Whether a system call filter was there from the beginning (in a container, say). It may forbid statx. */
 static bool is_filtered(void) {
@@ -132,7 +132,7 @@ void origins_note_inherited(void) {
     }
 }
 
-/* --- threads --- */
+/* --- origins of threads --- */
 
 struct origins_thread *origins_expect(struct caller caller) {
     if (!is_wanted()) return NULL;

@@ -24,7 +24,7 @@ void origins_note_inherited(void);
 
 /* A new thread, from the moment when its parent thread creates it until its own first step. */
 struct origins_thread {
-    uint32_t taken, site;
+    uint32_t taken, site;   /* taken: 1 if the entry is in use; site: the stack that starts the thread */
     void *start, *argument; /* for the hook: what the thread is to run */
 };
 /* The parent thread calls it before it starts a thread. NULL: nothing will be noted. */

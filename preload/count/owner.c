@@ -23,7 +23,7 @@ struct lock owner_registry;
 static struct series records = {
     .type = SNAP_OWNER, .record_size = sizeof(struct snap_owner), .first_bits = 6, .limit = OWNERS_LIMIT};
 
-/* --- by id --- */
+/* --- what is known of an owner, by its id --- */
 
 struct owner *owner_at(uint32_t id) {
     struct owner *slab = __atomic_load_n(&slabs[id / SLAB], __ATOMIC_ACQUIRE);
@@ -74,7 +74,7 @@ bool owner_discards(uint32_t id) {
     return owner && __atomic_load_n(&owner->discards, __ATOMIC_ACQUIRE);
 }
 
-/* --- records --- */
+/* --- records of owners in the ledger --- */
 
 static struct snap_owner *record_of(const struct owner *owner) {
     return owner->record ? series_at(&records, owner->record - 1) : NULL;
@@ -120,7 +120,7 @@ void owner_note(struct snap_tag tag) {
     }
 }
 
-/* --- new ones --- */
+/* --- new owners, their scopes, and stowed bytes --- */
 
 struct owner *owner_reserve(uint32_t id) {
     if (id >= OWNERS_LIMIT) return NULL;

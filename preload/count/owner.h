@@ -19,12 +19,12 @@ struct owner {
     uint32_t kind; /* 0: no owner has this id (yet) */
     uint32_t policy, state, adopted_by;
     int32_t priority;
-    uint32_t record;     /* 1 + the record's id in the present ledger; 0: no record */
-    uint32_t next;       /* the next owner with the same hash of keys; 0: the last */
-    uint32_t scopes;     /* open scopes, over all threads */
-    uint32_t used, idle; /* used: 1 if a scope of it was opened or left since `used` was last read and cleared */
-    uint32_t discards;   /* the content of its device memory need not be kept */
-    uint32_t outcome;
+    uint32_t record;        /* 1 + the record's id in the present ledger; 0: no record */
+    uint32_t next;          /* the next owner with the same hash of keys; 0: there is none */
+    uint32_t scopes;        /* open scopes, over all threads */
+    uint32_t used, idle;    /* used: 1 if a scope of it was opened or left since `used` was last read and cleared */
+    uint32_t discards;      /* the content of its device memory need not be kept */
+    uint32_t outcome;       /* of a run */
     uint32_t number, first; /* of a run: how many runs came before it, and the first run of its group */
     uint64_t keys[2], begin_ns, end_ns, last_use_ns;
     const char *name, *origin;
@@ -34,8 +34,8 @@ extern struct lock owner_registry;
 /* The number of runs so far. */
 extern uint32_t owner_run_count;
 
-/* The run at which the counts of dead stacks of an old run are kept, together with those of other old runs: the first
- * run of its group. 0: `run` is not old, or is the first run itself. */
+/* Old runs form groups. The counts of dead stacks of all old runs of a group are kept at its first run. Returns the
+ * first run of the group of `run`. 0: `run` is not old, or is that first run. */
 uint32_t owner_first_of(uint32_t run);
 
 /* The owner's kind; 0: there is no such owner. */
@@ -55,7 +55,7 @@ void owner_note(struct snap_tag tag);
 
 /* Notes how many of the owner's bytes lie in files now, and how many of its device bytes are off the devices. */
 void owner_note_stowed(uint32_t id, uint64_t in_files, uint64_t of_devices);
-/* The last id, plus one. */
+/* The highest id, plus one. */
 uint32_t owner_count(void);
 /* owner_known: NULL if no owner has this id (yet). owner_at also returns an owner that is gone or not yet complete. */
 struct owner *owner_known(uint32_t id);

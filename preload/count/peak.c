@@ -24,12 +24,12 @@ static struct series buffers[2] = {
 
 static struct {
     struct lock busy;
-    uint64_t peak; /* the peak that is being copied; 0: none */
-    uint64_t peak_ns;
-    uint64_t bytes;
-    uint32_t buffer;
-    uint32_t next_chunk, last_site; /* last_site: the last site in the picture */
-    /* for each buffer: begun: how many pictures were begun in it; length: the bytes of the last one */
+    uint64_t peak;                  /* the peak that is being copied; 0: none */
+    uint64_t peak_ns;               /* when the peak was */
+    uint64_t bytes;                 /* the sum of the picture so far */
+    uint32_t buffer;                /* in which of the two buffers the picture is being made */
+    uint32_t next_chunk, last_site; /* the next chunk of sites to copy; the site that was added to the picture last */
+    /* By buffer. begun: how many pictures were begun in it; length: the bytes of its present picture. */
     uint32_t begun[2], length[2];
     struct large {
         uint32_t site;
@@ -89,7 +89,7 @@ static uint64_t number_at(const struct series *buffer, uint32_t *at) {
     return number;
 }
 
-/* --- taking one --- */
+/* --- taking a picture, slice by slice --- */
 
 static void copy_site(uint32_t site, struct live live) {
     uint64_t left = picture.peak - picture.bytes;
@@ -235,7 +235,7 @@ void peak_finish(void) {
     lock_let_go(&picture.busy);
 }
 
-/* --- listing --- */
+/* --- listing the sites in the pictures --- */
 
 static bool peak_is_shown(uint32_t buffer) {
     return ledger_head->picture_buffer == buffer || (picture.peak && picture.buffer == buffer);

@@ -10,7 +10,7 @@
 #pragma GCC visibility push(hidden)
 
 /* Call it whenever the running total is noted. When the total has fallen clearly below a peak that has no picture yet,
- * it copies a bounded slice of the picture. If another thread copies, it returns at once. */
+ * peak_watch copies a bounded slice of the picture. If another thread is copying, peak_watch returns at once. */
 void peak_watch(uint64_t total);
 /* A clear fall of the total: a hundredth of the peak, and at least so many bytes. */
 enum { PEAK_FALL_LEAST = 1 << 20 };
@@ -26,11 +26,13 @@ void peak_note_resized(uint32_t site, uint64_t bytes);
 /* At the end of the process: completes a copy that has begun. */
 void peak_finish(void);
 
-/* A walk through both pictures. All zero at the beginning. */
+/* A walk through both pictures. All zero at the beginning. buffer: of the present picture; begun: which picture of that
+ * buffer it is; at: the next byte in it; site: the site that was read most recently. */
 struct peak_walk {
     uint32_t buffer, begun, at, site;
 };
-/* ALL: the walk is done. BUSY: another thread works on the pictures, and nothing was done. */
+/* MORE: the walk goes on with the next call. ALL: the walk is done. BUSY: another thread works on the pictures, and
+ * nothing was done. */
 enum peak_listed { PEAK_MORE, PEAK_ALL, PEAK_BUSY };
 /* Does a part of the walk. Calls `each` for every site in a complete picture, and in a picture that is being made. Some
  * sites come twice. Sites that are added meanwhile come, too. */

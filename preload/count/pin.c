@@ -13,7 +13,7 @@
 #include "preload/count/thread_inside.h"
 #include "preload/base/forked.h"
 
-static uint32_t epoch;
+static uint32_t epoch; /* the number of calls of pin_epoch */
 
 /* Pinned threads without a slot. There are few, and most of them are about to end. A thread that finds no free entry is
  * only counted, in more_strays. */
@@ -23,7 +23,7 @@ static struct stray {
     uint32_t quiet; /* as in struct thread */
     uintptr_t pinned;
 } strays[STRAYS];
-static uint32_t more_strays, more_quiet;
+static uint32_t more_strays, more_quiet; /* more_quiet: the last epoch in which more_strays was seen to be 0 */
 
 static struct stray *stray_with(uint32_t tid) {
     for (int i = 0; i < STRAYS; i++)
@@ -64,7 +64,7 @@ static enum pin pin_stray(uintptr_t slot) {
     return PIN_STRAY;
 }
 
-/* Does nothing in a forked child, because its thread has another id. */
+/* Does nothing in a forked child, because the id of the child's thread differs. */
 static void unpin_stray(void) {
     struct stray *self = seal_is_set() ? NULL : stray_with(os_tid());
     if (!self) return;

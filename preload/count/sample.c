@@ -40,16 +40,16 @@ uint64_t sample_distance(uint64_t *random, uint64_t mean) {
     return 1 + (uint64_t)(minus_log(x) * (double)mean);
 }
 
-/* A new countdown is as good as the rest of an old one: the distance to the next picked byte does not depend on the
- * past. */
+/* When a slot gets a new thread, a new countdown (`until`) is as good as the rest of the old one: the distance to the
+ * next picked byte does not depend on the past. */
 void sample_begin(struct thread *self) {
     if (!self->random) self->random = sample_mix(os_now() ^ (uintptr_t)self) ^ os_pid();
     self->until = self->here && sample_bytes ? sample_distance(&self->random, sample_bytes) : 0;
     self->always = sample_bytes ? NULL : self->here;
 }
 
-/* A thread without a countdown draws a distance for each block. The chance is the same, because the distance does not
- * depend on the past. */
+/* A thread without a countdown (`until`) draws a distance for each block. The chance is the same, because the distance
+ * does not depend on the past. */
 bool sample_takes(uint64_t size) {
     struct thread *self = thread_self;
     uint64_t until = self->here ? os_load(&self->until) : sample_distance(&self->random, sample_bytes);

@@ -16,16 +16,16 @@
 
 static struct series sites = {
     .type = SNAP_SITE, .record_size = sizeof(struct snap_site), .first_bits = 9, .limit = SITE_LIMIT};
-static struct ids *free_sites; /* NULL: no site was ever given back */
-static struct ids mapping_sites;
+static struct ids *free_sites;   /* NULL: no site was ever given back */
+static struct ids mapping_sites; /* the sites that stay: fold.c does not take their ids */
 
 static bool tagged_equal(uint32_t site, const void *key);
 static uint32_t tagged_hash(uint32_t site);
 static const void *tagged_record(uint32_t site);
-/* Sites with a tag, by tag and stack. */
+/* The sites with a tag, found by tag and stack. */
 static struct index tagged = {
     .equal = tagged_equal, .hash = tagged_hash, .record = tagged_record, .may_grow = budget_has};
-static bool tagged_ready;
+static bool tagged_ready; /* `tagged` has a table */
 static struct lock readying;
 
 static uint32_t new_id(void) {
@@ -85,7 +85,9 @@ static uint32_t make_site(uint32_t stack, uint32_t module) {
     uint32_t *known = tree_site(stack), none = 0, site = site_new(0, stack, module);
     if (site == SNAP_SITE_UNKNOWN) return site;
     if (__atomic_compare_exchange_n(known, &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return site;
-    return none; /* another thread was faster: its site counts. fold.c frees our site, which it may know already */
+    /* Another thread was faster, and the stack has the other thread's site. fold.c may know our site already, and will
+     * free it. */
+    return none;
 }
 
 /* The module of the frame at a place in the tree. Its code may be gone. 0: the frame is Python code. */
@@ -143,7 +145,7 @@ static uint32_t site_for_stack(uint32_t stack, uintptr_t address) {
     return site_outer(stack, NULL);
 }
 
-/* --- under a tag --- */
+/* --- sites with a tag --- */
 
 enum { KEY_BITS = SNAP_SITE_TAG_BITS + SNAP_SITE_STACK_BITS };
 

@@ -60,8 +60,8 @@ uint32_t site_new(uint32_t tag, uint32_t stack, uint32_t module);
 /* The record of a site, as it is now. */
 struct snap_site site_record(uint32_t site);
 
-/* The sites that site_outer found last. Only one thread at a time uses it, and it is valid only until another site is
- * hidden. It is all zero at the beginning. */
+/* The sites that site_outer found most recently, by place modulo SITE_OUTER_FOUND. Only one thread at a time uses it,
+ * and it is valid only until another site is hidden. It is all zero at the beginning. */
 enum { SITE_OUTER_FOUND = 512 };
 struct site_outer_found {
     struct {
@@ -74,14 +74,14 @@ struct site_outer_found {
  * for that. `found` may be NULL. */
 uint32_t site_outer(uint32_t place, struct site_outer_found *found);
 /* site_close: the record says from now on that the site is free, so its counters mean nothing. site_free: other stacks
- * may have the ids from now on. `bits` says which of the 64 ids from `first` on. Call it when their counters are
- * empty. */
+ * may have the ids from now on. `bits` says which of the 64 ids from `first` on. Call site_free when the counters of
+ * these ids are empty. */
 void site_close(uint32_t site);
 void site_free(uint32_t first, uint64_t bits);
 /* How many ids are free. */
 uint64_t site_free_count(void);
 
-/* The last id so far, plus one. */
+/* The highest id so far, plus one. */
 uint32_t site_count(void);
 
 /* Call it after ledger_begin. `stacks`: enum snap_stacks; `memory`: bytes that stacks, sites and counters may take.

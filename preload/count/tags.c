@@ -16,8 +16,8 @@
 
 enum { KNOWN_BITS = 12 };
 
-/* The sites that a thread used last. One word holds the untagged site, the tag, and the tagged site. So a signal
- * handler never sees or leaves half an entry. */
+/* The tagged sites that a thread used most recently, by the hash of untagged site and tag. One word holds the untagged
+ * site, the tag, and the tagged site. So a signal handler never sees or leaves half an entry. */
 struct tagged {
     uint32_t generation; /* the entries are valid for this generation_of_stacks */
     uint64_t known[1 << KNOWN_BITS];
@@ -31,7 +31,7 @@ static struct heap *no_heap(uint32_t owner) { return (void)owner, NULL; }
 struct heap *(*tags_heap_of)(uint32_t owner) = no_heap;
 __thread struct scopes tags_scopes __attribute__((tls_model("initial-exec")));
 
-static uint32_t run_on, first_of_run; /* first_of_run: the first tag that was made for run_on */
+static uint32_t run_on, first_of_run; /* run_on: the present run; first_of_run: the first tag that was made for it */
 static struct words numbers;
 static struct lock making;
 static struct series tags = {
@@ -44,7 +44,7 @@ void tags_change(void) { __atomic_fetch_add(&tags_epoch, 2, __ATOMIC_SEQ_CST); }
 
 uint32_t tags_run(void) { return __atomic_load_n(&run_on, __ATOMIC_ACQUIRE); }
 
-/* --- numbers --- */
+/* --- tags and their numbers --- */
 
 struct snap_tag tags_at(uint32_t number) {
     const struct snap_tag *tag = number < os_load(&tags.next) ? series_at(&tags, number) : NULL;
@@ -91,7 +91,7 @@ uint32_t tags_number(struct snap_tag tag) {
     return number;
 }
 
-/* --- the run --- */
+/* --- the present run begins and ends --- */
 
 /* Forgets the numbers of the tags of a run that has ended: nothing new is counted under them. If such a tag is looked
  * up after all, it gets another number with the same meaning. */
@@ -112,7 +112,7 @@ void tags_set_run(uint32_t run) {
     if (!run) forget_numbers(before, first);
 }
 
-/* --- the thread's tag --- */
+/* --- the tag of the calling thread --- */
 
 static void work_out(struct scopes *self) {
     struct snap_tag tag = {.run = tags_run()};

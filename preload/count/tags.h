@@ -25,7 +25,7 @@ struct scopes {
     uint32_t model;    /* the owner of kind model or custom; 0: none */
     struct heap *heap; /* the heap of that owner (heaps.h); NULL: none */
     uint32_t count;
-    uint32_t owners[MEMSTOW_SCOPES]; /* the innermost last */
+    uint32_t owners[MEMSTOW_SCOPES]; /* the owners of the open scopes, the innermost at count - 1 */
 };
 extern __thread struct scopes tags_scopes __attribute__((tls_model("initial-exec")));
 
@@ -59,7 +59,7 @@ uint32_t tags_site(uint32_t site);
  * memory. */
 uint32_t tags_number(struct snap_tag tag);
 struct snap_tag tags_at(uint32_t number);
-/* The last number, plus one. */
+/* The highest number, plus one. */
 uint32_t tags_count(void);
 
 /* Call it after ledger_begin. */

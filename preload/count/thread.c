@@ -20,6 +20,7 @@
 #include "preload/count/thread_inside.h"
 #include "preload/base/forked.h"
 
+/* SCAN_FROM: when there are this many slots, and each time their number has doubled, dead threads are looked for. */
 enum { SLABS = 16, FIRST_SLAB = 4, SCAN_FROM = 64 };
 
 #define NOWHERE (UINT64_MAX / 2)
@@ -36,7 +37,8 @@ struct thread thread_shared, thread_mapped; /* SNAP_THREAD_SHARED, SNAP_THREAD_M
 static struct thread *slabs[SLABS];         /* slab k holds FIRST_SLAB << k threads */
 static struct lock making_slab;
 static uint32_t slots = SNAP_THREAD_FIRST;
-static uint8_t slot_free[THREAD_SLOTS]; /* true: the slot's thread has ended; false also for new slots */
+/* By slot. 1: its thread has ended, and no thread has the slot now. 0 also for slots that were never used. */
+static uint8_t slot_free[THREAD_SLOTS];
 
 enum { QUANTUM_MOST = 16384 };
 static uint64_t quantum = QUANTUM_MOST; /* new threads use it at once, others after their next flush */
@@ -48,7 +50,7 @@ static pthread_key_t end_key;
 static bool end_key_made;
 enum { KEYS_AT_HAND = 32 }; /* when a thread sets a later key, glibc allocates memory */
 
-/* --- slots --- */
+/* --- slots of threads --- */
 
 uint32_t thread_slots(void) { return __atomic_load_n(&slots, __ATOMIC_ACQUIRE); }
 
@@ -89,7 +91,9 @@ _Static_assert(offsetof(struct snap_thread, state) == offsetof(struct snap_threa
 /* Frees the slots of threads that ended without their destructor (by a raw exit, or started by a raw clone). */
 static void free_slots_of_the_dead(void) {
     if (seal_is_set()) return;
-    uint32_t pid = ledger_head->pid; /* also in a vfork child, whose own process has none of these threads */
+    uint32_t pid =
+        ledger_head
+            ->pid; /* the ledger's process, also in a vfork child: the child's own process has none of these threads */
     for (uint32_t slot = SNAP_THREAD_FIRST; slot < slots; slot++) {
         struct snap_thread *record = series_at(&records, slot);
         if (!record || record->state != SNAP_THREAD_LIVE) continue;
@@ -127,7 +131,7 @@ static void set_quantum(uint32_t threads) {
     uint64_t now = os_load(&quantum);
     while (now > chosen &&
            !__atomic_compare_exchange_n(&quantum, &now, chosen, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        ; /* a thread that saw fewer threads may come here later */
+        ; /* the quantum only shrinks: a thread that saw fewer threads may come here later */
     do os_store(&ledger_head->quantum, now = os_load(&quantum));
     while (now != os_load(&quantum));
 }
@@ -259,7 +263,7 @@ void thread_give_up(struct thread *self) {
     __atomic_store_n(&slot_free[self->slot], 1, __ATOMIC_RELEASE);
 }
 
-/* --- the process --- */
+/* --- the whole process: its beginning, a fork, the names of its threads --- */
 
 /* When a thread sets a later key than the first KEYS_AT_HAND, glibc calls calloc. If the program has a calloc in front
  * of ours, we may be in the middle of it. Then no key is used, and the slots of ended threads are found later

@@ -33,7 +33,7 @@ uint32_t thread_slots(void);
 /* A slot and its record. NULL: the slot is being made. */
 struct thread *thread_at(uint32_t slot);
 struct snap_thread *thread_record(uint32_t slot);
-bool thread_has_ended(uint32_t slot); /* its thread has ended, and nobody has the slot now */
+bool thread_has_ended(uint32_t slot); /* the thread of the slot has ended, and nobody has the slot now */
 
 /* Call it after ledger_begin. `at_end` is called at the end of each thread. */
 void thread_begin(void (*at_end)(void *));

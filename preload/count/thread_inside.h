@@ -31,11 +31,11 @@ struct thread {
     uint32_t quiet; /* the last epoch in which the thread was seen without a pin */
     uint32_t slot;
     uint32_t chunk_limit;            /* chunks[] is empty from this index on */
-    uint64_t random;                 /* sample.c */
-    uint64_t *chunks[THREAD_CHUNKS]; /* words of snap_chunk */
+    uint64_t random;                 /* the state of the random numbers (sample.c) */
+    uint64_t *chunks[THREAD_CHUNKS]; /* by chunk of sites: the words of its snap_chunk; NULL: none yet */
 };
 
-/* SNAP_THREAD_SHARED, SNAP_THREAD_MAPPINGS. */
+/* The slots SNAP_THREAD_SHARED and SNAP_THREAD_MAPPINGS, which belong to no thread. */
 extern struct thread thread_shared, thread_mapped;
 
 /* The slot of the calling thread, which is made if it does not exist. */

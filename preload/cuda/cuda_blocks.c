@@ -35,7 +35,7 @@ static uint64_t cuda_blocks_hash(uint64_t key) { return (key >> 1) * 0x9E3779B97
 
 static uint64_t slots_in(uint32_t k) { return (uint64_t)FIRST_SLOTS << (2 * k); }
 
-/* --- levels --- */
+/* --- levels of the table --- */
 
 /* If the ledger cannot grow, the records of this level are in private memory, and no reader of the ledger sees them. */
 static struct snap_cuda_block *make_records(uint32_t k) {
@@ -62,7 +62,8 @@ static bool make_level(uint32_t k) {
 
 static uint32_t count_levels(void) { return __atomic_load_n(&level_count, __ATOMIC_ACQUIRE); }
 
-/* Makes a level unless there are more than `known` levels already. False: there are no more levels or no memory. */
+/* Makes a level unless there are more than `known` levels already. False: there are LEVELS levels, or there is no
+ * memory. */
 static bool add_level(uint32_t known) {
     if (known >= LEVELS || !lock_wait(&making_level)) return false;
     bool done = count_levels() > known || make_level(known);
@@ -70,7 +71,7 @@ static bool add_level(uint32_t known) {
     return done;
 }
 
-/* --- slots --- */
+/* --- slots, and the records in them --- */
 
 struct slot {
     uint64_t *key;

@@ -28,7 +28,8 @@ enum cuda_space {
 /* Adds a block. The table must have no block with the same number in this space. False: there is no memory for the
  * record, and it is counted as lost. */
 bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block);
-/* Removes the record and copies it to *out. If two threads race for one number, one of them gets it. */
+/* Removes the record and copies it to *out. False: there is none. If two threads take the same number at once, only one
+ * of them gets the record. */
 bool cuda_blocks_take(enum cuda_space space, uint64_t number, struct snap_cuda_block *out);
 /* Removes the record only if `is` returns true. The record is claimed meanwhile, so no other thread changes it. */
 typedef bool cuda_blocks_test(const struct snap_cuda_block *block, const void *context);

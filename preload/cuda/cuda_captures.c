@@ -1,9 +1,9 @@
-/* cuda_captures.c — see cuda_captures.h. Callers identify a capture by its slot in the list. A number alone would not
- * do: if a stream is not in capture, the call that ends its capture fails, and must not end another capture. When a
- * stream is destroyed, its captures lose the stream's handle: after the driver's call, another stream may have the same
- * handle. The default streams of all threads share one handle. They are told apart by the thread, and only the thread
- * itself can use that handle. A capture that did not fit into the full list counts as a capture that never ends, so the
- * driver is never asked again. */
+/* cuda_captures.c — see cuda_captures.h. Callers identify a capture by its slot in the list. A mere count of the
+ * captures would not do: if a stream is not in capture, the call that ends its capture fails, and must not end another
+ * capture. When a stream is destroyed, its captures lose the stream's handle: after the driver's call, another stream
+ * may have the same handle. The default streams of all threads share one handle. They are told apart by the thread, and
+ * only the thread itself can use that handle. A capture that did not fit into the full list counts as a capture that
+ * never ends, so the driver is never asked again. */
 #include "preload/cuda/cuda_captures.h"
 
 #include <linux/futex.h>
@@ -27,8 +27,8 @@ static struct capture {
     bool left;          /* its stream is being destroyed */
     struct cuda_target target;
 } captures[CAPTURES_MOST];
-static uint32_t numbers; /* the last number for captures that the driver does not number */
-static uint32_t count;
+static uint32_t numbers; /* the newest number that memstow gave to a capture because the driver gave none */
+static uint32_t count;   /* all captures, also those that did not fit into the list */
 static struct lock changing;
 
 /* How many threads wait for a whole context; also a futex. Thread A, which begins a capture, counts the capture and

@@ -25,12 +25,13 @@ static struct series devices = {.type = SNAP_CUDA_DEVICE,
                                 .limit = SNAP_CUDA_DEVICES};
 static struct words known;
 static struct lock making;
-static struct snap_cuda *head, unseen;
+static struct snap_cuda *head, unseen; /* unseen: stands in for the section if the ledger cannot grow */
+/* Stands in for a record that could not be made. No reader sees it. */
 static struct snap_cuda_site nowhere = {.kind = SNAP_CUDA_DEVICE_MEMORY};
-static uint32_t sweep_at = SWEEP_FROM;
+static uint32_t sweep_at = SWEEP_FROM;             /* so many records must exist before the next sweep */
 static uint32_t free_list[SWEEP_FROM], free_count; /* closed records, ready to be used again */
 
-/* --- sections --- */
+/* --- the sections for the process and for devices --- */
 
 static void make_head(void) {
     if (head) return;
@@ -66,7 +67,7 @@ struct snap_cuda_device *cuda_counts_device(uint32_t device) {
     return record;
 }
 
-/* --- records --- */
+/* --- records by site, tag, kind and device --- */
 
 static struct snap_cuda_site *record_at(uint32_t id) {
     struct snap_cuda_site *record = id ? series_at(&records, id) : NULL;
@@ -181,7 +182,7 @@ static uint32_t record_for(uint32_t site, uint32_t tag, enum snap_cuda_kind kind
     return 0;
 }
 
-/* --- totals --- */
+/* --- live bytes of the process and of devices --- */
 
 static void note_device(uint32_t device, const int64_t *live, uint64_t before, uint64_t now, int64_t total) {
     __atomic_store_n(&history_live[device], live, __ATOMIC_RELAXED);

@@ -10,6 +10,8 @@
 #include "preload/stacks/generation.h"
 #include "preload/base/forked.h"
 
+/* The driver is asked for a device's figures again after SAMPLE_NS, or after SAMPLE_SOON_NS if SAMPLE_BYTES have come
+ * or gone since. */
 enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 20 };
 
 /* Looks up a function of the driver, and remembers in *known its address, or that there is none. After code was
@@ -54,12 +56,13 @@ FUNCTION(cuMemPoolGetAttribute, (cuda_handle, int, void *))
 FUNCTION(cuPointerGetAttributes, (unsigned, int *, void **, cuda_address))
 FUNCTION(cuDeviceGetGraphMemAttribute, (int, int, void *))
 
+/* The target that cuda_device_now found most recently: the driver is asked for the device only after a change. */
 static __thread struct cuda_target last __attribute__((tls_model("initial-exec")));
 /* How many contexts had ended when `last` was set. */
 static __thread uint32_t last_ended __attribute__((tls_model("initial-exec")));
 static uint32_t contexts_ended;
-static cuda_handle primaries[SNAP_CUDA_DEVICES];
-static uint64_t sampled[SNAP_CUDA_DEVICES];
+static cuda_handle primaries[SNAP_CUDA_DEVICES]; /* by device: the primary context that was noted */
+static uint64_t sampled[SNAP_CUDA_DEVICES];      /* by device: when the driver was last asked for figures */
 static int device_count;
 
 struct cuda_target cuda_device_now(void) {
@@ -120,7 +123,7 @@ uint32_t cuda_device_capture(cuda_handle stream) {
     return status == ACTIVE ? (uint32_t)number : cuda_captures_find(stream);
 }
 
-/* --- contexts --- */
+/* --- primary contexts, and contexts that have ended --- */
 
 void cuda_device_primary(uint32_t device, cuda_handle context) {
     if (device < SNAP_CUDA_DEVICES) __atomic_store_n(&primaries[device], context, __ATOMIC_RELAXED);
@@ -138,7 +141,7 @@ cuda_handle cuda_device_ask_primary(uint32_t device) {
     if (!cuDevicePrimaryCtxGetState() || !cuDevicePrimaryCtxRetain() || !cuDevicePrimaryCtxRelease_v2()) return NULL;
     if (cuDevicePrimaryCtxGetState()((int)device, &flags, &active) || !active) return NULL;
     if (cuDevicePrimaryCtxRetain()(&context, (int)device)) return NULL;
-    /* called only once, even if it returns an error: the error may be that of an earlier kernel */
+    /* the release is not repeated after an error, which may be that of an earlier kernel */
     cuDevicePrimaryCtxRelease_v2()((int)device);
     return context;
 }
@@ -153,7 +156,7 @@ bool cuda_device_is_active(uint32_t device) {
     return !cuDevicePrimaryCtxGetState() || cuDevicePrimaryCtxGetState()((int)device, &flags, &active) || active;
 }
 
-/* --- figures --- */
+/* --- figures: how much memory a device has, and who has it --- */
 
 static uint64_t nothing_stowed(uint32_t device, uint64_t *asked) {
     (void)device;
@@ -235,8 +238,8 @@ void cuda_device_figures(uint64_t available, uint64_t total) {
     note_graphs(device, record);
 }
 
-/* Whether the driver should be asked now: a second after the last time, or sooner if much has changed. If several
- * threads ask at once, only one of them gets true. */
+/* Whether the driver should be asked now: a second after the driver was last asked, or sooner if much has changed. If
+ * several threads ask at once, only one of them gets true. */
 static bool is_due(uint32_t device, const struct snap_cuda_device *record, bool urgent) {
     uint64_t now = os_now(), before = os_load(&sampled[device]), since = now - before;
     int64_t moved = live_on(device, record) - __atomic_load_n(&record->figures_live, __ATOMIC_RELAXED);

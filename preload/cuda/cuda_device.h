@@ -42,8 +42,8 @@ bool cuda_device_captures(cuda_handle stream, bool otherwise);
  * stream into it. The number has the lower 32 bits of the driver's. 0: there is none, or the driver does not tell. */
 uint32_t cuda_device_capture(cuda_handle stream);
 
-/* primary: notes that this context is the device's primary context. primary_of: returns the context that was noted
- * last. It may have ended since. */
+/* primary: notes that this context is the device's primary context. primary_of: returns the context that was noted for
+ * the device; it may have ended since. */
 void cuda_device_primary(uint32_t device, cuda_handle context);
 cuda_handle cuda_device_primary_of(uint32_t device);
 /* Returns the device's primary context, as the driver tells it. The driver is asked for the context only if it exists,
@@ -77,7 +77,7 @@ extern uint64_t (*cuda_device_spare)(uint32_t device);
 /* Notes the figures of the thread's device, as the driver has just given them to the program. `total` still includes
  * memory that was moved off the device, and `available` still includes spare memory. */
 void cuda_device_figures(uint64_t available, uint64_t total);
-/* Asks the driver for the figures, if it is time to do so. `urgent`: it is time now. */
+/* Asks the driver for the figures, if it was not asked for a while. `urgent`: asks at once. */
 void cuda_device_sample(const struct cuda_target *target, bool urgent);
 
 #pragma GCC visibility pop

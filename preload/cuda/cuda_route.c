@@ -18,11 +18,12 @@ const struct cuda_entry cuda_entries[CUDA_ENTRIES] = {
 };
 
 static const cuda_hooks *all_hooks;
-static void *reals[CUDA_ENTRIES][CUDA_SLOTS]; /* slot 0 is not used here: its function depends on the caller */
+/* The function that each hook calls. Slot 0 is not used here, because its function depends on the caller. */
+static void *reals[CUDA_ENTRIES][CUDA_SLOTS];
 
 void cuda_route_begin(const cuda_hooks *hooks) { all_hooks = hooks; }
 
-/* --- names --- */
+/* --- from the name of an entry to the entry --- */
 
 enum { NAME_SLOTS = 512 }; /* a power of two, well above the number of entries */
 _Static_assert(CUDA_ENTRIES < NAME_SLOTS / 3, "names are found at once");
@@ -101,7 +102,7 @@ bool cuda_route_is_unknown_memory(const char *name) {
     return is_memory;
 }
 
-/* --- objects --- */
+/* --- kinds of loaded objects, by the names of their files --- */
 
 static bool has_prefix(const char *text, const char *prefix) { return !strncmp(text, prefix, strlen(prefix)); }
 
@@ -126,7 +127,7 @@ bool cuda_route_is_driver(uintptr_t code) {
            has_prefix(file, "libnvcuvid");
 }
 
-/* --- what the exported hooks call --- */
+/* --- the function that an exported hook calls --- */
 
 /* A binding remembers which function was found for a caller. So a caller stays bound to the same library, whatever is
  * loaded later. After code was unloaded, everything is looked up again. `sequence` is odd while an entry is written,
@@ -230,7 +231,7 @@ void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller)
     return cuda_route_bound(cuda_entries[entry].name, caller);
 }
 
-/* --- slots --- */
+/* --- hooks for addresses that were returned at run time: slots 1 and above --- */
 
 /* If the library of a slot's function is gone, the slot can be used again. */
 static bool take_slot(enum cuda_entry_id entry, uint32_t slot, void *real) {

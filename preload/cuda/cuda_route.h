@@ -26,6 +26,7 @@ enum cuda_entry_id {
     CUDA_ENTRIES
 };
 
+/* A line of cuda_table.h, which explains the fields. */
 struct cuda_entry {
     const char *name, *base;
     uint32_t since;

@@ -35,7 +35,7 @@ bool cuda_scope_is_ours(const void *address) {
 
 /* --- the list of loaded objects --- */
 
-/* Nothing is loaded or unloaded while `work` runs. */
+/* Work on the list of loaded objects. Nothing is loaded or unloaded while `work` runs. */
 struct locked {
     void (*work)(const struct link_map *first, void *context);
     void *context;
@@ -84,7 +84,7 @@ void *cuda_scope_any(const char *name, uint32_t *count) {
     return self.found;
 }
 
-/* --- dependencies --- */
+/* --- the dependencies of an object --- */
 
 /* The loader makes addresses in the dynamic section absolute, except where it cannot write to the section. */
 static const char *strings_of(const struct link_map *object) {
@@ -95,7 +95,7 @@ static const char *strings_of(const struct link_map *object) {
     return NULL;
 }
 
-/* The index-th entry with this tag. */
+/* The text of the index-th entry with this tag in the dynamic section. */
 static const char *text_at(const struct link_map *object, ElfW(Sxword) tag, uint32_t index) {
     const char *strings = strings_of(object);
     for (const ElfW(Dyn) *entry = object->l_ld; strings && entry && entry->d_tag != DT_NULL; entry++)
@@ -111,13 +111,14 @@ static bool is_called(const struct link_map *object, const char *needed) {
 /* Objects are identified by their index in the list. Objects after the first 1024 are ignored. */
 enum { OBJECTS_MOST = 1024, NO_OBJECT = UINT16_MAX };
 
+/* A search for `name` through the objects of `queue`. `first`: the first object in the list. */
 struct tree {
     const char *name;
     const struct link_map *first;
     void *found;
-    uint32_t count, next;
-    uint64_t seen[OBJECTS_MOST / 64];
-    uint16_t queue[OBJECTS_MOST]; /* breadth first, like the loader */
+    uint32_t count, next;             /* objects in the queue; the next one to look at */
+    uint64_t seen[OBJECTS_MOST / 64]; /* a bit for each object: it is or was in the queue */
+    uint16_t queue[OBJECTS_MOST];     /* breadth first, like the loader */
 };
 
 static const struct link_map *object_in(const struct tree *self, uint16_t index) {

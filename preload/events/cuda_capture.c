@@ -6,9 +6,10 @@
 #include "preload/events/cuda_teardown.h"
 #include "preload/shared/os.h"
 
+/* A capture whose blocks are searched for. */
 struct captured {
-    uint64_t graph;
-    uint32_t capture;
+    uint64_t graph;   /* the graph that the capture has become; 0: none */
+    uint32_t capture; /* its number */
 };
 
 /* Whether the block belongs to a node of this capture, which has not become a graph yet. */

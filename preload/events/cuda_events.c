@@ -17,7 +17,7 @@
 #include "preload/base/forked.h"
 #include "preload/events/cuda_teardown.h"
 
-static uint64_t last_physical;
+static uint64_t last_physical; /* the newest number of physical memory (CUDA_PHYSICAL) */
 
 static void add_one(uint64_t *word) { __atomic_fetch_add(word, 1, __ATOMIC_RELAXED); }
 
@@ -76,10 +76,11 @@ static void cuda_events_add_block(const struct cuda_call *call, enum cuda_space 
     block->thread = thread_slot();
     block->ends = cuda_teardown_count();
     if (!cuda_blocks_add(space, block) && is_counted(block))
-        cuda_counts_remove(block->count, block->size, 1); /* its free will not be seen: it is not in the table */
+        cuda_counts_remove(block->count, block->size,
+                           1); /* the block is not in the table, so its free will not be seen */
 }
 
-/* --- coming --- */
+/* --- blocks that come --- */
 
 static struct snap_cuda_block block_here(enum snap_cuda_kind kind, uint64_t number, uint64_t bytes) {
     struct cuda_target target = cuda_device_now();
@@ -294,7 +295,7 @@ void cuda_events_unmapped(cuda_address at, uint64_t bytes) {
         let_go_of_physical(mapping.pool);
 }
 
-/* --- going --- */
+/* --- blocks that are freed, or stay because the call failed --- */
 
 void cuda_events_take(struct cuda_call *call, enum cuda_space space, uint64_t number) {
     call->removes = number != 0;
@@ -332,7 +333,7 @@ static void put_back(struct cuda_call *call) {
     struct snap_cuda_block now;
     if (call->in_use && change_users(call->space, call->number, 1, &now)) return;
     if (call->in_use || call->space == CUDA_HANDLE) call->taken.users = 1; /* take_one removed the last user */
-    /* its free will not be seen: it does not fit into the table */
+    /* the block does not fit into the table, so its free will not be seen */
     if (!cuda_blocks_add(call->space, &call->taken)) cuda_events_count_out(&call->taken);
 }
 
@@ -349,7 +350,7 @@ void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream) {
         cuda_events_gone(call);
 }
 
-/* --- marks --- */
+/* --- flags of blocks (enum snap_cuda_flag) --- */
 
 static bool cuda_events_mark_block(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
     struct cuda_hold hold;
@@ -375,14 +376,14 @@ void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag) {
     if (cuda_blocks_find(CUDA_HANDLE, memory, &handle)) cuda_events_mark_block(CUDA_PHYSICAL, handle.pool, flag);
 }
 
-/* --- refusals --- */
+/* --- requests that the driver refused --- */
 
 void cuda_events_refused(const struct cuda_call *call) {
     struct cuda_target target = cuda_device_now();
     cuda_oom_refused(&target, call->asked_kind, call->asked);
 }
 
-/* --- unknown entries --- */
+/* --- entries that memstow does not know --- */
 
 void cuda_events_unknown(const char *name) {
     struct snap_cuda *head = cuda_counts_head();

@@ -21,27 +21,27 @@ enum cuda_capture { CUDA_NO_CAPTURE, CUDA_CAPTURE_BEGINS, CUDA_CAPTURE_ENDS, CUD
 struct cuda_call {
     struct caller caller;
     bool outermost;  /* the thread's outermost call */
-    bool outer;      /* it is the outermost call, and its memory is counted */
+    bool outer;      /* the call is the outermost one, and the process is tracked: what the call does is counted */
     bool per_thread; /* the default stream is the thread's own */
     bool removes;    /* the call frees the block with the number `number`, which is not 0 */
-    bool found;      /* it was in the table: `taken` is its record */
-    bool in_use;     /* the memory has other users left */
-    bool impossible; /* an invalid call: not passed to the driver */
-    enum cuda_capture captured;
-    cuda_handle stream; /* the stream whose capture begins or ends */
-    uint32_t capture;   /* the capture that ends; 0: unknown */
-    uint64_t captures;  /* slots of the captures that begin or end with the call (cuda_captures.h) */
-    enum cuda_ending ending;
-    bool ends_much;      /* a capture, a graph or a context ends: such teardowns are numbered */
-    uint32_t end;        /* the number of the teardown */
-    uint64_t served_end; /* of a context: the answer of vram_contexts_end_begins */
-    uint64_t ends;       /* the graph or context */
-    uint32_t device;     /* the device that is reset, or whose primary context is released */
-    enum cuda_space space;
+    bool found;      /* that block was in the table: `taken` is its record */
+    bool in_use;     /* the block stays in the table, because it has other users left */
+    bool impossible; /* the call is not passed to the driver, because stowed content cannot come back */
+    enum cuda_capture captured; /* what the call does to the captures of `stream` */
+    cuda_handle stream;         /* the stream whose capture begins or ends, or that is destroyed */
+    uint32_t capture;           /* the number of the capture that ends; 0: unknown */
+    uint64_t captures;          /* slots of the captures that begin or end with the call (cuda_captures.h) */
+    enum cuda_ending ending;    /* what kind of thing ends with the call */
+    bool ends_much;             /* a capture, a graph or a context ends: such teardowns are numbered */
+    uint32_t end;               /* the number of the teardown */
+    uint64_t served_end;        /* of a context: the answer of vram_contexts_end_begins */
+    uint64_t ends;              /* the handle of the graph or context that ends */
+    uint32_t device;            /* the device that is reset, or whose primary context is released */
+    enum cuda_space space;      /* with `number`: the block that the call frees */
     enum snap_cuda_kind asked_kind;
-    uint64_t asked; /* bytes that the program requests from the driver; 0: the call requests no memory */
-    uint64_t number;
-    uint64_t locked; /* bytes at `number` that were locked in place; a failed call unlocks them */
+    uint64_t asked;  /* bytes that the program requests from the driver; 0: the call requests no memory */
+    uint64_t number; /* also: the address of host memory that the call registers */
+    uint64_t locked; /* bytes from address `number` on that were locked in place; a failed call unlocks them */
     struct snap_cuda_block taken;
 };
 
@@ -86,10 +86,11 @@ void cuda_events_unmapped(cuda_address at, uint64_t bytes);
  * physical memory. */
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag);
 void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag);
-/* The driver had no memory for the request. */
+/* Call it when the driver had no memory for the request of the call. */
 void cuda_events_refused(const struct cuda_call *call);
 
-/* Ends the counts of a block that is gone and has left the table before. */
+/* For a block that is gone, and that the caller has taken out of the table: counts it as freed, and lets pinned or
+ * registered memory of the host move again. */
 void cuda_events_forget(enum cuda_space space, const struct snap_cuda_block *block);
 
 /* A resolver gave the program the address of an entry that concerns memory and is not in cuda_table.h. */

@@ -1,8 +1,8 @@
 /* cuda_fault.c — see cuda_fault.h. The driver tells neither the address nor the kernel, and any later call may return
  * the error. So this file names memory that was not there for a kernel: stowed memory, and the blocks that were freed
- * last. Frees are kept in a ring. A writer sets the address of a record to 0 first, and to the block's address last. A
- * reader takes a record only if the address is the same before and after it copies the record: otherwise another thread
- * was writing it. */
+ * most recently. Frees are kept in a ring. A writer sets the address of a record to 0 first, and to the block's address
+ * last. A reader takes a record only if the address is the same before and after it copies the record: otherwise
+ * another thread was writing it. */
 #include "preload/events/cuda_fault.h"
 
 #include <string.h>
@@ -21,6 +21,8 @@
 #include "preload/shared/os.h"
 #include "preload/vram/vram_owned.h"
 
+/* BLOCKS_TOLD: how many stowed blocks, and how many freed blocks, get a record. OWNERS_TOLD: owners in the trace.
+ * OWNERS_NAMED: owners in the line. FAULTS_MOST: how many faults of a process are told. */
 enum { RING = 64, BLOCKS_TOLD = 8, OWNERS_TOLD = 16, OWNERS_NAMED = 4, FAULTS_MOST = 4 };
 
 struct freed {
@@ -28,10 +30,10 @@ struct freed {
     uint32_t made, made_tag, by; /* site and tag of the allocation; site of the free, 0: it is not known */
 };
 static struct freed ring[RING];
-static uint64_t freed_count;
-static uint32_t faults, told_at; /* told_at: 1 + how many contexts had ended at the last fault */
+static uint64_t freed_count;     /* frees so far; free n is at ring[n % RING] */
+static uint32_t faults, told_at; /* told_at: 1 + how many contexts had ended at the newest fault; 0: no fault yet */
 
-/* --- what was freed last --- */
+/* --- the ring of blocks that were freed most recently --- */
 
 /* A free of plain memory waits for the device, so a call stack adds little to it; that cost was not measured. A free in
  * the order of a stream is cheap, so no call stack is taken for it. */
@@ -57,16 +59,17 @@ static bool read_freed(uint64_t number, struct freed *out) {
     return address && os_load(&from->address) == address;
 }
 
-/* --- what is off its device --- */
+/* --- blocks that are off their device, and their owners --- */
 
 struct stowed {
     struct owner_stowed {
-        uint64_t bytes, ns, trigger; /* ns, trigger: of the block that was moved last */
+        uint64_t bytes, ns,
+            trigger; /* ns, trigger: when and by which trigger the owner's newest stowed block was moved */
         uint32_t owner, blocks;
     } owners[OWNERS_TOLD];
     struct vram_stowed blocks[BLOCKS_TOLD]; /* the largest, in descending order */
     uint32_t owner_count, block_count;
-    uint64_t bytes; /* of all owners */
+    uint64_t bytes; /* all stowed bytes, also those of owners and blocks that are left out here */
 };
 
 static void cuda_fault_add_owner(struct stowed *self, const struct vram_stowed *block) {
@@ -94,7 +97,7 @@ static void add_stowed(const struct vram_stowed *block, void *context) {
     self->blocks[at] = *block;
 }
 
-/* --- the records --- */
+/* --- records in the ledger --- */
 
 static uint32_t cuda_fault_tagged(uint32_t site, uint32_t tag) { return site && tag ? site_tagged(site, tag) : site; }
 
@@ -120,7 +123,7 @@ static void record_stowed(const struct vram_stowed *block, uint32_t now) {
     cuda_fault_record(&what, made.site, made.tag, 0, now);
 }
 
-/* Records the blocks that were freed last, the latest first. Returns their number. */
+/* Records the blocks that were freed most recently, the latest first. Returns their number. */
 static uint32_t record_freed(uint32_t now) {
     uint64_t end = os_load(&freed_count);
     uint32_t count = 0;
@@ -135,7 +138,7 @@ static uint32_t record_freed(uint32_t now) {
     return count;
 }
 
-/* --- the trace, and the line --- */
+/* --- lines in the trace, and the line on standard error --- */
 
 static void trace_fault(const char *name, const struct stowed *stowed) {
     struct line line;
@@ -183,7 +186,7 @@ static void write_line(const char *name, const struct stowed *stowed, uint32_t f
     notice_write(&line);
 }
 
-/* --- the fault --- */
+/* --- what happens at a fault --- */
 
 static bool is_first_of_context(void) {
     uint32_t now = 1 + cuda_device_contexts_ended(), last = os_load32(&told_at);

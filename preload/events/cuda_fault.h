@@ -1,7 +1,7 @@
 /* cuda_fault.h — names the memory that a kernel may have used when the driver reports an illegal address (error 700).
  * In: device memory that is freed; calls that return the error. Out: lines in the trace, records in the ledger, one
  * line on stderr. They name memory that was off its device at that time (since when, and by which trigger), and the
- * blocks that were freed last. Any thread. It must not call CUDA: the context is broken. */
+ * blocks that were freed most recently. Any thread. It must not call CUDA: the context is broken. */
 #ifndef MEMSTOW_CUDA_FAULT_H
 #define MEMSTOW_CUDA_FAULT_H
 
@@ -9,7 +9,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Before the call frees this block: notes it among the last frees. */
+/* Before the call frees this block: notes it in the ring of frees. */
 void cuda_fault_freed(const struct cuda_call *call, const struct snap_cuda_block *block);
 /* A call of the entry `name` returned the error. Later errors of the same context do not count, because all its calls
  * return the error from then on. */

@@ -16,11 +16,13 @@
 #include "preload/base/forked.h"
 
 enum { FILES_MOST = 8, PATH_SIZE = 4096 };
-static const uint64_t APART_NS = 30000000000; /* a snapshot takes a while, and refusals come in series */
+static const uint64_t APART_NS =
+    30000000000; /* the least time between two snapshots: one takes a while, and refusals come in series */
 
+/* The size of the request of this thread that was refused most recently. */
 static __thread uint64_t last_bytes __attribute__((tls_model("initial-exec")));
-static uint64_t taken_ns;
-static uint32_t taken;
+static uint64_t taken_ns; /* when the newest snapshot was begun; 0: never */
+static uint32_t taken;    /* how many snapshots were begun */
 
 static void cuda_oom_note(const struct cuda_target *target, enum snap_cuda_kind kind, uint64_t bytes) {
     struct snap_cuda *head = cuda_counts_head();
@@ -40,7 +42,7 @@ static bool is_error(enum snap_cuda_kind kind, uint64_t bytes) {
     return again || kind == SNAP_CUDA_POOL_MEMORY;
 }
 
-/* Whether a snapshot is due: not too soon after the last one, and for one thread at a time. */
+/* Whether a snapshot is due: not too soon after the previous one, and for one thread at a time. */
 static bool is_due(void) {
     uint64_t now = os_now(), before = os_load(&taken_ns);
     if (os_load32(&taken) >= FILES_MOST || (before && now - before < APART_NS)) return false;

@@ -11,7 +11,7 @@
 #include "preload/vram/vram_contexts.h"
 #include "preload/vram/vram_move.h"
 
-static uint32_t begun, under_way;
+static uint32_t begun, under_way; /* how many teardowns have begun so far; how many are in progress */
 
 uint32_t cuda_teardown_count(void) { return __atomic_load_n(&begun, __ATOMIC_SEQ_CST); }
 
@@ -23,7 +23,8 @@ void cuda_teardown_number(struct cuda_call *call) {
     call->ends_much = true;
 }
 
-/* If the program leaves a call by longjmp, this is never called for it. Then no later free counts as missed. */
+/* If the program leaves a call by longjmp, this function is not called, and the teardown counts as in progress for
+ * ever. Then no later free counts as missed. */
 void cuda_teardown_over(const struct cuda_call *call) {
     if (call->ending == CUDA_CONTEXT_ENDS || call->ending == CUDA_DEVICE_ENDS) vram_move_go_on(&call->ends);
     __atomic_fetch_sub(&under_way, 1, __ATOMIC_SEQ_CST);
@@ -49,6 +50,7 @@ static void end_block(enum cuda_space space, const struct snap_cuda_block *block
 
 /* --- child graphs that a graph takes over, and that end with it --- */
 
+/* The child graph `of` moves into `graph`. */
 struct heir {
     uint64_t graph, of;
 };
@@ -70,7 +72,7 @@ void cuda_teardown_node(const struct cuda_call *call, const struct cuda_node *no
     cuda_blocks_all(inherit, &(struct heir){(uintptr_t)graph, (uintptr_t)node->child.graph});
 }
 
-/* --- teardowns --- */
+/* --- teardowns: before and after the driver's call --- */
 
 void cuda_teardown_begins(struct cuda_call *call, enum cuda_ending what, cuda_handle handle) {
     if (!handle) return;

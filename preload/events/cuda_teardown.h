@@ -12,7 +12,7 @@
  * context are about to end. */
 void cuda_teardown_begins(struct cuda_call *call, enum cuda_ending what, cuda_handle handle);
 void cuda_teardown_reset(struct cuda_call *call, uint32_t device);
-/* After a call that succeeded: the blocks that were there before it have ended. */
+/* After a call that succeeded: the blocks that were there before the call have ended. */
 void cuda_teardown_ended(struct cuda_call *call);
 /* Before and after a release of the primary context. If it is the last release, the context ends. */
 void cuda_teardown_release(struct cuda_call *call, uint32_t device);

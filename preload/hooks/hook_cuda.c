@@ -22,7 +22,7 @@
 
 #define HOOK __attribute__((visibility("default")))
 
-/* The caller of the thread's outermost hook, while that runs; slot 0: none runs. */
+/* The caller of the thread's outermost hook of CUDA, while that hook runs. Slot 0: no such hook runs. */
 static __thread struct caller outermost __attribute__((tls_model("initial-exec")));
 
 /* A hook that was left by longjmp, or by the end of its thread, does not count as outermost. */
@@ -60,12 +60,12 @@ static int hook_cuda_end(struct cuda_call *call, enum cuda_entry_id entry, int r
     return result;
 }
 
-/* --- resolvers --- */
+/* --- what resolvers answer --- */
 
 typedef int resolver(const char *, void **, int, uint64_t, int *);
 
-/* A newer CUDA may use the name for a function with other arguments. The hook fits if the driver gives the same
- * function for the newest version that memstow knows. */
+/* A CUDA newer than memstow knows may use the name for a function with other arguments. The hook fits if the driver
+ * gives the same function for the newest version that memstow knows. */
 static bool means_the_same(const char *symbol, const void *found, uint64_t flags) {
     resolver *ask = (resolver *)cuda_scope_any("cuGetProcAddress_v2", NULL);
     void *known = NULL;

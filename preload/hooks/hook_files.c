@@ -116,7 +116,7 @@ HOOK_ENTRY(pidfd_getfd)
 HOOK_ENTRY(pthread_create)
 HOOK_ENTRY(thrd_create)
 
-/* --- one descriptor --- */
+/* --- functions that open one descriptor --- */
 
 /* Whether descriptors are noted. It must not begin a ledger: a forked child that only execs never has one. */
 static bool is_seen(void) { return tracked_page.stage == TRACKED_YES; }
@@ -224,7 +224,7 @@ COPIES_OR_NOT(fcntl)
 COPIES_OR_NOT(fcntl64)
 COPIES_OR_NOT(__fcntl)
 
-/* --- two descriptors, and descriptors behind a stream --- */
+/* --- functions that open two descriptors, or a stream or folder with a descriptor behind it --- */
 
 static int note_both(int result, const int fds[2], enum snap_origin_kind kind, struct caller caller) {
     for (int i = 0; i < 2 && !result && is_seen(); i++) origins_note(fds[i], kind, caller);
@@ -276,7 +276,7 @@ DIR *hook_opendir(const char *path) {
     return folder;
 }
 
-/* --- threads --- */
+/* --- functions that start a thread --- */
 
 /* The first function of a new thread. The last call is a jump, so the thread's stack begins as it would without us. */
 static void *run_posix(void *context) {

@@ -37,7 +37,7 @@ _Static_assert(SITE_LIMIT == 1 << HEADER_SITE_BITS && SNAP_LARGE_BYTES == 1 << 1
 
 enum { BEFORE = HOST_BEFORE };
 
-/* --- blocks --- */
+/* --- blocks: their allocator, and how they are counted out --- */
 
 /* The allocator of a block. Blocks that are not ours came from glibc (__libc_malloc, or before tracking), or from the
  * program's foreign allocator. */
@@ -60,15 +60,16 @@ static void hook_host_count_out(const void *p, const struct host_known *block) {
     }
 }
 
-/* --- allocating --- */
+/* --- allocating: malloc, calloc --- */
 
 static void *no_memory(void) {
     errno = ENOMEM;
     return NULL;
 }
 
-/* Counts a new block of the caller, and returns its site. It asks again whether events count: a signal handler may have
- * forked while the allocator worked, and this may be the child, whose counters are still the parent's. */
+/* Counts a new block of the caller, and returns its site. It asks again whether the process is tracked: a signal
+ * handler may have forked while the allocator worked, and this may be the child, whose counters are still the
+ * parent's. */
 static uint32_t site_counted(const void *p, uint64_t size, struct caller caller) {
     if (!process_tracked()) return SNAP_SITE_UNKNOWN;
     enum pin pin = pin_begin(caller.slot);
@@ -304,7 +305,7 @@ HOOK void *calloc(size_t count, size_t each) {
     return hook_host_stamp(next.calloc(1, size + BEFORE), size, CALLER);
 }
 
-/* --- freeing --- */
+/* --- freeing: free --- */
 
 /* Frees the block. Stowed content is not read back. */
 static void give_back(void *p, const struct host_known *block) {
@@ -415,8 +416,8 @@ __attribute__((noinline)) static void free_flushed(struct thread *self, struct h
     next.free(header);
 }
 
-/* Marks a plain block as freed. Later it may lie within another block, where host_find must not take it for a live
- * one. */
+/* Marks a plain block as freed. Later it may lie within another block, where host_find must not take its header for
+ * that of a live block. */
 static inline void end_plain(struct header *header, uint64_t size, uint32_t site, uintptr_t slot) {
     header_end(header);
     note_free(header + 1, size, site, slot);
@@ -439,7 +440,9 @@ __attribute__((noinline)) static void free_counted(struct header *header, uintpt
 __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
     struct header *header = host_header(p);
     struct thread *self = thread_self;
-    uint32_t mark = tracked_page.mark; /* 0 over a foreign allocator: its own words there may be 0, too */
+    uint32_t mark =
+        tracked_page
+            .mark; /* 0 over a foreign allocator: words in front of its blocks may be 0, and would match a mark of 0 */
     if (unlikely(!mark || !header_is_small(header, mark))) {
         host_free(p, slot);
         return;
@@ -508,7 +511,7 @@ HOOK void free(void *p) {
         free_small(p, CALLER_SLOT);
 }
 
-/* --- resizing --- */
+/* --- resizing: realloc, reallocarray --- */
 
 /* Resizes a large block. The allocator copies the block's bytes or moves its pages, so stowed content must come back
  * first. */
@@ -538,16 +541,16 @@ static void *resize_by_copy(void *p, const struct host_known *block, size_t size
     return copy;
 }
 
-/* Moves the content to the start of the resized block. The start is another one if glibc has made a mapping for the
- * block. */
+/* Moves the content to the start of the resized block. That start differs from before if glibc has made a mapping for
+ * the block (start_in). */
 static char *hook_host_settle(char *raw, size_t distance, size_t usable, size_t size) {
     char *start = start_in(raw, size);
     if (start != raw + distance) memmove(start, raw + distance, usable < size ? usable : size);
     return start;
 }
 
-/* For a block that could not be resized: puts it back, and makes a copy where that may help. `entry`: the block's entry
- * in the table; NULL: it had none. */
+/* For a block that could not be resized: puts its header and table entry back, and makes a copy where that may help.
+ * `entry`: the block's entry in the table; NULL: it had none. */
 static void *stays_as_it_is(void *p, const struct host_known *block, const struct block *entry, size_t size, int error,
                             struct caller caller) {
     bool readable = error != -EIO; /* otherwise a read would cause a SIGBUS */
@@ -615,8 +618,8 @@ static void *resize_known(void *p, const struct host_known *block, size_t size, 
 
 /* Lets the allocator behind ours resize a block that was freed before. If the allocator accepts the pointer, the result
  * is a block again. glibc's realloc hardly looks at a freed chunk. So it gets the chunk only if the program would have
- * the same chunk without us. For an aligned block it would not, because that block's chunk begins elsewhere. If nothing
- * is mapped there any more, the program ends by SIGSEGV, as without us. */
+ * the same chunk without us. For an aligned block the program would have another chunk, because without us its chunk
+ * would begin elsewhere. If nothing is mapped there any more, the program ends by SIGSEGV, as without us. */
 static void *resize_freed(void *p, void *raw, size_t size, struct caller caller) {
     const struct host_known none = {0};
     const struct next_allocator *from = allocator_of(&none);
@@ -688,7 +691,7 @@ HOOK void *reallocarray(void *p, size_t count, size_t each) {
     return program_realloc(p, size); /* a tail call: the caller is still the program */
 }
 
-/* --- aligned --- */
+/* --- allocating with an alignment: memalign and its like --- */
 
 static bool is_power_of_two(size_t n) { return n && !(n & (n - 1)); }
 
@@ -723,7 +726,7 @@ HOOK void *pvalloc(size_t size) {
     return whole < size ? no_memory() : hook_host_aligned(OS_PAGE, whole, CALLER);
 }
 
-/* --- the rest --- */
+/* --- the rest of the family: other names of free, and malloc_usable_size --- */
 
 /* No header declares these: glibc removed the first, and C23 has the others. */
 void cfree(void *p);

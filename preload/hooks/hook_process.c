@@ -43,7 +43,7 @@ __attribute__((constructor)) static void begin_at_start(void) {
 
 __attribute__((destructor)) static void end_at_exit(void) { process_end(SNAP_EXITED); }
 
-/* --- exec: the same process goes on as another program --- */
+/* --- exec: the same process goes on as another program (its next image) --- */
 
 enum { VARIABLES_MOST = 1 << 16, VARIABLES_ON_STACK = 256 };
 
@@ -233,7 +233,7 @@ static bool is_fork(long number, unsigned long first) {
     return number == SYS_fork || (number == SYS_clone && !(first & CLONE_VM));
 }
 
-/* --- ends without destructors --- */
+/* --- calls that end the process, or its first thread, without destructors --- */
 
 HOOK __attribute__((noreturn)) void _exit(int status) {
     process_end(SNAP_ABRUPT_EXIT);

@@ -10,9 +10,11 @@ uint32_t budget_reserve;
 static void nothing_to_give(uintptr_t slot) { (void)slot; }
 void (*budget_relieve)(uintptr_t slot) = nothing_to_give;
 
-static uint64_t limit;
+static uint64_t limit; /* how many bytes stacks, sites and counters may take */
 static struct budget_use (*use_now)(void);
-static uint32_t looks, full; /* full: one bit for each step (enum budget) that was reached when the sum was last made */
+/* looks: how often budget_is_full was called. full: a bit for each step (enum budget) that was reached when the memory
+ * in use was last summed up. */
+static uint32_t looks, full;
 
 static uint64_t used_of(const struct budget_use *use) {
     uint64_t by_ids = limit / BUDGET_IDS * use->ids;

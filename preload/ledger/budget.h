@@ -29,8 +29,8 @@ bool budget_has(uint64_t bytes);
 enum { BUDGET_IDS = 1024 };
 struct budget_use {
     uint64_t bytes, of_frames; /* used bytes; the part of them that holds frames */
-    uint64_t ids;              /* used ids; BUDGET_IDS stands for all ids that there can be. Ids run out like memory */
-    bool gave_back;            /* a fold has freed something by now */
+    uint64_t ids;   /* used ids, in units of 1/BUDGET_IDS of all ids that there can be: ids run out like memory */
+    bool gave_back; /* a fold has freed something by now */
 };
 /* `bytes`: the limit. `use` returns the present sum. */
 void budget_begin(uint64_t bytes, struct budget_use (*use)(void));

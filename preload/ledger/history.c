@@ -10,7 +10,7 @@
 #include "preload/ledger/points.h"
 #include "preload/ledger/series.h"
 
-/* A section is twice as long as the one before it, so that the last one ends at SNAP_POINTS. */
+/* A section is twice as long as the one before it, so that together they hold SNAP_POINTS records. */
 enum { FIRST_BITS = 6 };
 _Static_assert(((SNAP_POINTS >> FIRST_BITS) & ((SNAP_POINTS >> FIRST_BITS) + 1)) == 0, "whole sections");
 #define HISTORY_SERIES(of, records)                                                                                    \
@@ -32,7 +32,7 @@ static uint64_t bytes_on(uint32_t device) {
     return live ? bytes_live(live) : 0;
 }
 
-/* --- curves --- */
+/* --- the two curves --- */
 
 /* If there is no memory for more records, a curve goes on with the records that it has. */
 static uint64_t *history_record(struct series *series, uint32_t index) {
@@ -43,12 +43,13 @@ static uint64_t *history_record(struct series *series, uint32_t index) {
 static uint64_t *point_at(uint32_t index) { return history_record(&points, index); }
 static uint64_t *device_point_at(uint32_t index) { return history_record(&device_points, index); }
 
+/* The words of a point behind its time. MEMORY_VALUES: host, mapped, and `run` and `node` in one word. */
 enum { MEMORY_VALUES = 3, DEVICE_VALUES = SNAP_POINT_DEVICES };
 static struct curve {
     struct points points;
     struct history_gate *gate;
-    uint64_t busy_since; /* 0: no thread is at work */
-    uint64_t last_ns, last[DEVICE_VALUES];
+    uint64_t busy_since; /* when the thread that is at work on the curve began; 0: no thread is at work */
+    uint64_t last_ns, last[DEVICE_VALUES]; /* the time and the values of the newest point */
 } memory = {.points = {.at = point_at, .values = MEMORY_VALUES, .summed = 2}, .gate = &history_memory},
   on_devices = {.points = {.at = device_point_at, .values = DEVICE_VALUES, .summed = DEVICE_VALUES},
                 .gate = &history_on_devices};
@@ -78,10 +79,12 @@ static bool has_moved(const struct curve *self, const uint64_t *values) {
     return false;
 }
 
-/* Adds a point with the values `now`. `before`: the values just before this change. If they are far from the last
- * point, there were changes that came too soon after that point. Then `before` becomes a point, too. */
+/* Adds a point with the values `now`. `before`: the values just before this change. If they are far from the newest
+ * point, there were changes that came too soon after that point to get points of their own. Then `before` becomes a
+ * point, too. */
 static void curve_add(struct curve *self, uint64_t now_ns, const uint64_t *before, const uint64_t *now) {
-    if (now_ns < self->last_ns + 2) now_ns = self->last_ns + 2; /* another thread added after this one saw the clock */
+    if (now_ns < self->last_ns + 2)
+        now_ns = self->last_ns + 2; /* another thread may have added a point after this thread read the clock */
     if (self->last_ns && has_moved(self, before)) points_add(&self->points, self->last_ns + 1, before);
     points_add(&self->points, now_ns, now);
     memcpy(self->last, now, self->points.values * sizeof *now);
@@ -112,7 +115,7 @@ void history_add_device(uint32_t device, uint64_t before) {
     curve_leave(&on_devices, time_ns);
 }
 
-/* --- marks --- */
+/* --- marks on the curves --- */
 
 /* The resident set size; 0: not known. */
 static uint64_t history_resident(void) {
@@ -127,7 +130,7 @@ static uint64_t history_resident(void) {
     return os_take_decimal(&at) * OS_PAGE;
 }
 
-/* Marks of these kinds are so rare that three system calls do not matter. */
+/* Whether the resident size is read for such a mark. These kinds are so rare that three system calls do not matter. */
 static bool measures_resident(uint32_t kind) {
     return kind == SNAP_MARK_RUN_BEGAN || kind == SNAP_MARK_RUN_ENDED || kind == SNAP_MARK_TRIGGER;
 }

@@ -2,7 +2,7 @@
  * In: running totals whenever they are noted, live bytes of devices, and what happens to owners. Out: SNAP_POINT,
  * SNAP_CUDA_POINT, SNAP_MARK. It has no thread and waits for nobody: a thread that finds another thread at work adds no
  * point, and the next change adds it. A change of less than SNAP_POINT_STEP costs a comparison. A larger change soon
- * after the last point also reads the processor's ticks. */
+ * after the newest point also reads the processor's ticks. */
 #ifndef MEMSTOW_HISTORY_H
 #define MEMSTOW_HISTORY_H
 
@@ -15,17 +15,18 @@
 
 #pragma GCC visibility push(hidden)
 
-/* ticks: when the last point was added (os_ticks). high: the height of the highest point in the present interval. */
+/* ticks: when the newest point was added (os_ticks). high: the height of the highest point in the present interval. */
 struct history_gate {
     uint64_t ticks, high;
 };
 extern struct history_gate history_memory, history_on_devices;
-extern uint64_t history_total;                          /* the bytes at the last point */
-extern uint64_t history_devices[SNAP_POINT_DEVICES];    /* the bytes of each device at the last point */
-extern const int64_t *history_live[SNAP_POINT_DEVICES]; /* where the live bytes of each device are; NULL: unknown */
+extern uint64_t history_total; /* the bytes at the newest point of the memory curve */
+extern uint64_t
+    history_devices[SNAP_POINT_DEVICES]; /* by device: its bytes at the newest point of the devices' curve */
+extern const int64_t *history_live[SNAP_POINT_DEVICES]; /* by device: where its live bytes are; NULL: unknown */
 
-/* Whether a change makes a point. `bytes` must be more than SNAP_POINT_STEP away from the bytes of the last
- * point (`noted`). Besides, some time must have passed since that point, or `height` must be above all points of the
+/* Whether a change makes a point. `bytes` must be more than SNAP_POINT_STEP away from the bytes of the newest point
+ * (`noted`). Besides, some time must have passed since that point, or `height` must be above all points of the
  * interval. A change that came too soon is not lost: in front of the next point, another point is added for the bytes
  * just before it. */
 static inline bool history_wants(const struct history_gate *gate, const uint64_t *noted, uint64_t bytes,
@@ -39,12 +40,13 @@ static inline bool history_wants(const struct history_gate *gate, const uint64_t
 struct history_totals {
     uint64_t host, mapped;
 };
-/* Adds a point, if history_wants returned true. `run` and `node` are the owners of the change; 0: none. */
+/* Adds a point. Call it when history_wants has returned true. `run` and `node` are the owners of the change; 0:
+ * none. */
 void history_add(struct history_totals before, struct history_totals now, uint32_t run, uint32_t node);
 void history_add_device(uint32_t device, uint64_t before);
 
-/* Adds a mark, with the time and the memory of the process. Outside of hooks only, except OUT_OF_MEMORY and the TRIGGER
- * of a rescue. */
+/* Adds a mark, with the time and the memory of the process. Call it outside of hooks only; marks of kind OUT_OF_MEMORY,
+ * and of kind TRIGGER for a rescue, may come from a hook. */
 void history_mark(const struct snap_mark *mark);
 
 #pragma GCC visibility pop

@@ -42,21 +42,21 @@ static struct {
         char *base;
         size_t start, length; /* the window shows the file from `start` on */
     } windows[WINDOWS];
-    uint32_t window; /* the last window: new sections are made there */
+    uint32_t window; /* index of the newest window: new sections are made there */
     size_t mapped;   /* mapped bytes, from the start of the file or memory */
     size_t used;     /* bytes in use, from the start of the file */
     bool file;       /* false: memory only */
     bool written;    /* for memory only: it was written to a file, because the process seemed to end */
-    uint32_t noting;
+    uint32_t noting; /* 1: a thread is in ledger_note_own_memory */
 } ledger;
 struct lock ledger_growing;
 
 static struct {
     bool ours;
     char pad[OS_PAGE - 1];
-} wiped __attribute__((aligned(OS_PAGE))); /* the kernel wipes it in a forked child */
+} wiped __attribute__((aligned(OS_PAGE))); /* ours: as ledger_is_ours; the kernel wipes the page in a forked child */
 
-/* --- the mapping --- */
+/* --- the mapped file, and the windows that it is mapped into --- */
 
 static char *address_of(size_t offset) {
     return ledger.windows[ledger.window].base + (offset - ledger.windows[ledger.window].start);
@@ -152,7 +152,7 @@ static bool begin_in_memory(void) {
     return true;
 }
 
-/* --- sections --- */
+/* --- making a section --- */
 
 /* Goes on in the next window when a section does not fit into the present one. The rest of the window becomes a section
  * without a type, which readers skip. */
@@ -201,7 +201,7 @@ void *ledger_section(uint32_t type, uint32_t record_size, uint64_t capacity, uin
     return section + 1;
 }
 
-/* --- begin and end --- */
+/* --- the ledger begins and ends --- */
 
 static void fill_header(struct snap_header *head, const struct ledger_identity *identity) {
     memcpy(head->magic, SNAP_MAGIC, sizeof head->magic);

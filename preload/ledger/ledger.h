@@ -15,7 +15,7 @@
 /* Describes the process of the ledger. process.c reads it from the environment. The strings must outlive the ledger. */
 struct ledger_identity {
     const char *path; /* absolute; NULL: memory only */
-    const char *name; /* program */
+    const char *name; /* the name of the program */
     const char *exe;
     const char *command;
     uint8_t run_id[16];
@@ -39,8 +39,8 @@ bool ledger_begin(const struct ledger_identity *identity);
 /* Forgets a ledger that was inherited over fork. It belongs to the parent, which goes on writing to it. */
 void ledger_abandon(void);
 
-/* Marks the end, and gives unused space of the file back. A memory-only ledger is now written to a file, if possible.
- */
+/* Marks the end, and gives unused space of the file back. A memory-only ledger is written to a file now, if
+ * possible. */
 void ledger_end(enum snap_state state);
 
 /* Undoes ledger_end: the process goes on, because exec failed. */

@@ -72,11 +72,11 @@ int ledger_file_reopen(void) {
 
 /* The kind of file that is at the path already. */
 enum found {
-    FOUND_FOREIGN,
-    FOUND_OLD,
-    FOUND_SAME, /* a ledger of this process, from before an exec */
-    FOUND_HERE, /* a ledger of this process, by another copy of this library */
-    FOUND_IN_USE
+    FOUND_FOREIGN, /* no file of memstow's, or another user's */
+    FOUND_OLD,     /* a snapshot, or a ledger that no process writes any more */
+    FOUND_SAME,    /* a ledger of this process, from before an exec */
+    FOUND_HERE,    /* a ledger of this process, by another copy of this library */
+    FOUND_IN_USE   /* a ledger that another process writes */
 };
 
 static bool still_written(const struct snap_header *old) {

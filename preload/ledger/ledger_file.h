@@ -1,7 +1,7 @@
 /* ledger_file.h — the file of the ledger by its path: looks at the file that is there already, and makes a new one in
  * its place.
- * In: a path and a header. Out: a descriptor, for as long as the caller needs it. It replaces only ledgers of ours
- * whose process has ended, and never leaves a file without a header. */
+ * In: a path and a header. Out: a descriptor, for as long as the caller needs it. It replaces only snapshots and
+ * ledgers of this user, and no ledger that a running process writes, and never leaves a file without a header. */
 #ifndef MEMSTOW_LEDGER_FILE_H
 #define MEMSTOW_LEDGER_FILE_H
 
@@ -15,9 +15,10 @@ bool ledger_file_name(const char *path);
 /* The path; "" if none was set. */
 const char *ledger_file_path(void);
 
-/* Makes a new file at the path, with a header of SNAP_HEADER_SIZE bytes. It replaces an old ledger of ours, and sets
- * *exec_generation. If a running process has its ledger at the path, that file stays, and the new file gets a path of
- * its own. Returns the descriptor or -errno. */
+/* Makes a new file at the path, with a header of SNAP_HEADER_SIZE bytes. It replaces an old ledger or snapshot. A
+ * ledger that this process wrote before an exec is renamed, and *exec_generation becomes greater than that ledger's. If
+ * a running process has its ledger at the path, that file stays, and the new file gets a path of its own. Returns the
+ * descriptor or -errno. */
 int ledger_file_create(const void *head, uint32_t *exec_generation);
 /* Whether another copy of this library keeps a ledger of this process at the path. */
 bool ledger_file_is_elsewhere(void);
@@ -31,7 +32,7 @@ void ledger_file_remove(void);
 /* Forgets the path and the file. For a forked child: they are the parent's. */
 void ledger_file_forget(void);
 
-/* Whether the file at `path` is the ledger of an earlier image of this process. */
+/* Whether the file at `path` is a ledger that this process wrote before an exec. */
 bool ledger_file_made_by_us(const char *path);
 
 /* Whether RLIMIT_FSIZE allows a file of so many bytes. Beyond it the kernel would send SIGXFSZ, which kills. */

@@ -9,11 +9,11 @@
 
 enum { STRING_SECTION = 16 * 1024, STRING_SECTIONS_KNOWN = 1024 };
 static struct {
-    struct snap_section *section;
-    char *bytes;
-    uint64_t capacity;
+    struct snap_section *section; /* the newest section of strings; NULL: none yet */
+    char *bytes;                  /* the bytes of that section */
+    uint64_t capacity;            /* how many bytes it can hold */
     uint32_t known_count;
-    struct snap_section *known[STRING_SECTIONS_KNOWN]; /* for ledger_text, in file order */
+    struct snap_section *known[STRING_SECTIONS_KNOWN]; /* the sections that ledger_text searches, in file order */
 } strings;
 
 uint32_t ledger_string(const char *text) {

@@ -21,8 +21,8 @@ struct series {
     uint32_t limit;      /* ids from this one on are refused */
     /* The first record of each section holds the section's own address, and is no record of the type. */
     bool anchored;
-    uint64_t next; /* the next new id */
-    char *segments[SERIES_SEGMENTS];
+    uint64_t next;                   /* the next new id */
+    char *segments[SERIES_SEGMENTS]; /* the first record of each section; NULL: not made yet */
     struct snap_section *sections[SERIES_SEGMENTS];
 };
 enum { SERIES_NONE = UINT32_MAX };

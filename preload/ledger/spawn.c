@@ -41,6 +41,7 @@ struct spawn {
     __typeof__(&clone) clone; /* libc's own, not a replacement */
     char *arguments[6], *environment[2];
     char pid[24];
+    /* The stacks of the process in between [0], and of the process that becomes the command [1]. */
     char stacks[2][STACK] __attribute__((aligned(16)));
 };
 

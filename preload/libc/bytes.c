@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Unaligned words. */
+/* Words of 2, 4 and 8 bytes at any address. */
 typedef uint16_t __attribute__((may_alias, aligned(1))) two;
 typedef uint32_t __attribute__((may_alias, aligned(1))) four;
 typedef uint64_t __attribute__((may_alias, aligned(1))) eight;
@@ -109,7 +109,8 @@ static inline __m128i bytes_equal(const uint8_t *a, const uint8_t *b) {
     return _mm_cmpeq_epi8(bytes_load(a), bytes_load(b));
 }
 
-/* Compares four vectors at a time, until they differ. */
+/* Compares four vectors at a time, until they differ. Returns how many bytes were found equal, a multiple of four
+ * vectors. */
 static size_t same_by_fours(const uint8_t *a, const uint8_t *b, size_t n) {
     size_t at = 0;
     for (; n - at >= 4 * VECTOR; at += 4 * VECTOR) {
