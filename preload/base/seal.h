@@ -15,7 +15,8 @@
 void seal_enter(void);
 void seal_leave(bool inside);
 
-/* Whether the process is sealed for good, or a thread is on its way into a sandbox. */
+/* seal_is_set: whether the process is sealed for good, or a thread is on its way into a sandbox. seal_is_for_good:
+ * whether the process is sealed for good. */
 bool seal_is_set(void);
 bool seal_is_for_good(void);
 /* Waits until no thread is on its way into a sandbox, but only some milliseconds. It makes no system call. True: the

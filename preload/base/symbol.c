@@ -14,7 +14,7 @@ struct tables {
     const ElfW(Versym) * versions; /* NULL: there are none */
     const uint32_t *gnu_hash, *hash;
 };
-enum { HIDDEN = 0x8000 }; /* a flag of a version that only old programs use */
+enum { HIDDEN = 0x8000 }; /* a flag of a symbol's version: only programs that were linked long ago use that version */
 
 /* The loader makes addresses in the dynamic section absolute, except where it cannot write to the section. */
 static const void *symbol_address(const struct link_map *object, ElfW(Addr) value) {

@@ -12,7 +12,7 @@
 
 struct words_table;
 struct words {
-    struct words_table *table; /* NULL: empty */
+    struct words_table *table; /* NULL: no word was put in yet */
 };
 enum { WORDS_NONE = UINT32_MAX };
 
@@ -25,7 +25,7 @@ uint32_t words_find(const struct words *self, uint64_t word);
 bool words_put(struct words *self, uint64_t word, uint32_t number);
 
 /* True: the word was there. A thread that looks for the word meanwhile may still find it. The caller knows that no
- * thread does so, or that it does no harm. */
+ * thread looks for it, or that finding it does no harm. */
 bool words_take_out(struct words *self, uint64_t word);
 
 /* Forgets all words. No other thread may use the table meanwhile. */

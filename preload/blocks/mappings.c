@@ -198,8 +198,8 @@ static void remove_at(uint32_t position, uint32_t count) {
 
 /* --- counting mapped bytes --- */
 
-/* Memory without access, and memory backed by a file, has a counter of its own. NULL: the mapping is live, and counts
- * at its site. */
+/* Mappings of files count in one counter for all of them, memory without access in another. NULL: the mapping is live,
+ * and counts at its site. */
 static uint64_t *own_counter(const struct snap_mapping *record) {
     if (record->kind == SNAP_MAP_FILE) return &ledger_head->file_mapped_live;
     return record->kind == SNAP_MAP_RESERVED ? &ledger_head->reserved_live : NULL;

@@ -155,7 +155,8 @@ static int listen_in(struct endpoint *self, int folder, const char **what) {
     }
     strcpy(self->path, address.sun_path);
     self->device = status.st_dev;
-    __atomic_store_n(&self->inode, status.st_ino, __ATOMIC_RELEASE); /* last, because endpoint_leave looks at it */
+    /* `inode` is written last, because endpoint_leave looks at it first. */
+    __atomic_store_n(&self->inode, status.st_ino, __ATOMIC_RELEASE);
     return fd;
 }
 

@@ -138,7 +138,7 @@ static uint8_t bucket_of(const struct snap_counter *sum) {
 /* The sums of one chunk. They are not on the stack of the thread that folds, because it may be too small. */
 static struct snap_counter sums[CHUNK];
 
-/* Puts the sites of one chunk into buckets: either the known ones or the others. */
+/* Puts the sites of one chunk into buckets: those in fold.known if `known` is true, otherwise the others. */
 static void look_at_chunk(uint32_t chunk, bool known) {
     bool summed = false;
     for (uint32_t i = 0, site = chunk * CHUNK; i < CHUNK; i++, site++) {

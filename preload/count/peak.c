@@ -31,10 +31,11 @@ static struct {
     uint32_t next_chunk, last_site; /* the next chunk of sites to copy; the site that was added to the picture last */
     /* By buffer. begun: how many pictures were begun in it; length: the bytes of its present picture. */
     uint32_t begun[2], length[2];
+    /* By site, since the peak: blocks that were freed, and blocks that came. Only sites that are not copied yet. */
     struct large {
         uint32_t site;
         uint64_t bytes, blocks;
-    } freed[FREED], came[FREED]; /* freed and new blocks since the peak, at sites that are not copied yet */
+    } freed[FREED], came[FREED];
     uint32_t freed_count, came_count;
     uint64_t freed_bytes, came_bytes;
 } picture;

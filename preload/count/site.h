@@ -52,7 +52,7 @@ bool site_hide_tagged(const struct ids *stay, struct ids *hidden, struct index_w
 
 enum { SITE_LIMIT = 1 << 21 };
 
-/* False: there is no memory for free sites. */
+/* Makes the set of free sites. False: there is no memory for it. */
 bool site_make_ready(void);
 
 /* A new site with a record in the ledger, or SNAP_SITE_UNKNOWN. */

@@ -41,7 +41,8 @@ static uint32_t slots = SNAP_THREAD_FIRST;
 static uint8_t slot_free[THREAD_SLOTS];
 
 enum { QUANTUM_MOST = 16384 };
-static uint64_t quantum = QUANTUM_MOST; /* new threads use it at once, others after their next flush */
+/* How many bytes a thread may hold back (set_quantum). New threads use it at once, others after their next flush. */
+static uint64_t quantum = QUANTUM_MOST;
 
 static struct series records = {
     .type = SNAP_THREAD, .record_size = sizeof(struct snap_thread), .first_bits = 5, .limit = THREAD_SLOTS};
@@ -91,9 +92,8 @@ _Static_assert(offsetof(struct snap_thread, state) == offsetof(struct snap_threa
 /* Frees the slots of threads that ended without their destructor (by a raw exit, or started by a raw clone). */
 static void free_slots_of_the_dead(void) {
     if (seal_is_set()) return;
-    uint32_t pid =
-        ledger_head
-            ->pid; /* the ledger's process, also in a vfork child: the child's own process has none of these threads */
+    /* The ledger's process, also in a vfork child: the child's own process has none of these threads. */
+    uint32_t pid = ledger_head->pid;
     for (uint32_t slot = SNAP_THREAD_FIRST; slot < slots; slot++) {
         struct snap_thread *record = series_at(&records, slot);
         if (!record || record->state != SNAP_THREAD_LIVE) continue;

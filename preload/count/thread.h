@@ -3,7 +3,7 @@
  * It must not fail: a thread without a slot counts in the shared slot.
  *
  * A slot is a private struct thread (thread_inside.h), a snap_thread record, and counter chunks in the ledger. Slots
- * outlive their threads and are used again, so counters only grow. A thread has no slot late in its death, in a signal
+ * outlive their threads and are used again, so counters only grow. A thread has no slot late in its end, in a signal
  * handler that interrupts the making of the slot, or when there is no memory. It then counts in the shared slot,
  * atomically. */
 #ifndef MEMSTOW_THREAD_H

@@ -1,7 +1,7 @@
 /* cuda_scope.h — if several libraries define a name, finds the definition that a caller means: libraries that the
  * caller depends on come first.
- * In: a name, and an address in the caller's code. Out: the function, or NULL. Any thread. It waits for the loader's
- * lock, and takes the time of a look through all loaded objects. */
+ * In: a name, and an address in the caller's code. Out: the function, or NULL. Any thread may call. It waits for the
+ * loader's lock, and takes the time of a look through all loaded objects. */
 #ifndef MEMSTOW_CUDA_SCOPE_H
 #define MEMSTOW_CUDA_SCOPE_H
 

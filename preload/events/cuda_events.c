@@ -76,8 +76,8 @@ static void cuda_events_add_block(const struct cuda_call *call, enum cuda_space 
     block->thread = thread_slot();
     block->ends = cuda_teardown_count();
     if (!cuda_blocks_add(space, block) && is_counted(block))
-        cuda_counts_remove(block->count, block->size,
-                           1); /* the block is not in the table, so its free will not be seen */
+        /* The block is not in the table, so its free will not be seen. */
+        cuda_counts_remove(block->count, block->size, 1);
 }
 
 /* --- blocks that come --- */
@@ -166,7 +166,7 @@ void cuda_events_made_in_graph(const struct cuda_call *call, const struct cuda_a
     if (alloc->start) cuda_events_add_block(call, CUDA_ADDRESS, &block);
 }
 
-/* --- physical memory --- */
+/* --- physical memory: its handles and mappings --- */
 
 static void add_handle(const struct cuda_call *call, cuda_memory memory, uint64_t physical) {
     struct snap_cuda_block of, handle = {.kind = SNAP_CUDA_HANDLE, .address = memory, .pool = physical, .users = 1};

@@ -63,8 +63,8 @@ static bool read_freed(uint64_t number, struct freed *out) {
 
 struct stowed {
     struct owner_stowed {
-        uint64_t bytes, ns,
-            trigger; /* ns, trigger: when and by which trigger the owner's newest stowed block was moved */
+        /* ns, trigger: when and by which trigger the owner's newest stowed block was moved */
+        uint64_t bytes, ns, trigger;
         uint32_t owner, blocks;
     } owners[OWNERS_TOLD];
     struct vram_stowed blocks[BLOCKS_TOLD]; /* the largest, in descending order */

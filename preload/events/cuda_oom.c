@@ -16,8 +16,8 @@
 #include "preload/base/forked.h"
 
 enum { FILES_MOST = 8, PATH_SIZE = 4096 };
-static const uint64_t APART_NS =
-    30000000000; /* the least time between two snapshots: one takes a while, and refusals come in series */
+/* The least time between two snapshots: one takes a while, and refusals come in series. */
+static const uint64_t APART_NS = 30000000000;
 
 /* The size of the request of this thread that was refused most recently. */
 static __thread uint64_t last_bytes __attribute__((tls_model("initial-exec")));

@@ -440,9 +440,8 @@ __attribute__((noinline)) static void free_counted(struct header *header, uintpt
 __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
     struct header *header = host_header(p);
     struct thread *self = thread_self;
-    uint32_t mark =
-        tracked_page
-            .mark; /* 0 over a foreign allocator: words in front of its blocks may be 0, and would match a mark of 0 */
+    /* 0 over a foreign allocator: words in front of its blocks may be 0, and would match a mark of 0. */
+    uint32_t mark = tracked_page.mark;
     if (unlikely(!mark || !header_is_small(header, mark))) {
         host_free(p, slot);
         return;

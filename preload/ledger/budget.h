@@ -69,7 +69,7 @@ static inline bool budget_is_short(uint64_t free, uint64_t all) {
     return free < all / 64 + __atomic_load_n(&budget_reserve, __ATOMIC_RELAXED);
 }
 
-/* A fold of old runs is worth its time when runs have made this many sites since the last such fold. */
+/* A fold of old runs is worth its time when runs have made this many sites since the previous such fold. */
 enum { BUDGET_RUN_SITES = 1 << 15 };
 /* run_sites: the sites that were made for runs. run_sites_until: from this count on, a fold of old runs is worth it. */
 extern uint64_t budget_run_sites, budget_run_sites_until;

@@ -83,8 +83,8 @@ static bool has_moved(const struct curve *self, const uint64_t *values) {
  * point, there were changes that came too soon after that point to get points of their own. Then `before` becomes a
  * point, too. */
 static void curve_add(struct curve *self, uint64_t now_ns, const uint64_t *before, const uint64_t *now) {
-    if (now_ns < self->last_ns + 2)
-        now_ns = self->last_ns + 2; /* another thread may have added a point after this thread read the clock */
+    /* Another thread may have added a point after this thread read the clock. */
+    if (now_ns < self->last_ns + 2) now_ns = self->last_ns + 2;
     if (self->last_ns && has_moved(self, before)) points_add(&self->points, self->last_ns + 1, before);
     points_add(&self->points, now_ns, now);
     memcpy(self->last, now, self->points.values * sizeof *now);

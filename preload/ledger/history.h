@@ -20,9 +20,8 @@ struct history_gate {
     uint64_t ticks, high;
 };
 extern struct history_gate history_memory, history_on_devices;
-extern uint64_t history_total; /* the bytes at the newest point of the memory curve */
-extern uint64_t
-    history_devices[SNAP_POINT_DEVICES]; /* by device: its bytes at the newest point of the devices' curve */
+extern uint64_t history_total;                          /* the bytes at the newest point of the memory curve */
+extern uint64_t history_devices[SNAP_POINT_DEVICES];    /* by device: its bytes at its curve's newest point */
 extern const int64_t *history_live[SNAP_POINT_DEVICES]; /* by device: where its live bytes are; NULL: unknown */
 
 /* Whether a change makes a point. `bytes` must be more than SNAP_POINT_STEP away from the bytes of the newest point
