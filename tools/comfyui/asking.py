@@ -29,7 +29,7 @@ class Work:
         self.subcommand, self.before, self.options, self.fine = subcommand, before, options, fine
         self.process: Optional[subprocess.Popen] = None
         self.is_cancelled = False
-        self.answer: Any = None # a future
+        self.answer: Any = None # the future of run()
 
     def run(self) -> bytes:
         path = command.find()

@@ -16,8 +16,8 @@ from .registry import patchers_in
 log = logging.getLogger("memstow")
 
 KNOWN = {"BasicCache", "HierarchicalCache", "LRUCache", "DependencyAwareCache", "RAMPressureCache", "NullCache"}
-MOST_OBJECTS = 200_000 # objects that are searched for a model, for each cached output
-# limits for the data in a kept output, without its models: bytes and objects
+MOST_OBJECTS = 200_000 # of each cached output at most so many objects are searched for a model
+# most bytes and most objects that an output may hold besides models, if it is to be kept together with its model
 MOST_BESIDE, MOST_OBJECTS_BESIDE = 32 << 20, 10_000
 # Modules whose objects lead to everything in the process, so no path is followed through these objects.
 MACHINERY = ("server", "execution", "comfy_execution", "asyncio", "logging", "threading", "aiohttp", "comfy.cmd")

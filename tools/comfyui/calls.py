@@ -14,8 +14,8 @@ class Calls:
         self.runs = runs
 
     def set_policy(self, model: Any, policy: str, priority: int) -> bool:
-        """Sets a policy on the models in a value. No policy node is the setting's source, so the setting outlives every
-        policy node. Returns whether the value has a model."""
+        """Sets a policy on the models in a value. The setting does not come from a policy node, so it stays when a
+        policy node is removed. Returns whether the value has a model."""
         is_set = quietly(self.runs.registry.say)(model, Setting(policy, priority))
         if is_set is False:
             log.warning("memstow: memstow.comfy cannot set %s on a %s: it is no model", policy, type(model).__name__)

@@ -31,7 +31,7 @@ class Parts:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.kept: dict[tuple, dict] = {}
-        self.aged: set = set() # keys that existed when the last run ended
+        self.aged: set = set() # keys of `kept` at the last age(): the next age() drops their models, unless held
 
     def keep(self, going: Iterable[Identity]) -> None:
         """Holds the siblings of freed models until the checkpoint is loaded again."""
@@ -54,8 +54,8 @@ class Parts:
         self.aged = set(self.kept)
 
     def clear(self, everything: bool) -> None:
-        """For ComfyUI's buttons that free models: drops all models; without `everything`, only the models that are not
-        to be kept."""
+        """For ComfyUI's buttons that free models: lets go of all models; without `everything`, only of those that are
+        not to be kept."""
         self.kept = {} if everything else {
             key: {place: part for place, part in places.items() if part[1].held is not None}
             for key, places in self.kept.items()}

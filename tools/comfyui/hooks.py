@@ -87,7 +87,7 @@ class QuietScope:
 
 
 class Node:
-    """A node while it runs: its scopes, and the models that were made in it."""
+    """A running node: its scopes, and the models that were made in it."""
 
     def __init__(self, watch: "Watch", node_id: str, class_type: str) -> None:
         self.watch, self.id, self.class_type = watch, node_id, class_type
@@ -160,7 +160,7 @@ class Watch:
         self.orphans: list[Node] = []    # loaders of this run whose models have no known patcher
         self.kinds: dict[int, str] = {}  # kinds of patchers whose model is being made
 
-    # ---- models
+    # ---- models: noted, and their memory assigned
 
     @quietly
     def appeared(self, patcher: Any) -> None:
@@ -212,7 +212,7 @@ class Watch:
         loader's provisional owner."""
         for identity in (*node.new, *node.touched):
             self.assign(identity)
-        # checkpoints.py sets the siblings of models in a checkpoint
+        # for models in a checkpoint, checkpoints.py sets the siblings
         for identity in (i for i in node.new if i.checkpoint is None):
             identity.siblings = [weakref.ref(other) for other in node.new if other is not identity]
         self.registry.note_flags(node.id)
@@ -253,7 +253,7 @@ class Watch:
             elif node.provisional is not None:
                 node.provisional.retire()
 
-    # ---- nodes
+    # ---- nodes that begin and end
 
     def class_of(self, node_id: str) -> str:
         """The class of a node in the running prompt, or in a subgraph that a node of the prompt expanded into."""

@@ -13,14 +13,15 @@ from .hooks import quietly
 referrers = memstow.referrers()
 # as in memstow leaks: below LITTLE bytes, or 1/SHARE of all that was allocated, nothing counts as left
 LITTLE, SHARE = 64 * 1024, 20
-# the last MOST models are remembered; TENSORS tensors of a model are asked about, again every AGAIN runs
+# The MOST models that died last are remembered. The search is for the holders of TENSORS tensors of a model: after each
+# of the first two runs, and then every AGAIN runs.
 MOST, TENSORS, AGAIN = 64, 3, 64
 
 
 class Leftover:
     def __init__(self, owner: Any, ranges: frozenset) -> None:
-        self.owner, self.ranges, self.age = owner, ranges, 0
-        self.due = False # whether to search for its holders at the next opportunity
+        self.owner, self.ranges, self.age = owner, ranges, 0 # age: runs that have ended since the model died
+        self.due = False # whether to search for its holders after the next run
         self.holders: list[str] = [] # the places that hold the memory, as far as they are known
 
     def size(self) -> int:

@@ -14,12 +14,14 @@ Key = tuple[int, int, int]  # model, node, run: ids of owners, 0 for none
 
 
 class Place:
-    """The memory of models on the host, or on devices: before a run, and its peak since then."""
+    """The memory of models on the host, or on devices, in bytes: before a run, and the highest since the run began."""
 
     def __init__(self) -> None:
+        # by share
         self.before: dict[Key, int] = {}
         self.most: dict[Key, int] = {}
-        self.before_of: dict[int, int] = {} # before the run, by model
+        # by model
+        self.before_of: dict[int, int] = {}
         self.most_of: dict[int, int] = {}
 
     def begin(self, now: dict[Key, int]) -> None:
@@ -35,7 +37,7 @@ class Place:
 class Meter:
     def __init__(self) -> None:
         self.names: dict[int, str] = {}     # names of the owners that may have a share
-        # file or loader class of the models among them: models of the same name differ by it
+        # by model: its file or the class of its loader, which tells models of the same name apart
         self.origins: dict[int, str] = {}
         self.open: list = []                # nodes that are running
         self.host, self.device = Place(), Place()
@@ -44,7 +46,7 @@ class Meter:
         self.look_again = 0.0
         self.knows_shares = True
 
-    # ---- moments
+    # ---- when a run, a node or a look begins or ends
 
     def begin(self) -> None:
         """Begins a measurement: a run, or a trigger outside of runs, is about to begin."""
@@ -88,7 +90,7 @@ class Meter:
         self.look_again = ended + ONE_IN * (ended - begun)
         return host, device
 
-    # ---- the report
+    # ---- figures for the report
 
     def of_model(self, owner: int) -> dict:
         found: dict = {}

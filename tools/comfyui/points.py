@@ -50,7 +50,7 @@ class Points:
         self.parts: dict[int, Identity] = {}    # the same models, by the ids of the modules in them
         self.lock = threading.RLock()
 
-    # ---- models that are out
+    # ---- which models have memory out of a device
 
     def note(self, identity: Identity, figures: Any) -> None:
         """Notes after a move whether memory of the model is out of a device. A model with memory on a device is
@@ -84,7 +84,7 @@ class Points:
             self.back(identity)
         return about_to_run
 
-    # ---- back
+    # ---- bringing a model back
 
     def back(self, identity: Optional[Identity], makes_room: bool = False) -> None:
         """Brings all of the model's device memory back, or raises memstow.Error. With `makes_room`, unloads other
@@ -125,7 +125,7 @@ class Points:
         parts = module.modules() if is_deep else (module,)
         return {self.parts[id(part)] for part in parts if id(part) in self.parts}
 
-    # ---- the points
+    # ---- the restore points in ComfyUI's and PyTorch's functions
 
     def install(self) -> None:
         import comfy.model_patcher

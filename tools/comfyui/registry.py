@@ -128,7 +128,7 @@ class Registry:
         self.trace = lambda kind, **values: None
         self.on_gone = lambda owner, ranges: None # called with the owner and the ranges of a model that died
 
-    # ---- models
+    # ---- models that come and go
 
     def find(self, model) -> Optional[Identity]:
         identity = self.identities.get(id(model))
@@ -172,7 +172,7 @@ class Registry:
     def by_owner(self, number: int) -> Optional[Identity]:
         return next((identity for identity in self.all() if identity.owner.id == number), None)
 
-    # ---- policies
+    # ---- policies: set, removed, looked up
 
     def set(self, model, patcher, setting: Setting) -> Optional[Identity]:
         """Sets a policy on exactly this patcher, and on the inner model for patchers that were not cloned from it.

@@ -74,7 +74,7 @@ def owner_line(identity: Any, figures: Any, before: Any, ruling: Any, action: st
 
 
 def about(run: dict) -> str:
-    """The subject of a report: a run, or the last trigger. Earlier triggers have no report."""
+    """The subject of a report in words: a run, or a trigger outside of runs."""
     return f"run {run['number']}" if run["outcome"] else f"a trigger after run {run['number']}: {run['reason']}"
 
 
@@ -100,8 +100,8 @@ def held(owners: list, when: str) -> list[int]:
 
 
 def alike(owners: list) -> list[str]:
-    """Each model with the reason why it is there. Models that differ only in a key share a line: "17 of MODEL WAN21
-    (a.st), held by p.kept[…]"."""
+    """Each model with the reason why it is there. Models whose texts differ only within brackets share a line: "17 of
+    MODEL WAN21 (a.st), held by p.kept[…]"."""
     groups: dict = {}
     for owner in owners:
         words = ", ".join([label(owner["name"], owner["origin"]), *owner["why"]])

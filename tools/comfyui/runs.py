@@ -81,7 +81,7 @@ class Runs:
         # owner's id → why its model is in memory. The last trigger found the reason, or a later question of the user's.
         self.whys: dict[int, str] = {}
         self.held = Held(registry)
-        # called before policies are applied
+        # called after a prompt, before its policies are applied
         self.after_prompt: Callable[[Any, str], None] = lambda executor, prompt_id: None
         # work for the worker thread between two runs
         self.todo: "queue.SimpleQueue[Callable[[Any], None]]" = queue.SimpleQueue()
@@ -90,7 +90,7 @@ class Runs:
         self.orders: dict[str, Callable] = {"free": self._free, "policy": self._settle, "why": self._why}
         registry.on_gone = self.leftovers.add
 
-    # ---- the run
+    # ---- the beginning and the end of a run
 
     @quietly
     def begins(self, executor: Any, prompt: Any, prompt_id: Any, extra: Any) -> None:
@@ -141,7 +141,7 @@ class Runs:
         worker = self.at_work
         return worker is not None and not worker.is_alive()
 
-    # ---- on the worker thread, after task_done
+    # ---- the work between two runs, on the worker thread
 
     def drain(self) -> None:
         """Does the work between two runs."""
@@ -157,7 +157,7 @@ class Runs:
 
     def follow_up(self, outcome: Optional[str]) -> bool:
         """For memstow.comfy.run_ended(): does the work after a run that ComfyUI's worker does not notice, or that
-        another executor ran. False inside a run."""
+        another executor ran. Inside a run it does nothing, and returns False."""
         with self.draining:
             if self.run is not None and not self.run["ended"]:
                 return False
@@ -198,7 +198,8 @@ class Runs:
     def settle_policies(self, prompt: dict, executor: Any) -> None:
         """Sets the policies of the policy nodes in the prompt. Running the nodes is not enough: a node with a cached
         output does not run again, and a removed node gives no notice."""
-        present: dict[str, Optional[int]] = {} # the id of the model, by node
+        # by policy node of the prompt: the id of the model in its output; None: its output has no model
+        present: dict[str, Optional[int]] = {}
         named: set[tuple[int, str]] = set()
         for node_id, node in prompt.items():
             if node.get("class_type") != NODE:
@@ -219,13 +220,13 @@ class Runs:
             for source in sources - {None}:
                 if source in present:
                     moved_on = present[source] is not None and (identity.key, source) not in named
-                else: # the node was removed, if this prompt used the model
+                else: # this prompt lacks the node; that counts as its removal only if the prompt used the model
                     moved_on = any(caches.reaches(caches.output_of(executor.caches, node_id), identity.ids())
                                    for node_id in prompt)
                 if moved_on:
                     self.registry.clear(identity, source)
 
-    # ---- a trigger
+    # ---- a trigger: policies are applied
 
     @quietly
     def trigger(self, reason: str, text: str, run: Optional[dict] = None, needed: int = 0) -> int:
@@ -366,7 +367,7 @@ class Runs:
                                       of_this_prompt=True) if executor is not None else {}
             identity.outputs = of_now or identity.outputs # outputs of the last prompt that used the model
 
-    # ---- requests
+    # ---- requests from outside, and orders of the page
 
     def ask(self, ticket: Ticket) -> Ticket:
         """Queues a request for the worker thread, and wakes that thread."""
@@ -485,7 +486,7 @@ class Runs:
         self.cleanup = reason
         self.wake()
 
-    # ---- into ComfyUI
+    # ---- hooks in ComfyUI
 
     def install(self) -> None:
         import execution

@@ -75,7 +75,8 @@ class Button:
         return identity is not None and self.registry.ruling(identity, patcher).effective != "keep"
 
     def is_selective(self) -> bool:
-        """Whether these functions leave kept models alone: whether any model is to be stowed or freed."""
+        """Whether the two functions leave kept models alone. They do if any model is to be stowed or freed. They do not
+        while a button is pressed and MEMSTOW_FREE_BUTTON is "all"."""
         if self.pressed and self.takes_all:
             return False
         registry, patchers = self.registry, loaded()
@@ -105,8 +106,8 @@ class Button:
         self.parts.clear(everything)
 
     def _asked_for_some(self) -> None:
-        """Marks the models that a selective button takes, so that they are not reported as lost. The policies are read
-        again, because they may have changed since the last trigger."""
+        """For a button that leaves kept models alone: marks the models that it takes, so that they are not reported as
+        lost. The policies are read again, because they may have changed since the last trigger."""
         keepers = self.keepers()
         for identity in self.registry.all():
             if identity.held is None and identity not in keepers:

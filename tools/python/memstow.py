@@ -201,7 +201,7 @@ def _encoded(text: Any) -> bytes:
     return str(text).encode("utf-8", "replace").replace(b"\0", b" ")
 
 
-# ---- owners
+# ---- owners and their figures
 
 @dataclasses.dataclass(frozen=True)
 class Figures:
@@ -356,7 +356,7 @@ def shares() -> list[Share]:
         room = 2 * count
 
 
-# ---- scopes
+# ---- scopes: whose memory this thread allocates
 
 class scope(contextlib.ContextDecorator):
     """`with scope(owner):` gives allocations of this thread inside the block to the owner. Scopes of one thread nest;
@@ -492,7 +492,7 @@ def carry(function: Callable[..., Any]) -> Callable[..., Any]:
     return carried
 
 
-# ---- pools of PyTorch's: without them its native allocator puts allocations of several models into one segment
+# ---- pools of PyTorch's: without them PyTorch's allocator puts allocations of several models into one segment
 
 
 def _asked_for_moves() -> bool:
@@ -510,7 +510,7 @@ def _asked_for_pools() -> bool:
 _wants_pools = _asked_for_pools()
 _wants_workspaces = _wants_pools or _asked_for_moves()
 _pools: Any = None          # memstow_pools.Pools
-_made: dict[str, Any] = {}  # the Pools and Looks, by name; if several threads make one, the first counts
+_made: dict[str, Any] = {}  # "pools" and "looks" → the process's only one: if several threads make one, the first
 _kinds: dict[int, str] = {} # kinds of owners, by id
 _labels: dict[int, str] = {} # name and origin of owners, by which memstow leaks tells them apart
 
@@ -619,7 +619,7 @@ def outside_pools() -> Iterator[None]:
         _follow_pool()
 
 
-# ---- existing memory
+# ---- assigning memory that exists already
 
 class _Buffer(ctypes.Structure): # CPython's Py_buffer
     _fields_ = [("buf", ctypes.c_void_p), ("obj", ctypes.py_object), ("len", ctypes.c_ssize_t),
@@ -777,7 +777,7 @@ def vbars() -> list[Vbar]:
     return [Vbar(*figures) for figures in watch.look()] if watch is not None else []
 
 
-MOST_VBARS = 24  # in a line of the trace
+MOST_VBARS = 24  # the most VBARS that a line of the trace names
 
 
 def note_vbars() -> list[Vbar]:
@@ -799,7 +799,7 @@ def release_range(thing: Any) -> int:
                if _library.release_range(address, length) == 0)
 
 
-# ---- runs
+# ---- runs, their outcomes, and garbage collections
 
 def outcome_of(exception: Optional[BaseException]) -> str:
     """The name of the outcome of a run that ended with this exception. None: the run ended without an exception."""
@@ -813,7 +813,7 @@ def outcome_of(exception: Optional[BaseException]) -> str:
 
 
 _runs_ended = 0
-_runs_collected = -1  # _runs_ended at the last garbage collection; -1: collections are not watched yet
+_runs_collected = -1  # _runs_ended at the latest full garbage collection; -1: collections are not watched yet
 
 
 def _collected(phase: str, info: Mapping[str, int]) -> None:
@@ -985,7 +985,7 @@ def decisions(start: int = 0) -> tuple[list[dict[str, Any]], int]:
         lines += [json.loads(line) for line in buffer.raw[:length].decode("utf-8", "replace").splitlines()]
 
 
-# ---- requests from outside, snapshots
+# ---- requests from outside this process
 
 @dataclasses.dataclass(frozen=True)
 class Request:
@@ -1023,7 +1023,7 @@ def answer(request: Union[Request, int], result: int, text: str = "") -> None:
         _check(_library.request_done(ticket, result, _encoded(text)), "answer")
 
 
-# ---- requests of memstow leaks
+# ---- requests of memstow leaks; snapshots; full_cleanup()
 
 _looks: Any = None # memstow_looks.Looks
 

@@ -20,11 +20,12 @@ from typing import Any, NamedTuple, Optional
 
 import memstow_referrers as referrers
 
-# at most: blocks of a group that are followed to their holders, from different runs; objects that have one block
+# limits: blocks of a group whose holders are searched, from different runs; objects that are noted for one block
 SAMPLES, SAME = 3, 4
-# bytes, items: smaller objects lie in an arena, and have no block of their own
+# bytes of a text, items of a tuple: smaller objects lie in an arena, and have no block of their own
 LARGE, MANY = 500, 60
-# limits for blocks of extension types: words in a block; all blocks; objects of one type; steps from block to block
+# limits for blocks of extension types: words that are read in a block; blocks that are read in all; objects of one
+# type; steps from block to block
 WORDS, DEEP, EACH, LEVELS = 128, 10_000, 500, 3
 AT_ONCE = 1 << 16                            # addresses in one call of the ABI
 INSIDE = 1                                   # MEMSTOW_INSIDE
@@ -146,7 +147,8 @@ def array_addresses(array: Any) -> Iterator[int]:
 
 
 class Batch:
-    """Objects and addresses that are looked up together. `take` gets each object whose block has a wanted stack."""
+    """Objects and addresses that are looked up together. `take` is called with each object whose block has a wanted
+    stack, and with this block."""
 
     def __init__(self, ask: Callable[..., int], how: int, stacks: set[int], take: Callable[[Any, Block], None]) -> None:
         self.ask, self.how, self.stacks, self.take = ask, how, stacks, take
@@ -258,8 +260,8 @@ class Reach:
         self._note(some, 0)
 
     def _note(self, some: list[Any], collected: int) -> None:
-        """Looks up the addresses of some of these objects. `collected` says of which: of those that the collector
-        knows, or of those that it does not know (0)."""
+        """Looks up the addresses of some of these objects. `collected`: COLLECTED for the objects of types that the
+        collector knows, 0 for the others."""
         routes, seen = self.routes, self.seen
         for number, thing in enumerate(some):
             if number % 1024 == 0 and self._is_over():

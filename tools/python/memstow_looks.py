@@ -16,10 +16,9 @@ from typing import Any, Optional
 COLLECT, HOLDERS = 7, 8                 # MEMSTOW_ASK_COLLECT, MEMSTOW_ASK_HOLDERS
 KINDS = 1 << COLLECT | 1 << HOLDERS
 FOR_EVER = 2**32 - 1                    # milliseconds
-# seconds of processor time for a search: a person asks for holders (find), or memstow leaks asks along with another
-# question (offer)
+# seconds of processor time for a search. find: the user gave --holders to memstow leaks; offer: the user did not
 SECONDS = {"find": 10.0, "offer": 3.0}
-MANY_BLOCKS = 3                         # the factor if each Python object has a block of its own
+MANY_BLOCKS = 3                         # the time is multiplied by this if each Python object has a block of its own
 
 
 class Looks:
@@ -28,7 +27,7 @@ class Looks:
         self.request_of, self.answer, self.holders_of = request_of, answer, holders_of
         self.handler: Optional[Callable[[Any], None]] = None
         self.waiting: collections.deque[Any] = collections.deque()
-        self.asked: list[str] = []      # call stacks from the earlier messages of a request that has several
+        self.asked: list[str] = []      # call stacks from the `more` messages of a request: its last message follows
         self.patience = 1               # factor for the time of the next search
         self.runs_on = 0
         self.at_work = threading.Lock()
@@ -85,7 +84,7 @@ class Looks:
         with contextlib.suppress(OSError): # the client is gone
             self.answer(request, result, text)
 
-    # ---- the requests
+    # ---- serving one request
 
     def look(self, request: Any) -> tuple[int, str]:
         """Serves a request. Returns a number or -errno, and a line of text. Never raises."""

@@ -22,7 +22,8 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Optional
 
-# limits of a search: seconds; steps outwards; holders and ways of one target; objects in one step, and in one look
+# limits of a search: seconds; steps outwards; holders of a target that are reported; ways to a target that are kept;
+# objects from which one step goes on; objects whose holders one pass over all objects looks for
 SECONDS, DEPTH, MOST, WAYS, WIDE, AT_ONCE = 1.0, 12, 8, 64, 2000, 50
 # bytes of JSON for the holders in a line of the trace; characters of one holder, of a key in a holder, and of a pack or
 # place
@@ -487,7 +488,7 @@ class Search:
         self.models = Models()
         self.things = list(targets)
         self.numbers = {id(thing): number for number, thing in enumerate(self.things)}
-        # of each thing: target → the next thing on the way to that target
+        # for each thing: target → the next thing on the way to that target; -1: the thing is the target itself
         self.ahead = [{self.numbers[id(thing)]: -1} for thing in self.things]
         self.ways: dict[int, list[Way]] = {number: [] for number in self.numbers.values()}
         self.ours = {*ignored, id(targets), id(self.things), id(self.numbers), id(self.places), id(self.models.modules),
@@ -504,7 +505,7 @@ class Search:
         return found
 
     def run(self, is_enough: Any) -> None:
-        """Searches until is_enough(ways to an object) is true for each object, or time is over."""
+        """Searches until is_enough(ways to a target) is true for each target, or until time or DEPTH is used up."""
         level = sorted(self.ways)
         for _depth in range(DEPTH):
             for number in level:
@@ -559,7 +560,8 @@ class Search:
                     self._go_on(holder, target, thing, following)
 
     def _meet_variables(self, node: Any, level_ids: dict[Any, Any], following: dict[Any, Any]) -> None:
-        """Goes from a value in a context to the variable that has it there, because contexts have no names."""
+        """Goes from a value in a context to its context variable, because the variable has a name and the context has
+        none."""
         inside = gc.get_referents(node) # each value is followed by its variable
         for value, variable in zip(inside, inside[1:]):
             if type(variable) is contextvars.ContextVar and id(value) in level_ids:
@@ -628,8 +630,8 @@ def _array_type() -> Any:
 
 
 def _has_objects(thing: Any) -> bool:
-    """Whether it is an array of numpy whose elements are Python objects, of which the collector knows nothing. An array
-    that would take too long does not count."""
+    """Whether the thing is an array of numpy whose elements are Python objects, which the collector does not know. An
+    array of more than ELEMENTS elements does not count, because it would take too long."""
     return type(thing) is _array_type() and thing.dtype.char == "O" and thing.size <= ELEMENTS
 
 

@@ -30,7 +30,7 @@ __all__ = ["SerializeError", "Serialized", "deserialize", "is_reference", "seria
 
 log = logging.getLogger("memstow")
 DEPTH = 200
-MOST_AGAIN = 10_000 # visits of lists, tuples and dicts that were met before
+MOST_AGAIN = 10_000 # most visits of lists, tuples and dicts that were met before; with more, the value is pickled
 SCALARS = (type(None), bool, int, float, str)
 QUANTIZED = ("torch.qint", "torch.quint") # the beginnings of the names of quantized types
 # Classes whose objects stand for weights on a device, which are shared and not copied. Other packs derive classes from
@@ -89,7 +89,7 @@ def is_reference(value: Any) -> Optional[str]:
     return None
 
 
-# ---- serializing
+# ---- from a value to bytes
 
 @functools.lru_cache(maxsize=None)
 def _is_read(dtype: Any) -> bool:
@@ -113,7 +113,8 @@ class _Writer:
     def __init__(self) -> None:
         self.segments: list[Any] = [b""]
         self.seen: dict[Any, int] = {}
-        self.shared: dict[int, tuple[Any, dict[str, Any]]] = {} # tensors within the pickle at hand, by id
+        # the tensors in the pickle that is being made, by id: tensor and table
+        self.shared: dict[int, tuple[Any, dict[str, Any]]] = {}
         self.pickled = ""
         self.met: set[int] = set()  # ids of lists, tuples and dicts
         self.again = 0
@@ -205,8 +206,8 @@ class _Writer:
 
 
 class _Beside:
-    """The common part of both picklers. If there is a model anywhere in the value, the value must be passed by
-    reference. Objects for which `within` has a table are stored beside the pickle."""
+    """The common part of the picklers of pickle and of cloudpickle. If there is a model anywhere in the value, the
+    value must be passed by reference. An object for which `within` returns a table is stored beside the pickle."""
     within: Any
 
     def persistent_id(self, value: Any) -> Any:
@@ -305,12 +306,12 @@ def serialize(value: Any) -> Serialized:
     return Serialized(_type_of(value, writer, table), writer.segments)
 
 
-# ---- deserializing
+# ---- from bytes to a value
 
 class _Reader:
     def __init__(self, segments: Sequence[Any], pickles: bool) -> None:
         self.pickles = pickles
-        # for values that come back as another type: the types before, and now
+        # for values that come back as another type: (the type that was serialized, the type now)
         self.changed: set[tuple[str, str]] = set()
         self.segments = [memoryview(segment).cast("B") if len(segment) else memoryview(b"") for segment in segments]
         self.taken: set[int] = set() # pieces of which the value has a copy

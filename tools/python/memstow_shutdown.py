@@ -118,7 +118,7 @@ def files(log: str = "", registry: str = "") -> None:
     _library.shutdown_files(os.fsencode(log), os.fsencode(registry))
 
 
-# ---- handlers
+# ---- handlers: functions that the program registers for the stages
 
 def handler(function: Callable[[], Any], name: Optional[str] = None, *, stage: str = "clean", after: Iterable[str] = (),
             seconds: float = SECONDS, parallel: bool = False) -> Callable[[], Any]:
@@ -181,7 +181,7 @@ def close(thing: Any, name: str = "", *, after: Iterable[str] = (), seconds: flo
             seconds=seconds)
 
 
-# ---- Qt
+# ---- the end of Qt's event loop
 
 @dataclasses.dataclass
 class _Quit:
@@ -308,7 +308,7 @@ def _quit_all() -> list[tuple[str, str]]:
     return failed
 
 
-# ---- processes
+# ---- processes that end with this one, or are kept
 
 def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subprocess.Popen[Any]:
     """Starts a process by subprocess.Popen(argv, **options) in a process group of its own, and registers it as
@@ -474,7 +474,7 @@ def _end(endings: list[_Ending], number: int, seconds: float) -> list[_Ending]:
         one.signal(number)
     while (endings := [one for one in endings if one.look()]) and time.monotonic() < until:
         time.sleep(0.1 if any(one.leads for one in endings) else 0.02)
-        for one in endings if number == signal.SIGKILL else (): # also signals processes that were started since
+        for one in endings if number == signal.SIGKILL else (): # again: the group may have new members since then
             one.signal(number)
     return endings
 
@@ -503,9 +503,9 @@ def _end_processes() -> int:
     return killed
 
 
-# ---- looking for leftovers
+# ---- looking for leftovers at the end
 
-GENERATIONS = 64 # parents that are followed upwards from a process of this program's group, at most
+GENERATIONS = 64 # how many parents are followed upwards from a process of this program's group, at most
 _known: dict[int, str] = {} # pid → start of the processes that were found to descend from this one
 _memory: list[tuple[str, int]] = []
 
@@ -630,7 +630,7 @@ def _verify(goes_on: bool) -> tuple[tuple[str, ...], int]:
     return tuple(f"{_name(pid)} (pid {pid})" for pid in found if pid not in helpers), threads
 
 
-# ---- the sequence
+# ---- the sequence of a shutdown
 
 def _call(one: Handler) -> None:
     try:
@@ -663,8 +663,8 @@ def _begin(one: Handler) -> None:
 
 
 def _late(one: Handler, stage_begun: float, together: float) -> str:
-    """The reason why a handler is given up; "" if it is not. Drains share their time, and so do drains that wait for
-    their turn."""
+    """The reason why a handler is given up; "" if it is not. All drains share the time `together`, also drains that
+    have not begun."""
     now = time.monotonic()
     if one.begun and now - one.begun > one.seconds:
         return f"not within {one.seconds} s"

@@ -158,8 +158,10 @@ class Store:
         self.loop, self.prefix = loop, prefix
         self._number, self._may_refer = number, prefix is None and in_ram
         self._lock = threading.RLock()
-        self._held: dict[str, tuple[Any, int, str]] = {}      # values by reference: value, generation, reason
-        self._put: dict[str, Optional[tuple[Any, str]]] = {}  # values of this iteration; None: as bytes
+        # committed values that are held by reference: value, generation, reason
+        self._held: dict[str, tuple[Any, int, str]] = {}
+        # values that were put in this iteration: value and reason if by reference; None: put as bytes
+        self._put: dict[str, Optional[tuple[Any, str]]] = {}
         self._begun = False
 
     def __enter__(self) -> "Store":

@@ -83,7 +83,7 @@ def show_size(size: float) -> str:
     return f"{size:.1f} GiB"
 
 
-# ---- markers
+# ---- the limits in the markers of a test
 
 class Limits:
     """The limits in the markers of a test."""
@@ -121,7 +121,7 @@ class Limits:
             raise pytest.UsageError("memstow: current_thread_only is pytest-memray's: memstow counts all threads")
 
 
-# ---- measuring
+# ---- measuring a test
 
 class Measured(NamedTuple):
     peak: int
@@ -187,7 +187,7 @@ class Plugin:
         before = live_now()
         outcome = yield
         peak = memstow.peak() - before
-        failed = outcome.excinfo is not None # then its traceback holds the test's memory
+        failed = outcome.excinfo is not None # the traceback of a failed test holds memory, so leaks are not judged
         if run:
             run.end("failed" if failed else "ok")
         gc.collect()
@@ -249,7 +249,7 @@ class Plugin:
             terminalreporter.write_line(f"{show_size(peak):>12} {show_size(left):>12}  {nodeid}")
 
 
-# ---- pytest
+# ---- functions that pytest calls
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("memstow").addoption("--memstow", action="store_true",

@@ -20,8 +20,8 @@ export class Frame {
         this.places = []; // pairs: a node, and the position of a line in the node's segment
         this.shares = null; // if inverted: weight and change of each place
         this.children = null; // null: not unfolded yet
-        this.omitted = 0; // number of the smallest children, which are left out
-        this.below = 0; // sum of all children
+        this.omitted = 0; // how many children are left out; they are the smallest
+        this.below = 0; // bytes of all children, also of those that are left out
         this.row = parent ? parent.row + 1 : 0;
     }
 
@@ -57,7 +57,7 @@ export class CallTree {
         if (options.focus >= 0) this.focusOn(options.focus);
     }
 
-    // ---- unfolding
+    // ---- unfolding a frame: its callees
 
     /** Makes sure that the callees of a frame are known. @param {Frame} frame */
     unfold(frame) {
@@ -113,7 +113,8 @@ export class CallTree {
         return groups;
     }
 
-    /** Finds the frame's sites at and below a node: from this.low up to this.high. */
+    /** Finds the frame's sites at a node and below it. Sets this.low and this.high, the range of their places in the
+     * selection. */
     placesOf(node, frame) {
         const { siteStart, end } = this.ledger;
         this.low = this.selection.placeOf(siteStart[node], frame.low, frame.high);
@@ -178,7 +179,7 @@ export class CallTree {
         child.places.push(node, at - this.ledger.segmentStart[this.ledger.nodeSegment[node]]);
     }
 
-    // ---- inverted: from the allocating function outwards
+    // ---- the inverted tree: from the allocating function outwards to its callers
 
     unfoldUp(frame) {
         if (!frame.isLine) return this.options.focus >= 0 ? this.focused(frame) : this.innermost(frame);
@@ -223,7 +224,7 @@ export class CallTree {
         return children;
     }
 
-    // ---- all calls of one function
+    // ---- the tree of one function (focus)
 
     /** Gives the root the bytes of all stacks that contain the function. */
     focusOn(key) {
@@ -233,8 +234,8 @@ export class CallTree {
         this.focusKey = key;
     }
 
-    /** One frame for the function: its outermost place in each stack, with all bytes below. Inverted, the frame also
-     * has the share of each place. */
+    /** One frame for the function: its outermost place in each stack, with all bytes that are allocated in its calls.
+     * In an inverted tree, the frame also has the share of each place. */
     focused(frame) {
         const { ledger, selection } = this;
         const { words, segmentStart, nodeSegment, parent } = ledger;
@@ -261,7 +262,7 @@ export class CallTree {
         return child.weight ? [child] : [];
     }
 
-    // ---- paths, for links
+    // ---- paths to a frame, for links
 
     /** The keys from the root down to a frame. */
     pathOf(frame) {

@@ -54,9 +54,10 @@ export class Flame {
         this.layOut();
     }
 
-    // ---- layout
+    // ---- placing the boxes of frames
 
-    /** Places boxes row by row. It returns at the end of the time slice, and is called again for the other frames. */
+    /** Places boxes row by row. It returns at the end of the time slice, and is called again for the rest of the
+     * frames. */
     layOut() {
         const deadline = performance.now() + MOMENT;
         const { tree, zoom } = this.picture;
@@ -110,7 +111,7 @@ export class Flame {
         return (this.picture.up ? this.total - (row + 1) * ROW : row * ROW) - this.host.scrollTop;
     }
 
-    // ---- drawing
+    // ---- drawing the boxes
 
     draw() {
         if (!this.picture || !this.width) return;
@@ -187,7 +188,7 @@ export class Flame {
         return text;
     }
 
-    // ---- the mouse
+    // ---- the frame under the mouse
 
     frameAt(event) {
         const box = this.canvas.getBoundingClientRect();

@@ -53,7 +53,7 @@ export class FlameView {
         this.page.state.change(changes, small);
     }
 
-    // ---- what is shown
+    // ---- which sites are shown, and their tree
 
     /** Makes the tree again if the choices that it depends on have changed. */
     async makeTree() {
@@ -95,7 +95,7 @@ export class FlameView {
         return keeps;
     }
 
-    // ---- tools
+    // ---- the tools above the picture
 
     drawTools() {
         const { state } = this;
@@ -180,7 +180,7 @@ export class FlameView {
         this.found.dataset.sum = String(sum);
     }
 
-    // ---- the picture
+    // ---- drawing the picture
 
     draw() {
         const { state, tree } = this;
@@ -236,7 +236,7 @@ export class FlameView {
             : `${this.valueText(frame.weight)}, ${shareOf(this.tree, frame)}`;
     }
 
-    // ---- moving
+    // ---- moving from frame to frame
 
     zoomTo(frame) {
         this.picked = frame;
@@ -363,7 +363,7 @@ export class FlameView {
         return element("section", {}, element("h3", {}, title), element("ol.calls", {}, listed), more);
     }
 
-    /** The stack of a frame as text, innermost first, also if the picture is not inverted. */
+    /** The stack of a frame as text, innermost first, whether or not the picture is inverted. */
     stackText(frame) {
         const lines = [];
         for (let at = frame; at.parent; at = at.parent)

@@ -58,7 +58,7 @@ export class LeaksView {
             sampled ? element("p.quiet", {}, "Call stacks are sampled: leaks are told by owner.") : null);
     }
 
-    // ---- what grows
+    // ---- findings of memory that grows
 
     finding(finding, leak) {
         const owner = partText(finding);

@@ -22,7 +22,8 @@ export const MEASURES = [
     { key: "after", name: "B", title: "what the second of the two holds" },
 ];
 
-/** Finds ends and parents of nodes from their numbers of children. */
+/** Finds the parent of each node, and its end: the number after the last node below it. `children`: how many children
+ * each node has. */
 function linkNodes(children) {
     const count = children.length;
     const parent = new Int32Array(count).fill(-1);
@@ -80,7 +81,7 @@ export class Ledger {
         this.measures = MEASURES.filter(({ key }) => bundle.has(`sites.${key}_bytes`) || this.compares(key));
     }
 
-    /** Whether the measure is the change between two others. */
+    /** Whether this measure is the change from A to B, and the page compares. */
     compares(key) {
         return key === "change" && this.bundle.has("sites.before_bytes");
     }
@@ -180,12 +181,12 @@ export class Ledger {
         return this.tags.map((column) => (column ? column[tag] : 0));
     }
 
-    /** A key for each line, different for all lines. */
+    /** A key for each line. No two lines have the same key. */
     get lineKeys() {
         return this.ownKeys ??= Int32Array.from(this.lineKind.keys());
     }
 
-    /** A key for each line, equal for all lines of a function: the number of the function's first line. */
+    /** A key for each line. All lines of a function have the same key: the lowest number of a line of this function. */
     get functionKeys() {
         return this.sameKeys ??= this.findFunctions();
     }

@@ -71,7 +71,7 @@ export class Overview {
             owner("run", runs[i]), owner("node", nodes[i])].filter(Boolean).join(", ");
     }
 
-    // ---- totals
+    // ---- totals of heap, mappings and devices
 
     totals(totals) {
         const rows = [["Host heap", totals.host], ["Mapped", totals.mapped]];
@@ -130,7 +130,7 @@ export class Overview {
             element("b", {}, sizeText(bytes)), element("em", {}, percentText(bytes, whole)))));
     }
 
-    // ---- devices
+    // ---- memory of each device
 
     devices(report) {
         const devices = report.cuda?.devices ?? [];
@@ -163,7 +163,7 @@ export class Overview {
             element("ul.notes", {}, notes.map((note) => element("li", {}, note))));
     }
 
-    // ---- the largest
+    // ---- the call sites with most memory
 
     largest() {
         return element("section.card.wide", { "aria-labelledby": "largest" },

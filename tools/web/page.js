@@ -44,7 +44,7 @@ class Page {
         if (this.bundle.has("tree.segment")) await this.loadLedger();
     }
 
-    /** The view of the command that made the page. */
+    /** The view that is named like the command that made the page; else the first view. */
     firstView() {
         return (this.views.find(({ key }) => key === this.about.command) ?? this.views[0]).key;
     }
@@ -77,7 +77,7 @@ class Page {
         this.loaded.then(then);
     }
 
-    // ---- for the views
+    // ---- measures, colours and names of owners, for the views
 
     hasMeasure(key) {
         const name = key === "change" ? "before" : key;
@@ -163,7 +163,7 @@ class Page {
         this.show();
     }
 
-    // ---- views
+    // ---- showing one view
 
     show() {
         const view = this.views.find(({ key }) => key === this.state.now.view) ?? this.views[0];
@@ -175,7 +175,8 @@ class Page {
         this.showing = this.showing.then(() => this.showView(view, fragment)).catch(fail);
     }
 
-    /** Shows a view after the views before it are shown. A view that is not wanted any more is skipped. */
+    /** Shows a view, when the views that were asked for earlier are shown. A view that is not wanted any more is
+     * skipped. */
     async showView(view, fragment) {
         if (fragment !== this.wanted) return;
         await view.show(this.main);

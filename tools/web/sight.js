@@ -36,8 +36,8 @@ export class Sight {
         }
     }
 
-    /** Finds for each word the next visible word of its segment, from itself on, or -1; and for each segment 1 + its
-     * last visible word, or 0. */
+    /** Sets this.next and this.last. For each word: the next visible word of its segment, which may be the word itself;
+     * -1: none. For each segment: its last visible word plus 1; 0: none. */
     markSegments() {
         const { words, segmentStart } = this.ledger;
         this.next = new Int32Array(words.length);
@@ -69,7 +69,7 @@ export class Sight {
         }
     }
 
-    /** The first visible word of a segment from a position on, or -1. */
+    /** The first visible word of a segment at this position or behind it; -1: none. */
     nextIn(segment, position) {
         const { segmentStart } = this.ledger;
         const at = segmentStart[segment] + position;

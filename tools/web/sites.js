@@ -32,7 +32,7 @@ export class SitesView {
         this.draw();
     }
 
-    // ---- the table
+    // ---- the table and its rows
 
     async makeTable() {
         const { ledger } = this.page;
@@ -110,7 +110,7 @@ export class SitesView {
         this.drawStack(now.site);
     }
 
-    // ---- cells
+    // ---- the content of a cell
 
     cell(site, key) {
         if (key !== "where") return this.text(site, key);

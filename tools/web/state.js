@@ -24,7 +24,7 @@ const USUAL = {
     row: -1,
 };
 
-/** Members with a fixed set of words. */
+/** The words that a member may have as its value, for members with a fixed set of words. */
 const WORDS = { unit: ["bytes", "blocks"], kinds: ["both", "python", "native"], place: ["host", "device"] };
 
 function valueOf(key, text, usual) {
@@ -66,7 +66,7 @@ export class State {
         });
     }
 
-    /** Changes the state. The browser's way back undoes the change, unless it is `small`. */
+    /** Changes the state. The browser's button Back undoes the change, unless `small` is true. */
     change(changes, small = false) {
         this.now = { ...this.now, ...changes };
         const fragment = writeState(this.now, this.usual);

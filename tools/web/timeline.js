@@ -50,7 +50,7 @@ export class Timeline {
             `${sizeText(bytes[bytes.length - 1])} at the end, after ${durationText(this.curve.end)}.`;
     }
 
-    // ---- what is chosen
+    // ---- the chosen point
 
     pointAt(x) { return this.pointOf((x / this.width) * this.curve.end); }
 
@@ -104,7 +104,7 @@ export class Timeline {
             .join(", ");
     }
 
-    // ---- drawing
+    // ---- drawing the curve and its marks
 
     x(second) { return this.curve.end > 0 ? (second / this.curve.end) * this.width : 0; }
 

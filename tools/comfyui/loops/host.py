@@ -12,7 +12,7 @@ from .. import caches
 from ..hooks import quietly, wrap
 from ..runs import Runs
 
-QUEUED_SECONDS = 60 # time that the server has to check a prompt
+QUEUED_SECONDS = 60 # seconds that the server has to check and queue a prompt
 LOOK_SECONDS = 0.5  # between two looks at the prompt's place in the queue
 NO_WORKER = ("ComfyUI's worker thread has ended by an error, which is in ComfyUI's log: nothing runs until ComfyUI is "
              "started again")
@@ -32,9 +32,10 @@ class Host:
         self.runs, self.functions = runs, functions
         self.waiting: dict[str, Waiting] = {}
         self.ended: dict[str, Waiting] = {}      # ended prompts whose outputs are still in the node cache
-        self.constant: dict[str, dict] = {} # for each running loop: keys of the outputs that all its iterations use
+        # by the serial of a running loop: the cache keys of outputs that all its iterations use (a dict as ordered set)
+        self.constant: dict[str, dict] = {}
 
-    # ---- into ComfyUI
+    # ---- hooks in ComfyUI
 
     def install(self) -> None:
         import execution
@@ -119,7 +120,7 @@ class Host:
         keys = self.constant.pop(serial, {})
         self.runs.call(lambda executor: caches.forget(executor.caches, keys) if executor is not None else None)
 
-    # ---- the queue
+    # ---- a prompt in ComfyUI's queue
 
     def _on_server(self, work: Any) -> Any:
         from server import PromptServer

@@ -15,7 +15,7 @@ const POLICIES = ["none", "keep", "stow", "free"];
 const MOVES = { stow: "Stow", restore: "Restore" };
 const DONE = { stow: "stowed", restore: "restored", free: "freed", policy: "policy" };
 
-// ---- small tools
+// ---- messages and tickets
 
 function toast(severity, detail) {
     const life = severity === "error" ? 10_000 : 5_000;
@@ -34,7 +34,7 @@ async function ended(ticket) {
     return ticket;
 }
 
-// ---- parts of the picture
+// ---- parts of the tab, made from figures
 
 // A bar of parts [{ name, bytes, kind }]. The list below it has the same figures, for people who do not see the bar.
 function bar(title, total, parts) {
@@ -183,7 +183,7 @@ function policyOf(model, { policy, priority }) {
         ? "remembered for its file" : "until it is unloaded: it came from no file that memstow knows"}`;
 }
 
-// ---- the tab
+// ---- the tab itself
 
 const tab = {
     root: null, body: null, timer: 0, figures: null, rows: new Map(), judged: null, curve: null, buttons: null,
@@ -227,7 +227,7 @@ const tab = {
         }
     },
 
-    // ComfyUI is not under memstow, so its routes are not there.
+    // Shown when memstow's routes do not exist, because ComfyUI is not under memstow.
     missing() {
         this.root.querySelector(".memstow-buttons").hidden = true;
         this.body.replaceChildren(
@@ -257,8 +257,8 @@ const tab = {
         await this.renew();
     },
 
-    // Does long work. If it was cancelled, that is no error, and the result is null. `begun` puts the line with the
-    // progress into the page.
+    // Does long work (`act`). If the user cancels it, that is no error, and the result is null. `begun` puts the line
+    // with the progress into the page.
     async work(words, cancelled, act, begun = ({ line }) => this.root.querySelector(".memstow-work").append(line)) {
         const work = new Work(words, async () => (await post("/memstow/cancel", cancelled)).cancelled);
         begun(work);

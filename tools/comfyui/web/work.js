@@ -8,7 +8,7 @@ export class Work {
         this.bar = element("progress", { max: 1, "aria-label": words });
         this.seconds = element("span", { class: "memstow-number", "aria-hidden": "true" });
         const button = element("button", { type: "button", "aria-label": `Cancel: ${words}`, onclick: async () => {
-            // until cancel() answers; it answers false if nothing can be cancelled, or not yet
+            // disabled until cancel() answers. If it answers false, nothing could be cancelled yet: enabled again
             button.disabled = this.isCancelled = true;
             button.disabled = this.isCancelled = await cancel().catch(() => false);
         } }, "Cancel");

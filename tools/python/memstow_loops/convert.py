@@ -94,7 +94,7 @@ class Converter:
                               if not (isinstance(value, list) and value[0] not in self.graph)}
         return self.graph
 
-    # ---- nodes
+    # ---- nodes: which of them run
 
     def _inside(self, scope: Scope, node: Mapping[str, Any]) -> Scope:
         return _scope(self.subgraphs[node["type"]], prefix=f"{scope.prefix}{node['id']}:", outer=scope, node=node)
@@ -132,7 +132,7 @@ class Converter:
         title = node.get("title") or kind
         self.graph[number] = {"class_type": kind, "inputs": inputs, "_meta": {"title": title}}
 
-    # ---- widgets
+    # ---- the values of widgets
 
     def _widgets(self, number: str, node: Mapping[str, Any], specs: Mapping[str, Input]) -> dict[str, Any]:
         """The values of a node's widgets by name. The editor saves them in the order of the class's inputs."""
@@ -152,7 +152,7 @@ class Converter:
                 self.refused.append(f"node {number} ({node.get('type')}): no value is saved for {name}")
         return found
 
-    # ---- links
+    # ---- following a link to its origin
 
     def _origin_of_link(self, scope: Scope, number: Any, depth: int) -> Origin | Value | None:
         link = scope.links.get(number)

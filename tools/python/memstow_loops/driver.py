@@ -24,7 +24,7 @@ ENDED = (DONE, FAILED, CANCELLED)
 MOST_ENDED = 16    # ended loops whose values are still kept; older loops are closed
 MOST_FAILURES = 100 # failures of a batch that are reported
 CHUNK = 64          # elements of a batch that become one value in the store
-CHUNK_BYTES = 32 << 20 # most bytes of elements that become one value; folding takes as much memory again
+CHUNK_BYTES = 32 << 20 # most bytes of the elements in one value; while elements are folded, they take memory twice
 BEGUN = f"{OURS} the inputs" # an id in the store: digests of the inputs with which the prefix was begun
 # an id in the store: the numbers of the elements that are done, in a batch with a prefix
 FINISHED = f"{OURS} the elements that are done"
@@ -156,15 +156,16 @@ class Loop:
         self.lock = threading.Lock()         # held while the store must stay open
         # held while the committed values must stay those of one iteration; taken before `lock`
         self.whole = threading.RLock()
-        self.committed = set(store.ids())    # keys with a committed value
+        self.committed = set(store.ids())    # keys in the store that have a committed value
         self.lists = {name for name, value in plan.inputs.items() if plan.independent and isinstance(value, list)}
-        self.elements: list[list[int]] = []  # first and last of each range of elements of a batch that are done
-        # by key of a port: elements that have a key of their own and may be folded
+        # the elements of a batch that are done, as ranges: [first, last], counted from 1
+        self.elements: list[list[int]] = []
+        # by key of a port: the numbers, from 0, of elements that have a key of their own and may be folded
         self.singles: dict[str, list[int]] = {}
         self.resumed = self._recall() if plan.independent else store.generation
         self.thread = threading.Thread(target=self._main, name=f"memstow loop {name}", daemon=True)
 
-    # ---- values
+    # ---- the values of ports, in the store
 
     def _key(self, port: str) -> str:
         """The key of a port's value in the store. In a batch each element has a key of its own."""
@@ -380,7 +381,7 @@ class Loop:
                     step.check(port, value)
             given |= self.plan.gives(step).keys() if step.when is None else set()
 
-    # ---- the thread
+    # ---- on the loop's own thread
 
     def _main(self) -> None:
         try:
@@ -587,7 +588,7 @@ class Loop:
             return {port: self.iteration for step in self.plan.steps for port in step.takes}
         return {port: self.versions.get(port, 0) + 1 for port in self.plan.carried}
 
-    # ---- calls from outside
+    # ---- calls from other threads
 
     def completed(self) -> int:
         """The number of complete iterations, including the iterations before the loop was continued."""

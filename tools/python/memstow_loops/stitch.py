@@ -72,7 +72,7 @@ def _offsets(sizes: Sequence[int], first: int) -> list[int]:
     return found
 
 
-# ---- API format
+# ---- joining workflows in API format
 
 def _stitch_api(graphs: Sequence[Graph], joints: _Joints) -> Graph:
     names: dict[tuple[int, str], str] = {}
@@ -106,7 +106,7 @@ def _relinked(value: Any, number: int, graphs: Sequence[Graph], joints: _Joints,
             return [names[place], slot]
 
 
-# ---- the editor's format
+# ---- joining workflows in the editor's format
 
 def _box(document: Mapping[str, Any]) -> tuple[float, float, float, float]:
     """Left, top, right and bottom of a workflow's nodes."""
