@@ -86,7 +86,7 @@ def steady(read: Callable[[], Any], otherwise: Any) -> Any:
 
 
 def coarse(value: Any) -> Any:
-    """The figures, with sizes in units of GRAIN, so that small changes do not make two of them differ."""
+    """The figures with sizes in units of GRAIN. Figures that differ by less are mostly equal in this form."""
     if isinstance(value, dict):
         return {key: coarse(one) for key, one in value.items()}
     if isinstance(value, list):

@@ -121,7 +121,7 @@ class Points:
 
     def within(self, module: Any, is_deep: bool) -> set:
         """The models out of a device that contain this module. With `is_deep`, also models of which a part is inside
-        this module. That is for functions that do not call themselves for each child of a module."""
+        this module. `is_deep` is for functions that do not call themselves for each child of a module."""
         parts = module.modules() if is_deep else (module,)
         return {self.parts[id(part)] for part in parts if id(part) in self.parts}
 

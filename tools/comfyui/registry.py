@@ -120,7 +120,8 @@ class Identity:
 class Registry:
     def __init__(self) -> None:
         self.identities: dict[int, Identity] = {}
-        self.settings: "weakref.WeakKeyDictionary" = weakref.WeakKeyDictionary() # patcher → Setting, the latest last
+        # patcher → Setting, in the order in which they were set
+        self.settings: "weakref.WeakKeyDictionary" = weakref.WeakKeyDictionary()
         self.defaults = defaults()
         self.choices: Any = None        # a choices.Choices
         self.this_run: dict = {}
@@ -239,7 +240,7 @@ class Registry:
                 self._trace_set(identity, None, identity.setting.policy, None)
 
     def _set_on(self, identity: Identity) -> list:
-        """The patchers of a model that have a policy, the latest last."""
+        """The patchers of a model that have a policy, in the order in which the policies were set."""
         return [patcher for patcher in list(self.settings) if patcher in identity.patchers]
 
     def note_flags(self, node: Optional[str] = None) -> None:

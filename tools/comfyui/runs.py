@@ -25,11 +25,11 @@ from .points import Points
 from .registry import Identity, Registry, Setting, for_one_run, patchers_in
 
 PATIENCE = 60 # seconds that a client may wait for the answer to its ticket
-TICKETS = 64  # number of the last tickets whose result can still be asked for
+TICKETS = 64  # of so many latest tickets the result can be asked for
 FOLLOW_UP_SECONDS = 10
 NOT_FOLLOWED_UP = ("memstow: a run has ended and no policy was applied: this program runs workflows without ComfyUI's "
                    "worker. Call memstow.comfy.run_ended() after each run (docs/comfyui.md)")
-REPORTS = 32  # number of the last reports of runs that can still be asked for
+REPORTS = 32  # the reports of so many latest runs can be asked for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,14 +71,15 @@ class Runs:
         self.number = 0
         self.tickets: "queue.SimpleQueue[Ticket]" = queue.SimpleQueue()
         self.numbers = itertools.count(1)
-        self.asked: dict[int, Ticket] = {}    # the last tickets
-        self.last: Optional[dict] = None      # the last report, of a run or of a later trigger
-        self.reports: collections.deque = collections.deque(maxlen=REPORTS) # the last reports of runs
+        self.asked: dict[int, Ticket] = {}    # the latest TICKETS tickets, by number
+        self.last: Optional[dict] = None      # the latest report: of a run, or of a trigger outside of runs
+        self.reports: collections.deque = collections.deque(maxlen=REPORTS) # the reports of the latest runs
         self.cleanup: Optional[str] = None
         self.at_work: Optional[threading.Thread] = None # the worker thread, while it does not wait for a prompt
         self.draining = threading.RLock()
         self.has_complained = False
-        # owner's id → why its model is in memory. The last trigger found the reason, or a later question of the user's.
+        # owner's id → why its model is in memory. The latest trigger found the reason, or _why(), if the user has asked
+        # since.
         self.whys: dict[int, str] = {}
         self.held = Held(registry)
         # called after a prompt, before its policies are applied
@@ -145,7 +146,7 @@ class Runs:
 
     def drain(self) -> None:
         """Does the work between two runs."""
-        with self.draining: # a program without ComfyUI's worker may call this from several threads
+        with self.draining: # a program without ComfyUI's worker may call drain() from several threads
             run = self.run
             if run is not None and run["ended"]:
                 self.run = None
@@ -286,8 +287,8 @@ class Runs:
         quietly(memstow.note_vbars)()
 
     def _let_go(self) -> None:
-        """Lets go of models that are not to be kept any more. If any model is to be freed, it collects garbage before
-        anything is decided. Otherwise a later collection could remove a model that was reported as kept."""
+        """Lets go of models that are not to be kept any more. Then, if any model is to be freed, collects garbage,
+        because a collection after the decisions could remove a model that was reported as kept."""
         if self._is_any_free():
             gc.collect()
 
@@ -379,19 +380,20 @@ class Runs:
         return ticket
 
     def call(self, function: Callable[[Any], None]) -> None:
-        """Has the worker thread call the function between two runs, with its executor, or with None if it has none."""
+        """Has the worker thread call the function between two runs. The argument is the executor, or None if there is
+        none."""
         self.todo.put(function)
         self.wake()
 
     def wake(self) -> None:
-        """Wakes the worker thread for the requests if it waits for a prompt."""
+        """If the worker thread waits for a prompt, wakes it, so that it serves the requests."""
         waiting = self.queue() if self.queue is not None else None
         if waiting is not None:
             waiting.set_flag("memstow", True)
 
     def withdraw(self, owner: int) -> tuple[bool, Optional[Ticket]]:
-        """Withdraws the page's orders for a model that have not begun. Returns whether there were any, and the order
-        that has begun but is not done."""
+        """Withdraws those orders of the page for a model that have not begun. Returns whether there were any, and the
+        order that has begun and is not done."""
         is_any, begun = False, None
         for ticket in list(self.asked.values()):
             if isinstance(ticket.asked, Order) and ticket.asked.owner == owner and not ticket.done.is_set():

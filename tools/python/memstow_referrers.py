@@ -647,8 +647,8 @@ def referents(objects: list[Any]) -> Iterator[list[Any]]:
 
 
 def untracked(objects: Optional[list[Any]] = None, meet: Callable[[list[Any]], Any] = len) -> list[Any]:
-    """The dictionaries, the tuples and the arrays with objects in them that the collector does not know. `meet` is
-    called with the objects that other objects refer to, some at a time."""
+    """The dictionaries, tuples, and arrays of objects, as far as the collector does not know them. `meet` is called
+    with all objects that other objects refer to, some at a time."""
     objects = gc.get_objects() if objects is None else objects
     kinds = {tuple, dict, _array_type()}
     found: dict[int, Any] = {}

@@ -64,7 +64,7 @@ class Handler:
     seconds: float
     parallel: bool
     begun: float = 0.0
-    result: Optional[int] = None # 0 or -errno, when it is over
+    result: Optional[int] = None # None: the handler has not ended; else 0 or -errno
     error: str = ""
 
 
@@ -101,7 +101,7 @@ _handlers: dict[str, Handler] = {}
 _processes: dict[int, Process] = {}
 _lock = threading.Lock()
 _running = False
-_over = threading.Event() # set when a sequence that began has ended
+_over = threading.Event() # set, except while run() is on
 _over.set()
 
 
@@ -312,10 +312,10 @@ def _quit_all() -> list[tuple[str, str]]:
 
 def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subprocess.Popen[Any]:
     """Starts a process by subprocess.Popen(argv, **options) in a process group of its own, and registers it as
-    process() does. Processes that the new process starts end with it, unless they leave the group. This holds even if
-    the new process has ended itself, as launcher scripts do, until somebody has waited for it. Ctrl-C at a terminal
-    does not reach the group. After a crash, `memstow reap` finds the processes that the new process started by
-    MEMSTOW_STARTED in their environment."""
+    process() does. A shutdown also ends the processes that the new process has started, unless they have left the
+    group. It ends them even if the new process itself is gone, as a launcher script may be, as long as nobody has
+    waited for the new process. Ctrl-C at a terminal does not reach the group. After a crash, `memstow reap` finds the
+    processes that the new process has started, because MEMSTOW_STARTED is in their environment."""
     if not {"process_group", "start_new_session", "preexec_fn"} & options.keys():
         options.update({"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True})
     number = time.monotonic_ns() # unique among the starts of this program
@@ -688,7 +688,7 @@ def _run_stage(name: str) -> list[Handler]:
         for one in stage:
             with _lock:
                 if one.result is None and (why := _late(one, stage_begun, together)):
-                    one.begun = one.begun or time.monotonic() # it will never begin
+                    one.begun = one.begun or time.monotonic() # so that a handler that waits for its turn never begins
                     one.result, one.error = -errno.ETIMEDOUT, why
             if one.result is not None and one.name not in noted:
                 noted.add(one.name)
@@ -699,8 +699,8 @@ def _run_stage(name: str) -> list[Handler]:
 
 
 def _run_both(name: str) -> tuple[list[Handler], int]:
-    """Runs a stage in Python, then in C. Returns the Python handlers that failed, and the number of
-    failed C handlers. Drains share their time."""
+    """Runs a stage: first Python's handlers, then C's; in the stage `drain`, both at the same time. Returns the Python
+    handlers that failed, and the number of failed C handlers."""
     counts: list[int] = []
 
     def in_c() -> None:
@@ -733,7 +733,7 @@ def _join_threads() -> tuple[str, ...]:
     return (*left, f"{others} threads in C") if others > 0 else tuple(left)
 
 
-_watched = False # faulthandler has a thread that ends the process
+_watched = False # whether faulthandler keeps the limit, with a thread of its own
 
 
 def _begin_limit(reason: str, limit: float, status: int) -> None:

@@ -21,16 +21,16 @@ log = logging.getLogger("memstow")
 
 WAITING, RUNNING, DONE, FAILED, CANCELLED = "waiting", "running", "done", "failed", "cancelled"
 ENDED = (DONE, FAILED, CANCELLED)
-MOST_ENDED = 16    # ended loops whose values are still kept; older loops are closed
-MOST_FAILURES = 100 # failures of a batch that are reported
-CHUNK = 64          # elements of a batch that become one value in the store
+MOST_ENDED = 16    # so many ended loops keep their values; older loops are closed
+MOST_FAILURES = 100 # the latest failures of a batch that are reported
+CHUNK = 64          # so many elements of a batch become one value in the store
 CHUNK_BYTES = 32 << 20 # most bytes of the elements in one value; while elements are folded, they take memory twice
 BEGUN = f"{OURS} the inputs" # an id in the store: digests of the inputs with which the prefix was begun
 # an id in the store: the numbers of the elements that are done, in a batch with a prefix
 FINISHED = f"{OURS} the elements that are done"
 # marks several outputs of one port in the store: a bare list would be one value, which is a list
 SEVERAL = f"{OURS} several values"
-PROGRESS_SECONDS = 30 # between two lines in the log about a loop that runs
+PROGRESS_SECONDS = 30 # seconds between two lines in the log about a loop that runs
 
 
 class Cancelled(Exception):
@@ -142,7 +142,7 @@ class Loop:
     def __init__(self, name: str, serial: str, plan: Plan, store: Store, host: Host, prefix: Optional[str]) -> None:
         self.name, self.serial, self.plan, self.store, self.host, self.prefix = name, serial, plan, store, host, prefix
         self.state, self.error = WAITING, ""
-        self.iteration = 0                   # the current or last iteration
+        self.iteration = 0                   # the current iteration, or the latest if none is on; counted from 1
         self.at = ""                         # name of the running workflow
         self.failures: list[dict[str, Any]] = []
         self.versions: dict[str, int] = {}   # id → how often its value was put since the loop began
@@ -638,7 +638,7 @@ class Loop:
                 "values": self._info()}
 
     def document_and_values(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The loop's entry, and the values of the iteration that it names as the last committed one."""
+        """The loop's entry, and its committed values, both after the same commit."""
         with self.whole:
             return self.document(), self.values()
 

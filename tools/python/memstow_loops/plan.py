@@ -83,8 +83,8 @@ class Plan:
 
     def prompt(self, step: Step, loop: str, serial: str, iteration: int, versions: Mapping[str, int]) -> Prompt:
         """The step's workflow, with a loader for each INPUT and a saver for each port whose value the loop stores. The
-        node cache identifies a node by its inputs. So the version of its value is an input of a loader, and the
-        iteration is an input of a saver."""
+        node cache identifies a node by its inputs. So a loader has the version of its value as an input, and a saver
+        has the iteration."""
         graph = copy.deepcopy(step.graph)
         fresh: set[str] = set()
         constant: set[str] = set()
