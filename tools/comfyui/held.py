@@ -34,8 +34,8 @@ class Held:
         self.known: dict[int, Known] = {}
 
     def look(self, identities: list[Identity]) -> dict[int, list[str]]:
-        """The places, by owner id. All searches after one run together have the time of one search. The models that are
-        left are searched after the next run."""
+        """The places, by owner id. All searches after one run together have the time of one search. Models that are not
+        reached in this time are searched after the next run."""
         self.known = {identity.owner.id: self.known.get(identity.owner.id) or Known() for identity in identities}
         due = [identity for identity in identities
                if self.known[identity.owner.id].age >= self.known[identity.owner.id].due]

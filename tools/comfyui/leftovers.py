@@ -49,8 +49,8 @@ class Leftovers:
 
     @quietly
     def look(self) -> None:
-        """Searches for holders after a run. All searches together have the time of one search. The models that are left
-        are searched after the next run."""
+        """Searches for holders after a run. All searches together have the time of one search. Models that are not
+        reached in this time are searched after the next run."""
         due = [leftover for leftover in list(self.list) if self._age(leftover)]
         asked = tensors_in(due)
         for leftover in due:

@@ -510,7 +510,7 @@ def _asked_for_pools() -> bool:
 _wants_pools = _asked_for_pools()
 _wants_workspaces = _wants_pools or _asked_for_moves()
 _pools: Any = None          # memstow_pools.Pools
-_made: dict[str, Any] = {}  # "pools" and "looks" → the process's only one: if several threads make one, the first
+_made: dict[str, Any] = {}  # the process's only Pools and Looks: if several threads make one, the first is used
 _kinds: dict[int, str] = {} # kinds of owners, by id
 _labels: dict[int, str] = {} # name and origin of owners, by which memstow leaks tells them apart
 
@@ -529,7 +529,7 @@ def _beside(name: str) -> ModuleType:
 
 def _begin_pools() -> bool:
     """Makes the pools, if PyTorch and CUDA are in use. Returns whether there are pools now. PyTorch may be imported
-    later, and CUDA may begin even later, so it is called again."""
+    later, and CUDA may begin even later, so every scope calls this again."""
     global _pools, _wants_pools
     torch = sys.modules.get("torch")
     if _pools is None and torch is not None:

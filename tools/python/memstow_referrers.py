@@ -3,8 +3,9 @@ that refer to it, until an object has a name: a variable of a module, an attribu
 function that runs on some thread. In: objects. Out: for each object the places that keep it, and the package or node
 pack of each place.
 
-The search never changes the objects, and has a limit in processor time of this thread. One look at all objects takes
-100 ms in a ComfyUI, and more if more objects are looked for at once. Other Python threads stand still meanwhile.
+The search never changes the objects, and has a limit in processor time of this thread. One pass over all objects takes
+100 ms in a ComfyUI, and more if the holders of many objects are looked for at once. Other Python threads wait
+meanwhile.
 memstow.held() uses it for programs, memstow_blocks.py for leaks, and the node pack for its models."""
 import contextvars
 import ctypes
@@ -271,7 +272,8 @@ def _of_coroutine(thing: Any) -> str:
 
 
 def _step(holder: Any, thing: Any, then: Any) -> str:
-    """The words for the step from a holder to a thing. `then`: the next object on the way to the object in question."""
+    """The words for the step from a holder to a thing. `then`: the object that comes after the thing on the way to the
+    target; None: the thing is the target."""
     kind = type(holder)
     if is_a(holder, dict):
         return _key(holder, thing)

@@ -116,7 +116,7 @@ class _Writer:
         # the tensors in the pickle that is being made, by id: tensor and table
         self.shared: dict[int, tuple[Any, dict[str, Any]]] = {}
         self.pickled = ""
-        self.met: set[int] = set()  # ids of lists, tuples and dicts
+        self.met: set[int] = set()  # ids of the lists, tuples and dicts that were visited
         self.again = 0
 
     def add(self, memory: Any) -> int:

@@ -67,7 +67,7 @@ def trace(segments: list[Item], ages: dict[int, float]) -> list[list[Item]]:
 
 
 def snapshot(report: Item) -> Item:
-    """PyTorch's snapshot of a `memstow report --json --top=all`."""
+    """A snapshot in PyTorch's form, from the document of `memstow report --json` with all sites."""
     cuda = report["cuda"] or {"blocks": [], "sites": []}
     sites = {site["site"]: site for site in cuda["sites"]}
     parts: dict[int, list[Item]] = {}

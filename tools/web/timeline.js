@@ -6,8 +6,8 @@ import { element } from "./dom.js";
 import { durationText, safeText, sizeText } from "./words.js";
 
 const CURVE_HEIGHT = 168;
-const CURVE_HEAD = 24; // for the names of marks
-const CURVE_FOOT = 20; // for the times
+const CURVE_HEAD = 24; // pixels above the curve, for the names of marks
+const CURVE_FOOT = 20; // pixels below the curve, for the times
 const CURVE_FONT = "12px system-ui, sans-serif";
 const MARK_WORDS = { run_began: "", run_ended: "ended", came: "came", retired: "retired", trigger: "trigger",
     kept: "kept", stowed: "stowed", freed: "freed", blocked: "blocked", restored: "restored",

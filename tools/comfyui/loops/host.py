@@ -13,7 +13,7 @@ from ..hooks import quietly, wrap
 from ..runs import Runs
 
 QUEUED_SECONDS = 60 # seconds that the server has to check and queue a prompt
-LOOK_SECONDS = 0.5  # between two looks at the prompt's place in the queue
+LOOK_SECONDS = 0.5  # seconds between two looks at the prompt's place in the queue
 NO_WORKER = ("ComfyUI's worker thread has ended by an error, which is in ComfyUI's log: nothing runs until ComfyUI is "
              "started again")
 

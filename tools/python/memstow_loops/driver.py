@@ -206,9 +206,9 @@ class Loop:
         self.versions[port] = self.versions.get(port, 0) + 1
 
     def committed_values(self, port: str) -> Optional[list[Any]]:
-        """The last committed value of a port, as load() returns it. In a batch it has an element for each iteration,
-        which is None where the iteration has given nothing. None if there is no value. Nothing is copied: each caller
-        has a view of its own."""
+        """The last committed value of a port, as load() returns it. For a batch, a list with an element for each
+        iteration, None where the iteration has given nothing. Returns None if no value was committed. Nothing is
+        copied: each caller has a view of its own."""
         place = self.plan.place(port)
         with self.whole:
             if self.closed or not self._is_committed(place):
