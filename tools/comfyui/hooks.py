@@ -157,8 +157,7 @@ class Watch:
         self.running = False
         self.nodes: list[dict] = [] # of this run: class, id, resident set and live bytes before and after each node
         self.peak = 0
-        self.orphans: list[Node] = []    # loaders of this run whose models have no known patcher
-        self.kinds: dict[int, str] = {}  # kinds of patchers whose model is being made
+        self.orphans: list[Node] = [] # loaders of this run whose models have no known patcher
 
     # ---- models: noted, and their memory assigned
 
