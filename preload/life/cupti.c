@@ -13,7 +13,8 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 EXPORTED int memstow_cupti_begin(uint32_t seam, struct cupti_sections *out) {
-    if (seam != CUPTI_SEAM || !process_tracked()) return -EINVAL; /* a forked child has a ledger of its own */
+    if (seam != CUPTI_SEAM || !process_tracked())
+        return -EINVAL; /* in a forked child, process_tracked begins its own ledger */
     out->head = ledger_section(SNAP_CUPTI, sizeof *out->head, 1, 0);
     out->differences = ledger_section(SNAP_CUPTI_BLOCK, sizeof *out->differences, SNAP_CUPTI_BLOCKS, 0);
     return out->head && out->differences ? 0 : -ENOMEM;

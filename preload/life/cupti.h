@@ -1,7 +1,7 @@
 /* cupti.h — the interface between the ledger of libmemstow.so and libmemstow_cupti.so, which compares CUPTI's records
  * with the ledger. If libmemstow_cupti.so has a ledger of its own, it uses the same interface.
  * In: the other library's request for sections in the ledger. Out: these sections, and the ledger's blocks of CUDA
- * memory. Both libraries come from one build: the numbers here change together. */
+ * memory. Both libraries come from one build: whoever changes this interface also changes CUPTI_SEAM. */
 #ifndef MEMSTOW_CUPTI_H
 #define MEMSTOW_CUPTI_H
 
@@ -19,9 +19,10 @@ struct cupti_sections {
  * ledger; -ENOMEM: there is no memory. */
 int memstow_cupti_begin(uint32_t seam, struct cupti_sections *out);
 
-/* Calls visit for a copy of each block that CUPTI can know, in no order. In CUDA_ADDRESS: device, pool, managed and
- * pinned memory, and pools that the program made. In CUDA_PHYSICAL and the like: physical memory, its mappings and
- * reserved addresses, including the memory from which memstow serves. */
+/* Calls visit for a copy of each block that CUPTI can know, in no order. In the space CUDA_ADDRESS these are device,
+ * pool, managed and pinned memory. In CUDA_POOL they are pools that the program made. In CUDA_PHYSICAL, CUDA_MAPPING
+ * and CUDA_RANGE they are physical memory, its mappings and reserved addresses, including the memory from which memstow
+ * serves. */
 typedef void cupti_visit(enum cuda_space space, const struct snap_cuda_block *block, void *context);
 void memstow_cupti_blocks(cupti_visit *visit, void *context);
 

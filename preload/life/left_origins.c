@@ -14,11 +14,11 @@
 #include "preload/stacks/tree.h"
 #include "preload/stacks/module.h"
 
-/* At most NAMED_MOST frames are named, and at most LOOKED_AT_MOST are searched. The kernel gives a thread's start in
- * hundredths of a second. */
+/* At most NAMED_MOST frames are named, and at most LOOKED_AT_MOST are searched. TICK_NS: how much older a thread's
+ * record may be than its age by the kernel, which gives the start in hundredths of a second. */
 enum { NAMED_MOST = 4, LOOKED_AT_MOST = 256, TICK_NS = 20000000 };
 
-/* --- a stack in words --- */
+/* --- writing a stack as text --- */
 
 struct words {
     char *to;
@@ -39,7 +39,8 @@ static void put_hex(struct words *self, uint64_t number) {
     left_origins_put(self, text);
 }
 
-/* The last names of a path. The folder's name is included, because many packages have a file __init__.py. */
+/* The last `names` names of a path. Callers include the folder's name, because many packages have a file
+ * __init__.py. */
 static const char *left_origins_tail(const char *path, int names) {
     const char *at = path + strlen(path);
     for (; at > path; at--)
@@ -49,7 +50,8 @@ static const char *left_origins_tail(const char *path, int names) {
 
 static bool is_python(const struct snap_frame *frame) { return frame->code && frame->code != SNAP_FRAME_INTERRUPTED; }
 
-/* "create_server socket.py:902"; frames that import modules are left out. */
+/* Writes a Python frame, such as "create_server socket.py:902". Frames of frozen modules are left out: they import
+ * other modules. */
 static void put_python(struct words *self, const struct snap_frame *frame) {
     const struct snap_code *code = python_record_code(frame->code - 1);
     const char *file = code ? ledger_text(code->file) : "<frozen";
@@ -64,7 +66,7 @@ static void put_python(struct words *self, const struct snap_frame *frame) {
     left_origins_put(self, line);
 }
 
-/* "libssl.so.3+0x1234": the address in the file, which addr2line takes. */
+/* Writes a native frame, such as "libssl.so.3+0x1234": the address is the one in the file, which addr2line takes. */
 static void put_native(struct words *self, const struct snap_frame *frame) {
     const struct snap_module *module = module_record(frame->module);
     left_origins_put(self, self->count++ ? ", " : "");
@@ -92,7 +94,7 @@ static void left_origins_describe(uint32_t site, char *to, size_t capacity) {
     if (!words.count) put_frames(&words, place, false);
 }
 
-/* --- the answers --- */
+/* --- answers to the shutdown room --- */
 
 static void left_origins_tell(const struct snap_origin *origin, struct shutdown_origin *out) {
     uint64_t now = os_now();
@@ -101,8 +103,9 @@ static void left_origins_tell(const struct snap_origin *origin, struct shutdown_
     left_origins_describe(origin->site, out->by, sizeof out->by);
 }
 
-/* The noted descriptor may have been closed unseen, and another descriptor may have its number. Device and inode decide
- * whether it is the same; if they are unknown, the kind decides. tools/watch/origins.c has the same rule. */
+/* Whether `what` is the descriptor of the record. That descriptor may have been closed unseen, and another one may have
+ * its number. Device and inode decide; if the record lacks them, the kind decides. tools/watch/origins.c has the same
+ * rule. */
 static bool is_same(const struct snap_origin *origin, const struct shutdown_descriptor *what) {
     if (origin->inode || origin->device) return origin->inode == what->inode && origin->device == what->device;
     if (origin->kind == SNAP_ORIGIN_COPY || origin->kind == SNAP_ORIGIN_INHERITED) return true;

@@ -32,16 +32,16 @@ enum { CHUNK_LEAST = 32, CHUNK_CACHED = 1040 /* the largest chunk that a thread'
 #define CHUNK_MOST ((uint64_t)1 << HEADER_SIZE_BITS)
 #define HEAP_MOST ((uintptr_t)64 << 20)
 
-static uint64_t cache_key; /* 0: unknown, or there is none */
+static uint64_t cache_key; /* the key that glibc writes into cached chunks; 0: unknown, or glibc has none */
 
 void *misuse_nobody(void) {
     static const uint64_t words[4] __attribute__((aligned(16))) = {~(uint64_t)15, 0, 0, 0};
     return (void *)(words + 1); /* a chunk that is misaligned and has an impossible size */
 }
 
-/* --- memory that may not be there --- */
+/* --- reading memory that may not be mapped --- */
 
-/* Reads a word. `known`: an address on a page that can be read; 0: there is none. */
+/* Reads a word. `known`: an address on a page that can be read; 0: no such address is known. */
 static bool misuse_word_at(uintptr_t address, uintptr_t known, uint64_t *out) {
     if (known && address / OS_PAGE == known / OS_PAGE) {
         *out = *(const uint64_t *)address;
@@ -50,7 +50,7 @@ static bool misuse_word_at(uintptr_t address, uintptr_t known, uint64_t *out) {
     return !seal_is_set() && os_peek(out, (const void *)address, sizeof *out);
 }
 
-/* Whether unreadable memory can be told from a refusal: some system call filters refuse the probe. */
+/* Whether a failed probe means that memory is unreadable: some system call filters refuse all probes. */
 static bool can_look(void) {
     uint64_t word;
     return misuse_word_at((uintptr_t)&cache_key, 0, &word);
@@ -61,7 +61,7 @@ static bool word_is(uintptr_t address, uint64_t value) {
     return misuse_word_at(address, 0, &word) && word == value;
 }
 
-/* --- chunks of glibc's --- */
+/* --- recognising chunks of glibc --- */
 
 static bool is_size(uint64_t word) {
     return word < CHUNK_MOST && !(word & CHUNK_BIT_3) && (word & ~(uint64_t)CHUNK_FLAGS) >= CHUNK_LEAST;
@@ -112,7 +112,8 @@ static uint64_t key_in_freed(uint64_t usable) {
     return *(volatile uint64_t *)&block[1];
 }
 
-/* The key is read twice, because a signal handler may come in between. */
+/* Stores the key only if two attempts find the same key, because a signal handler may use the freed block in
+ * between. */
 static void find_cache_key(uintptr_t raw, uintptr_t known) {
     uint64_t word, usable = CHUNK_LEAST - WORD;
     if (os_load(&cache_key)) return;
@@ -131,7 +132,7 @@ static bool is_in_cache(uintptr_t raw, uintptr_t known) {
     return word == os_load(&cache_key);
 }
 
-/* --- raw blocks --- */
+/* --- pointers to raw memory --- */
 
 /* A plain block begins 16 bytes behind its raw memory, an aligned one at the next aligned address. */
 bool misuse_is_raw(const void *p) {
@@ -146,10 +147,10 @@ bool misuse_is_raw(const void *p) {
     return false;
 }
 
-/* --- freed before --- */
+/* --- blocks that were freed before --- */
 
-/* Returns the pointer that makes the allocator report the fault; NULL: it must not be asked. glibc is asked only about
- * chunks of its own. Another allocator is asked about everything that came from it. */
+/* Returns the pointer to pass to the allocator, which then reports the fault; NULL: pass nothing. glibc gets only
+ * pointers to chunks of its own. Another allocator than glibc and mimalloc gets every pointer. */
 static void *misuse_asked(uintptr_t raw, uintptr_t known) {
     uint64_t word;
     bool chunk = next_is_glibc && misuse_word_at(raw - WORD, known, &word) && is_size(word) && !heaps_have((void *)raw);
@@ -204,8 +205,8 @@ static struct misuse misuse_freed(uintptr_t p, uintptr_t raw, uint64_t size, uin
     return found;
 }
 
-/* Whether the chunk was in a bin, and was later joined to the chunk before it. Then it has old links and our note, and
- * no other chunk begins at its place. */
+/* Whether the chunk was in a bin, and was later joined to the chunk before it. Such a chunk has old links and our note,
+ * and no other chunk begins at its place. */
 static bool was_in_bin(uintptr_t p) {
     uint64_t forward = ((const uint64_t *)p)[-2], back = ((const uint64_t *)p)[-1];
     bool links = forward % BEFORE == 0 && back % BEFORE == 0 && forward >= OS_PAGE && back >= OS_PAGE;
@@ -216,7 +217,7 @@ static bool was_in_bin(uintptr_t p) {
     return noted && can_look() && !usable_at(p, p - BEFORE);
 }
 
-/* For a block whose header says that it was freed. The rest of the header may be intact. */
+/* Examines a block whose header says that the block was freed. The rest of the header may be intact. */
 static struct misuse of_marked(uintptr_t p, struct header header) {
     header_revive(&header);
     uint32_t mark = header_mark_in(&header);
@@ -248,8 +249,8 @@ static uint32_t sealed_site(const struct header *header) {
 
 static uint32_t sealed_size(const struct header *header) { return header->seal - tracked_mark - header->site; }
 
-/* The size in front of the block is intact, and words before it are damaged. Without us these words would belong to the
- * block before this one. If a parent made the block, its site is unknown here. */
+/* The size, which is the word in front of the block, is intact, but words before the size are damaged. Without us these
+ * words would belong to the block before this one. If a parent made the block, its site is unknown here. */
 static struct misuse of_damaged_sum(uintptr_t raw, const struct header *header) {
     uint32_t site = site_of_two(header->site, sealed_site(header));
     if (own_generation()) site = SNAP_SITE_UNKNOWN;
@@ -271,9 +272,10 @@ static bool has_blocks_of(uint32_t site, uint64_t size) {
     return live.blocks && live.bytes == live.blocks * size;
 }
 
-/* Whether the size is damaged, when size and seal differ a little: it may also be the seal, or the site. If all live
- * blocks of the site have the size in the header, that size is intact. Otherwise the size counts as damaged if the site
- * has live blocks: the word in front of a block is damaged more often than the words before it. */
+/* Whether the size in the header is damaged, if the size in the seal also fits the chunk. Where both fit but differ,
+ * the seal or the site may be damaged instead. If all live blocks of the site have the size in the header, that size is
+ * intact. Otherwise the size counts as damaged if the site has live blocks: the word in front of a block is damaged
+ * more often than the words before it. */
 static bool is_size_damaged(const struct header *header, uint64_t usable) {
     bool intact = has_blocks_of(header->site, header->size) || has_blocks_of(sealed_site(header), header->size);
     return knows_size(header, usable) && !intact && misuse_live(header->site).blocks;

@@ -20,7 +20,7 @@
 
 enum { LINES_MOST = 8 };
 
-/* --- the line --- */
+/* --- the line on standard error --- */
 
 static void put_hex(struct notice *self, uint64_t number) {
     char text[17];

@@ -58,7 +58,7 @@ static struct {
     uint64_t sample_bytes;
     bool mimalloc;
     bool unread_stacks, unread_stack_memory, unread_allocator; /* these settings have unknown values */
-    uint32_t unread_pressure;                                  /* the part that pressure_wish could not read */
+    uint32_t unread_pressure;                                  /* bits: PRESSURE_UNREADABLE, PRESSURE_IDLE_UNREADABLE */
     uint8_t run_id[16];
 } wish;
 
@@ -70,7 +70,7 @@ static uint32_t home_pid, fork_depth, exec_generation; /* home_pid: the process 
 static bool ledger_kept = true;                        /* whether the ledger is kept beyond an exec */
 static char name[64], exe[4096], command[4096];
 
-/* --- the environment --- */
+/* --- reading the environment --- */
 
 static uint64_t process_decimal(const char *text) { return os_take_decimal(&text); }
 
@@ -79,8 +79,8 @@ static void read_run_id(const char *hex) {
         wish.run_id[i / 2] = (uint8_t)(wish.run_id[i / 2] << 4 | (digit_value(hex[i]) & 15));
 }
 
-/* The library was preloaded by hand, without `memstow run`: uses the command's default, in the directory where the
- * program starts. */
+/* Sets the command's default file, in the directory where the program starts. Used if the library was preloaded by
+ * hand, without `memstow run`. */
 static void default_out(void) {
     static const char file[] = "/memstow.%n.%p.mst";
     char here[sizeof wish.out / 2 - sizeof file];
@@ -101,8 +101,8 @@ static uint32_t earlier_images(void) {
     return (uint32_t)os_take_decimal(&text);
 }
 
-/* Reads full, none, sample or sample:BYTES, in plain digits; the command accepts other forms. False: it is none of
- * these. */
+/* Reads full, none, sample or sample:BYTES. BYTES has digits only: the command translates other forms. False: the text
+ * is none of these. */
 static bool read_stacks(const char *mode) {
     static const char sample[] = "sample";
     size_t length = sizeof sample - 1;
@@ -179,7 +179,7 @@ static bool process_wanted(void) {
     return strcmp(wish.follow, "none") != 0 && in_list(wish.follow, name);
 }
 
-/* --- the file's name --- */
+/* --- the name of the ledger's file --- */
 
 static void process_append(char *to, size_t capacity, const char *text) {
     size_t at = strlen(to);
@@ -221,7 +221,7 @@ static void process_expand(char *to, size_t capacity, uint32_t generation) {
     }
 }
 
-/* --- begin --- */
+/* --- beginning to track --- */
 
 static void wipe_page(void) { tracked_page = (struct tracked_page){0}; }
 
@@ -260,8 +260,8 @@ static void begin_first(void) {
 
 static void end_at_quick_exit(void) { process_end(SNAP_ABRUPT_EXIT); }
 
-/* libc takes a lock for these calls, and may allocate. Of the handlers for a fork or an exit, those that are registered
- * first run last. */
+/* libc takes a lock for these calls, and may allocate. The handlers that are registered first run last at an exit and
+ * before a fork, but first after a fork. */
 void process_watch(void) {
     /* This is for Linux before 4.14, where a raw clone goes unnoticed. */
     if (!wiped_by_kernel) pthread_atfork(NULL, NULL, wipe_page);
@@ -357,8 +357,8 @@ static enum tracked_stage process_begin_once(void) {
     return TRACKED_YES;
 }
 
-/* With mark_here, events count at sample_here and no site is looked up. While tags are in use, mark_here is 0. The
- * exception is a process with sampled stacks: there, only frees read mark_here while tags are in use. */
+/* If mark_here is not 0, events count at sample_here and no site is looked up. While tags are in use, mark_here is 0.
+ * The exception is a process with sampled stacks: there, only frees read mark_here while tags are in use. */
 void process_allow_fast_path(void) {
     tracked_page.note = header_note_sign(header_generation(tracked_mark));
     if (next_found == NEXT_FOREIGN) return;
@@ -387,7 +387,7 @@ bool process_begin(void) {
     return stage == TRACKED_YES;
 }
 
-/* --- end --- */
+/* --- ending --- */
 
 /* False in a forked child that has not begun tracking: the kernel has wiped its page, so the stage is UNSET. */
 bool process_is_vfork_child(void) { return tracked_page.stage != TRACKED_UNSET && os_pid() != home_pid; }

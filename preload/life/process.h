@@ -22,8 +22,8 @@ bool process_begin(void);
 
 static inline bool process_tracked(void) { return likely(tracked_page.stage == TRACKED_YES) || process_begin(); }
 
-/* Whether this is a child that runs in its parent's memory until it execs: nothing that it does to itself is counted.
- */
+/* Whether this is a vfork child: it runs in its parent's memory until it execs. What it changes in its own process,
+ * such as entering a sandbox, must not change the parent's data. */
 bool process_is_vfork_child(void);
 
 /* Asks libc to report forks and quick_exit. Call it once, at the start, outside of hooks. */
@@ -32,7 +32,7 @@ void process_watch(void);
 /* Call it when tracking has begun, and again when tags come into use (tags.h). */
 void process_allow_fast_path(void);
 
-/* The end of the process, or of this image of it. Does nothing in a vfork child, or when called a second time. */
+/* The process ends: completes its ledger. Does nothing in a vfork child, or when called a second time. */
 void process_end(enum snap_state state);
 
 /* Before an exec: the variable that the next image of this process needs in its environment,

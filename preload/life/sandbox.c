@@ -11,7 +11,7 @@
 #include "preload/life/process.h"
 #include "preload/base/seal.h"
 
-static bool stopped; /* our threads were stopped, for the calls in progress */
+static bool stopped; /* our threads were stopped, because some calls that lead into a sandbox are in progress */
 
 /* Whether the call can succeed. A call that sets a filter cannot, if it has none. */
 static bool may_succeed(long number, long a, long b, const void *c) {
@@ -41,8 +41,8 @@ static void end_turn(bool taken) {
     if (taken) __atomic_store_n(&tracked_page.turn, NULL, __ATOMIC_RELEASE);
 }
 
-/* Whether this was the last thread that was entering a sandbox. False in a child that was forked meanwhile, where the
- * number is 0. */
+/* Counts the calling thread out of tracked_page.entering. True: no other thread is entering a sandbox now. Also false
+ * in a child that was forked meanwhile, where the number is 0. */
 static bool sandbox_count_out(void) {
     uint32_t seen = __atomic_load_n(&tracked_page.entering, __ATOMIC_RELAXED);
     while (seen && !__atomic_compare_exchange_n(&tracked_page.entering, &seen, seen - 1, false, __ATOMIC_ACQ_REL,

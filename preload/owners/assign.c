@@ -75,7 +75,7 @@ int assign_range(uintptr_t start, uint64_t length, uint32_t model) {
     return result;
 }
 
-/* --- when a block ends --- */
+/* --- when a block is freed --- */
 
 static void count_part_out(const struct part *part, void *rest) {
     account_shift(*(const uint32_t *)rest, part->site, part->length, 0, true);

@@ -42,9 +42,9 @@ void mover_begin(struct mover *self) {
     }
 }
 
-/* --- the present move, as others see it --- */
+/* --- the present move, as other threads see it --- */
 
-enum { OVER = 8 }; /* more moves than can end between two looks of a client */
+enum { OVER = 8 }; /* more moves than can end between two calls of mover_is_on for one client */
 
 static struct {
     struct lock lock;
@@ -53,12 +53,13 @@ static struct {
         uint32_t owner;
         bool out;
         enum ender ender;
-        uint64_t value; /* the value of the move's move_end */
+        /* The value of the move's move_end: a request's ticket, or the number of a call or of the worker's work. */
+        uint64_t value;
     } mover;
-    uint64_t number, moved, wanted; /* of the present move, or of the last one */
+    uint64_t number, moved, wanted; /* of the present move, or else of the latest one; moved, wanted: bytes */
     struct figures {
         uint64_t number, moved, wanted;
-    } over[OVER]; /* the last moves that ended, by number */
+    } over[OVER]; /* the moves that ended most recently; a move is at its number modulo OVER */
 } hand;
 
 static void note_in_ledger(const struct mover *self) {

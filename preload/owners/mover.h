@@ -11,6 +11,8 @@
 
 #pragma GCC visibility push(hidden)
 
+/* What a move is part of: a call of the program, work of the worker, or a request. Ending that part early ends the
+ * move. */
 enum ender { BY_CALL, BY_WORKER, BY_REQUEST };
 
 /* The mover lies in the frame of the thread that moves. No other thread has its address. */
@@ -20,7 +22,7 @@ struct mover {
     struct move_end end;
     enum ender ender;
     uint64_t number; /* 0: the move has not been announced */
-    uint64_t wanted; /* as last announced */
+    uint64_t wanted; /* bytes, as announced by the latest mover_tell */
 };
 /* begin: a move of the owner begins; finds out who can end it. tell: `moved` of `wanted` bytes have moved; `context` is
  * the mover. leave: the move has ended with this result. */
@@ -31,11 +33,11 @@ void mover_leave(const struct mover *self, int64_t moved);
 /* --- ending a move early, after its present chunk --- */
 
 /* This thread begins a call of the program: one move, or all moves of a trigger. A request to end an earlier call does
- * not count any more. */
+ * not end this one. */
 void mover_begin_call(void);
-/* Any thread may call. Ends the present move, out or back, whoever makes it: the program, for itself or for a request,
- * or memstow's worker. The rest of the same call does not begin. Returns the number of the move; -ENOENT: there is
- * none, or it belongs to another owner than `owner` (0: any owner). */
+/* Any thread may call. Ends the present move if it goes in the direction `out`, whoever makes it: the program, for
+ * itself or for a request, or memstow's worker. The rest of the same call does not begin. Returns the number of the
+ * move; -ENOENT: there is no move in this direction, or it belongs to another owner than `owner` (0: any owner). */
 int64_t mover_end(uint32_t owner, bool out);
 /* Whether the move with this number still goes on, and how far it is. */
 bool mover_is_on(uint64_t number, uint64_t *moved, uint64_t *wanted);

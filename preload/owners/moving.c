@@ -143,7 +143,7 @@ static int64_t moving_both(int64_t host, int64_t device, bool out) {
 }
 
 /* Some devices read the host's memory as the processor does (HMM, ATS). Such a device cannot wait for a page that is
- * moving. If the owner is in use, a device may begin to read its memory right after this look. */
+ * moving. If the owner is in use, a device may begin to read its memory right after this check. */
 static bool devices_use_it(uint32_t owner, const struct list *list, bool out) {
     bool nothing_moves = out ? !list->count : !stow_bytes(owner, NULL);
     if (nothing_moves || stow_forked_beside_threads()) return false;

@@ -9,10 +9,11 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Whether memory can be moved at all; whether it can be moved without the owner being idle. */
+/* moving_can_stow: memory can be moved at all. moving_can_in_use: memory of an owner that is not idle can be moved,
+ * too. */
 extern bool moving_can_stow, moving_can_in_use;
 
-/* In all of these, owner 0 gives -ENOENT. The memory of an adopted owner moves with its adopter. */
+/* Each of these functions returns -ENOENT for owner 0. The memory of an adopted owner moves with its adopter. */
 int64_t moving_stow(uint32_t owner);
 int64_t moving_stow_host(uint32_t owner); /* the owner's device memory stays */
 /* Moves only the owner's device memory. It is called in a hook of CUDA, so it does not wait for another move. */
@@ -20,10 +21,10 @@ int64_t moving_stow_device(uint32_t owner);
 int64_t moving_restore(uint32_t owner);
 int64_t moving_release(uint32_t owner);
 
-/* The reason why device memory stayed, if the thread's last move has this result because of it; else NULL. */
+/* If the calling thread's latest move returned `result` because device memory stayed: the reason. Otherwise NULL. */
 const char *moving_why_not(int64_t result);
 
-/* Whether this thread's last move was ended after some bytes had moved, but not all. */
+/* Whether this thread's latest move was ended after some bytes had moved, but not all. */
 bool moving_was_cut_short(void);
 
 /* Any thread may call. Returns the bytes that the present move has moved. *wanted: the bytes that it is to move; 0:

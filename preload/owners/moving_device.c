@@ -183,8 +183,8 @@ static void note_discarded(uint32_t owner, uint64_t bytes) {
     trace_add_line(&line);
 }
 
-/* A kernel that uses the owner's memory during a move would find none. So only memory of owners that are declared idle
- * moves. */
+/* A kernel that uses the owner's memory during a move would find no memory there. So only memory of owners that are
+ * declared idle moves. */
 int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_end end) {
     struct vram_move_options options = {.owner = owner,
                                         .milliseconds = WAIT_MS,

@@ -19,7 +19,7 @@
 
 const struct owned_store *owned_store;
 
-/* The tag number of a site. */
+/* The tag number of a site; 0: the site is free, or untagged. */
 static uint32_t owned_number_of(uint32_t site) {
     struct snap_site record = site_record(site);
     return record.word == SNAP_SITE_FREE ? 0 : snap_site_tag(record);
@@ -41,10 +41,10 @@ static uint64_t whole_pages(uint64_t start, uint64_t length, uintptr_t *first) {
     return end > *first ? end - *first : 0;
 }
 
-/* --- by site --- */
+/* --- sums by owner, from the counters of sites --- */
 
 struct sums {
-    struct owned *all; /* by owner or by tag */
+    struct owned *all; /* indexed by owner or by tag */
     uint32_t count;
 };
 
@@ -151,7 +151,7 @@ void owned_let_go(struct owned *all, uint32_t count) {
     if (all) os_unmap(all, bytes_for(count));
 }
 
-/* --- by tag --- */
+/* --- sums by tag --- */
 
 static void add_cuda_to_tag(const struct snap_cuda_site *site, void *context) {
     const struct sums *sums = context;
@@ -167,7 +167,7 @@ struct owned *owned_of_tags(uint32_t count) {
     return sums.all;
 }
 
-/* --- by piece --- */
+/* --- the pieces of an owner's memory --- */
 
 struct search {
     uint32_t owner, which;
@@ -207,7 +207,7 @@ void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void
     mappings_visit_records(visit_mapping, &search);
 }
 
-/* --- what is in memory --- */
+/* --- bytes that are in memory --- */
 
 struct resident {
     int pagemap;

@@ -38,7 +38,7 @@ struct owned_store {
 extern const struct owned_store *owned_store;
 
 /* Bytes of the owner's large blocks and mappings that are in memory now. Pages of stowed memory count only if they were
- * used since. UINT64_MAX: the kernel does not say. */
+ * used after they were stowed. UINT64_MAX: the kernel does not say. */
 uint64_t owned_resident(uint32_t owner);
 
 /* Kinds of memory, as bits. */

@@ -24,7 +24,7 @@ enum { TEXT_MAX = 1024, TEXTS = 4096 };
 static uint32_t first_run;
 static struct words by_keys; /* the owners that are not retired */
 
-/* --- by keys --- */
+/* --- finding owners by their keys --- */
 
 static uint64_t owners_hash_of(uint32_t kind, const uint64_t keys[2]) {
     uint64_t h = (keys[0] ^ kind) * 0x9E3779B97F4A7C15u;
@@ -102,7 +102,7 @@ static const char *copy_of(const char *text) {
     return copy;
 }
 
-enum { RUNS_TOGETHER = 64 }; /* old runs that share one group */
+enum { RUNS_TOGETHER = 64 }; /* runs that come one after the other and form a group (owner_first_of) */
 
 static void number_run(uint32_t id, struct owner *run) {
     if (owner_run_count % RUNS_TOGETHER == 0) first_run = id;
@@ -163,7 +163,7 @@ int64_t owners_begin_run(const char *name) {
     return id;
 }
 
-/* --- changes --- */
+/* --- changing owners --- */
 
 static void owners_retire_one(uint32_t id, struct owner *owner) {
     leave_keys(id, owner);
@@ -263,7 +263,7 @@ int owners_discard(uint32_t id, bool discard) {
     return error;
 }
 
-/* --- what owners have --- */
+/* --- the state and the memory of owners --- */
 
 /* The state of an owner for a decision. A use sets only a flag, without the time. So the last use counts as now if the
  * flag was set since the last call, or if a scope is open. */

@@ -14,7 +14,7 @@
 
 static struct lock assigning;
 
-/* --- which block --- */
+/* --- finding the block that contains a range --- */
 
 struct search {
     uint64_t start, end;
@@ -44,11 +44,11 @@ static bool find_block(struct search *search) {
     return search->block.size != 0;
 }
 
-/* --- parts --- */
+/* --- ending parts --- */
 
 struct ending {
-    uint64_t block, start, end; /* the range; all parts of `block` that touch it end */
-    uint32_t keep; /* the block's record, which gets the bytes of the parts; 0: the parts are freed with the block */
+    uint64_t block, start, end; /* start, end: the range that is taken from all parts of `block` */
+    uint32_t keep; /* the block's counts, which get the bytes of the parts; 0: the parts are freed with the block */
     uint64_t bytes;
 };
 
@@ -69,7 +69,7 @@ static void cuda_parts_cut(const struct snap_cuda_block *part, const struct endi
     uint64_t end = part_end < ending->end ? part_end : ending->end;
     uint32_t model = cuda_counts_model(part->count);
     uint32_t back = cuda_counts_shift(part->count, cuda_counts_model(block_count), end - start, 0);
-    cuda_counts_let_go(back); /* the record needs no further user: the block is one already */
+    cuda_counts_let_go(back); /* the block already uses this record, and one use is enough */
     if (part->address < start) {
         uint32_t same = cuda_counts_shift(part->count, model, 0, 0);
         cuda_parts_add_part(part, part->address, start, same);

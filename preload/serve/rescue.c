@@ -24,14 +24,16 @@
 
 enum { WAIT_MS = 5000, WAITS_MOST = 2 };
 /* PAUSE_NS: the pause after a rescue that freed too little. It is at least twice as long as the rescue took, and
- * doubles each time, up to PAUSE_MOST_NS. */
+ * doubles each time, up to PAUSE_MOST_NS. OVER_NS: the longest wait of rescue_is_over. */
 static const uint64_t PAUSE_NS = 1000000000, PAUSE_MOST_NS = 60000000000, OVER_NS = 60000000000;
 
 static bool off, takes_kept;
 static struct lock rescuing;
-static uint32_t short_of;                /* the device that lacks memory, set by the holder of the lock */
-static uint64_t not_before_ns, pause_ns; /* shared by all threads: the result of the last rescue decides */
+static uint32_t short_of; /* the device that lacks memory, set by the holder of the lock */
+/* The latest rescue of any thread decides for all threads when the next one may begin (not_before_ns). */
+static uint64_t not_before_ns, pause_ns;
 static __thread bool within __attribute__((tls_model("initial-exec")));
+/* The size of the thread's latest refused request for plain memory. */
 static __thread uint64_t last_bytes __attribute__((tls_model("initial-exec")));
 
 int64_t (*rescue_run)(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
@@ -57,7 +59,7 @@ static bool may_be(void) {
     return !off && !within && vram_driver_is_on() && !cuda_captures_any() && !cuda_route_has_exempt() && !seal_is_set();
 }
 
-/* --- others that give memory back --- */
+/* --- other threads that give memory back --- */
 
 static bool wait_for_rescue(void) {
     const struct timespec while_ = {.tv_nsec = 1000000};

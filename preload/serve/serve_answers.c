@@ -13,7 +13,7 @@
 
 enum { RESERVED_HIGH = CUDA_POOL_RESERVED + 1, USED_HIGH = CUDA_POOL_USED + 1 };
 
-/* --- figures --- */
+/* --- figures of devices and pools --- */
 
 /* Spares count as free, because a request that finds no memory gets the memory of spares. A stowed block still counts
  * as used, but its place on the device is free. So `total` grows by the stowed bytes. Then a program that adds free and
@@ -77,7 +77,7 @@ int serve_trim(cuda_handle pool, size_t keep) {
     return real(pool, keep);
 }
 
-/* --- what an address is --- */
+/* --- properties of an address --- */
 
 int serve_range(cuda_address *start, size_t *bytes, cuda_address at) {
     int (*real)(cuda_address *, size_t *, cuda_address) =

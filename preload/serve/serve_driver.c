@@ -17,8 +17,8 @@
 #include "preload/vram/vram_sums.h"
 #include "preload/vram/vram_table.h"
 
-static uint64_t looked;          /* code_that_is_there() at the last look */
-static enum vram_refusal cannot; /* why nothing can be served, at that time */
+static uint64_t looked;          /* the value of code_that_is_there() when look_at_driver ran; 0: it has not run */
+static enum vram_refusal cannot; /* what look_at_driver returned: why nothing can be served */
 static struct lock looking;
 
 struct serve_driver serve_driver;
@@ -74,7 +74,8 @@ bool serve_driver_is_fit(void) {
     if (!lock_try(&looking)) return false;
     enum vram_refusal why = look_at_driver();
     __atomic_store_n(&cannot, why, __ATOMIC_RELAXED);
-    vram_spare_stop(why != VRAM_REFUSAL_DONE); /* no hook sees it when comfy-aimdo asks the driver */
+    /* If comfy-aimdo is the reason, its requests pass no hook of ours, so they could not get the memory of spares. */
+    vram_spare_stop(why != VRAM_REFUSAL_DONE);
     __atomic_store_n(&looked, now, __ATOMIC_RELEASE);
     lock_let_go(&looking);
     if (why) vram_memory_give_back();

@@ -11,7 +11,7 @@
 struct serve_call {
     void *real;
     uintptr_t caller; /* an address in the code that made the thread's outermost call */
-    bool per_thread;
+    bool per_thread;  /* the entry has a _ptsz or _ptds name: stream NULL is the thread's own */
 };
 extern __thread struct serve_call serve_call __attribute__((tls_model("initial-exec")));
 

@@ -10,7 +10,7 @@
 #include "preload/vram/vram_refusal.h"
 #include "preload/base/forked.h"
 
-/* --- other devices --- */
+/* --- access from other devices --- */
 
 /* For cuCtxEnablePeerAccess: the device also gets access to served memory, even to blocks that were served before
  * serving was turned off. If that fails, the program gets the error, and nothing has changed. */

@@ -19,7 +19,7 @@ struct serve_answer {
     /* The width of the answer in bytes. 0: the driver knows the width. It has already written an answer, or can be made
      * to write 0. */
     uint32_t bytes;
-    bool is_out; /* the driver does not know the address */
+    bool is_out; /* the block is off its device, so the driver does not know the address */
 };
 /* Finds the answer for an attribute of an address. False: the driver's answer is right. */
 bool serve_pointer_ask(int which, uint64_t address, struct serve_answer *answer);

@@ -16,7 +16,7 @@
 extern bool serve_wanted;
 
 extern struct serve_settings {
-    uint64_t threshold; /* at least a granule */
+    uint64_t threshold; /* SIZE of MEMSTOW_CUDA_MOVES in bytes, but at least a granule */
     struct vram_limits limits;
     bool verifies, exports, keeps_total;
 } serve_settings;
