@@ -42,7 +42,7 @@ enum {
 };
 /* clang-format on */
 
-/* --- reading --- */
+/* --- reading a range of memory --- */
 
 struct cursor {
     uintptr_t at, end; /* at <= end */
@@ -159,7 +159,7 @@ static struct cursor take_entry(struct cursor *c) {
     return take_block(c, length);
 }
 
-/* --- entries --- */
+/* --- entries of the table (CIE, FDE) --- */
 
 struct shared { /* from a CIE */
     uint64_t code_factor, data_factor;
@@ -295,7 +295,7 @@ static enum cfi_why find_function(const struct cfi_object *object, uintptr_t pc,
     return c.why ? c.why : walk_entries(object, c, pc, out);
 }
 
-/* --- rows --- */
+/* --- rows: where the registers of a frame's caller are --- */
 
 enum how { UNSAID, SAME, UNDEFINED, AT_CFA, FROM_REGISTER, EXPRESSION, ELSEWHERE };
 
@@ -504,7 +504,7 @@ static enum cfi_why cfi_run(struct cursor c, struct machine *m, const struct fun
     return c.why;
 }
 
-/* --- expressions --- */
+/* --- evaluating expressions --- */
 
 /* The value of an expression: a number, or a distance from something that only the unwinding thread knows. */
 struct value {
@@ -608,7 +608,7 @@ static bool evaluate_saved(const struct location *location, uintptr_t pc, struct
     return cfi_evaluate(location, pc, &cfa, out);
 }
 
-/* --- the rule --- */
+/* --- from a row to the rule --- */
 
 static enum cfi_why check_offset(int64_t offset) {
     return offset % 8 || offset > OFFSET_LIMIT || offset < -OFFSET_LIMIT ? CFI_OFFSET : CFI_KNOWN;
@@ -664,8 +664,8 @@ static enum cfi_why decide_bp(const struct location *bp, uintptr_t pc, struct cf
     return check_offset(offset);
 }
 
-/* Whether the row of an 'S' entry describes the frame that the kernel pushes for a signal, as glibc's __restore_rt
- * does. */
+/* Whether the row of a signal frame's entry (letter 'S') describes the frame that the kernel pushes for a signal, as
+ * the entry of glibc's __restore_rt does. */
 static bool is_kernel_frame(const struct row *row, uintptr_t pc) {
     struct value cfa, bp, from;
     return evaluate_cfa(&row->cfa, pc, &cfa) && cfa.base == FROM_WORD_AT_SP && cfa.word == CFI_SIGNAL_SP &&
@@ -709,7 +709,7 @@ struct cfi_rule cfi_find(const struct cfi_object *object, uintptr_t pc) {
     return why ? (struct cfi_rule){.kind = CFI_UNKNOWN, .why = (uint8_t)why, .bp = CFI_SAME} : rule;
 }
 
-/* --- the object --- */
+/* --- the object that contains an address --- */
 
 /* Finds the segment that holds `address`. Linkers put the program headers behind the ELF header, in the first page. If
  * the program headers are elsewhere, nothing in memory says where, and the segment is not found. */

@@ -8,7 +8,7 @@
 #include "preload/stacks/rule.h"
 
 enum {
-    FIRST_BITS = 8, /* logarithm of the first number of sets */
+    FIRST_BITS = 8, /* logarithm of the number of sets at first; LAST_BITS: of the largest number */
     LAST_BITS = 10,
     MORE_ADDRESSES = 8,
     PERIOD = 1024, /* after this many fills the hits are judged */
@@ -83,7 +83,7 @@ static bool leaves_begin(struct leaves *self, uint32_t bits) {
     struct leaf *leaves = arena_take((sizeof *leaves * LEAF_WAYS) << bits);
     if (!leaves) return false;
     self->leaves = leaves;
-    /* A handler may leave by longjmp here: `shift` must never show more sets than there are. */
+    /* If a signal handler ends by longjmp between these lines, `shift` must not show more sets than there are. */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     self->shift = 64 - bits;
     self->patience = (LEAF_WAYS << bits) / PERIOD;
@@ -136,7 +136,7 @@ void leaf_fill(struct leaves *self, const struct memo *memo, uintptr_t end, cons
         leaf->values[n] = word->value;
     }
     for (; n < LEAF_WORDS; n++) {
-        leaf->offsets[n] = 0; /* offset 0 is the return address */
+        leaf->offsets[n] = 0; /* an unused entry compares the return address, at offset 0 */
         leaf->values[n] = caller->address;
     }
     leaf->state = (struct state){caller->slot, caller->address, caller->rbp};

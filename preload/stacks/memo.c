@@ -90,7 +90,7 @@ bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own) {
     return false;
 }
 
-/* --- remembering --- */
+/* --- adding steps to the memo --- */
 
 /* Mixes both halves of a product into one word, as wyhash does. */
 static inline uint64_t memo_mixed(uint64_t h, uint64_t a, uint64_t b) {
@@ -211,7 +211,7 @@ bool memo_push(struct memo *self, const struct steps *steps, uint64_t seed) {
     return true;
 }
 
-/* --- the tree --- */
+/* --- finding the stack in the tree --- */
 
 /* Adds the frame of an element to the list. If the frame is an evaluation loop, adds the Python frames that the loop
  * runs in its place. */

@@ -33,7 +33,8 @@ struct step {
     uint32_t frame; /* from the rule */
 };
 
-/* A Python evaluation loop. Its frames begin at python[first], innermost first. */
+/* A Python evaluation loop. `anchor` identifies the variable of the loop in its native frame (python.h); 0: not found.
+ * The loop's frames begin at python[first] of struct steps, innermost first. */
 struct loop {
     uintptr_t anchor;
     uint32_t first, count;
@@ -46,7 +47,8 @@ struct steps {
     struct step *steps;
     struct loop *loops;
     struct python_frame *python;
-    const uint64_t *end; /* the word that holds 0 in place of the outermost frame's return address; or NULL */
+    /* The word that holds 0 in place of the outermost frame's return address; NULL: there is no such word. */
+    const uint64_t *end;
 };
 
 /* A word of memory and its value. */
@@ -58,16 +60,17 @@ struct word {
 struct element {
     struct state state; /* rbp is 0 if nothing outside depends on it */
     uint64_t path;      /* hash of the states and Python frames of this element and all outer ones */
-    uint32_t words;     /* the end of its words; they determined the step outwards */
+    uint32_t words;     /* its words end at this index of memo.words; they determined the step outwards */
     uint32_t evals;     /* the number of Python evaluation loops in this element and all outer ones */
     uint32_t frame;     /* the frame's id in the ledger; RULE_NO_FRAME: it has none */
     bool needs_rbp;
     /* For elements that are `placed` in the tree: */
-    uint32_t frames; /* the end of its frames */
+    uint32_t frames; /* its frames end at this index of memo.frames */
     uint32_t place;  /* the tree's place of the innermost frame; TREE_NONE: no memory */
 };
 
-/* A remembered evaluation loop. It is in `element`; its frames, innermost first, end at `python`. */
+/* A remembered evaluation loop, in the element with the index `element`. Its Python frames, innermost first, end at the
+ * index `python` of memo.python. */
 struct eval {
     uintptr_t anchor;
     uint32_t element, python;
@@ -83,6 +86,7 @@ struct memo {
     uint32_t count;  /* of elements */
     uint32_t placed; /* the number of elements that were looked up in the tree */
     uint32_t found;  /* enum memo_found, for all elements, while one stack is looked up */
+    /* The capacities of the arrays below; `depth` is that of `elements`. */
     uint32_t depth, words_capacity, frames_capacity, evals_capacity, python_capacity;
     struct element *elements;
     struct word *words;
@@ -91,10 +95,10 @@ struct memo {
     struct python_frame *python;
     /* Only for a stack that is not the thread's own: */
     struct region extent; /* from the deepest slot to the end of the outermost word */
-    uint64_t used;        /* when the thread last used this stack */
+    uint64_t used;        /* when the thread last came to this stack: a count of such arrivals (struct stack) */
 };
 
-/* The ends of the data of the first k elements. */
+/* The ends of the words and of the loops of the first k elements, as indices of memo.words and memo.evals. */
 static inline uint32_t memo_words(const struct memo *self, uint32_t k) { return k ? self->elements[k - 1].words : 0; }
 static inline uint32_t memo_evals(const struct memo *self, uint32_t k) { return k ? self->elements[k - 1].evals : 0; }
 

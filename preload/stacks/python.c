@@ -206,11 +206,11 @@ static bool still_there(struct interpreter *self, uint32_t generation) {
     return same;
 }
 
-/* --- the thread's chain --- */
+/* --- the thread's chain of frames --- */
 
-/* The thread's last thread state, attached (with the GIL) or not; 0: none. The state dies before its thread only when
- * the interpreter ends, and runtime_finalizing is set before that. The read may create the thread's copy of a library's
- * thread-local storage, which calls malloc. A nested call then gets 0. */
+/* The latest thread state that this thread had, attached (with the GIL) or not; 0: none. The state dies before its
+ * thread only when the interpreter ends, and runtime_finalizing is set before that. The read may create the thread's
+ * copy of a library's thread-local storage, which calls malloc. A nested call then gets 0. */
 static uintptr_t own_state(const struct interpreter *self) {
     static __thread bool inside __attribute__((tls_model("initial-exec")));
     if (inside) return 0;
@@ -261,7 +261,7 @@ static inline bool is_entry(const struct python_layout *at, uintptr_t frame) {
     return !at->frame_is_entry && python_byte(frame, at->frame_owner) >= at->entry_owner;
 }
 
-/* The next frame in the same loop; 0: this was the last. */
+/* The next frame outwards in the same loop; 0: there is none. */
 static inline uintptr_t next_of(const struct python_layout *at, uintptr_t frame) {
     if (at->frame_is_entry && python_byte(frame, at->frame_is_entry)) return 0;
     return python_word(frame, at->frame_previous);
@@ -285,8 +285,8 @@ static size_t python_collect(const struct interpreter *self, uintptr_t frame, ui
 
 static bool has_cframes(const struct interpreter *self) { return self->layout.cframe_previous != 0; }
 
-/* Follows the _PyCFrames outwards along the native stack to the one in [slot, cfa); 0: there is none. The last one lies
- * in the thread state and belongs to no loop. */
+/* Follows the _PyCFrames outwards along the native stack to the one in [slot, cfa); 0: there is none. The outermost one
+ * lies in the thread state and belongs to no loop. */
 static uintptr_t find_cframe(struct python_walk *walk, const struct interpreter *self, uintptr_t slot, uintptr_t cfa) {
     uintptr_t cframe = walk->at, before = 0;
     for (; cframe > before && cframe < slot; cframe = python_word(cframe, self->layout.cframe_previous))
@@ -328,7 +328,7 @@ static size_t find_loop(struct python_walk *walk, const struct interpreter *self
     return count;
 }
 
-/* --- what the unwinder asks --- */
+/* --- questions of the unwinder --- */
 
 bool python_is_eval(uintptr_t pc, uintptr_t slot, uintptr_t cfa) {
     uint32_t generation = __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE);
@@ -353,8 +353,8 @@ size_t python_frames(struct python_walk *walk, uintptr_t slot, uintptr_t cfa, ui
     return count;
 }
 
-/* From Python 3.13: the innermost frame of a loop. The entry frame of the next loop further in (`inner`) has it as its
- * previous frame. Without such a loop it is the head of the chain. */
+/* From Python 3.13: the innermost frame of a loop. If another loop runs further in, its entry frame (`inner`) has this
+ * frame as its previous frame. Otherwise this frame is the head of the chain. */
 static uintptr_t first_frame(const struct interpreter *self, uintptr_t inner, uintptr_t anchor) {
     bool same_interpreter = inner && !((inner ^ anchor) & PYTHON_INDEX_MASK);
     return same_interpreter ? python_word(python_plain(inner), self->layout.frame_previous) : chain_head(self, 0);

@@ -3,7 +3,7 @@
 
 #include "preload/shared/utf8.h"
 
-/* --- lines --- */
+/* --- lines of instructions --- */
 
 struct bytes {
     const uint8_t *at, *end;
@@ -53,7 +53,7 @@ uint32_t python_code_line(const uint8_t *table, size_t length, uint32_t first_li
     return python_code_line_from(table, length, &cursor, unit);
 }
 
-/* --- text --- */
+/* --- text of strings --- */
 
 static uint32_t python_code_character(const void *characters, size_t index, unsigned width) {
     if (width == 1) return ((const uint8_t *)characters)[index];

@@ -15,13 +15,13 @@
  * code unit has no line. The function never reads beyond `length`. */
 uint32_t python_code_line(const uint8_t *table, size_t length, uint32_t first_line, uint32_t unit);
 
-/* As python_code_line, for several look-ups in one table in ascending order: each search continues where the last one
- * stopped. Code that runs once, such as a module's, is looked up in this order. The cursor begins as {.line =
+/* As python_code_line, for several look-ups in one table in ascending order: each search continues where the search
+ * before it stopped. Code that runs once, such as a module's, is looked up in this order. The cursor begins as {.line =
  * first_line}. */
 struct python_cursor {
     int64_t line;
-    size_t at;        /* the next entry */
-    uint32_t covered; /* code units of the entries before */
+    size_t at;        /* offset of the next entry in the table */
+    uint32_t covered; /* code units of all entries before the next one */
 };
 uint32_t python_code_line_from(const uint8_t *table, size_t length, struct python_cursor *cursor, uint32_t unit);
 

@@ -30,7 +30,8 @@ struct python_layout {
     uint32_t object_type, object_size;
     uint32_t type_dealloc;
     uint32_t bytes_start;
-    uint32_t text_length, text_state, text_ascii, text_other; /* characters of an ASCII string; of another string */
+    /* text_ascii: where the characters of an ASCII string begin; text_other: where those of another string begin. */
+    uint32_t text_length, text_state, text_ascii, text_other;
     uint32_t text_kind_shift; /* from this bit of the state: width of a character (3 bits), compact (1), ASCII (1) */
     uint32_t runtime_finalizing;
     uint8_t entry_owner;

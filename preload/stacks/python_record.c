@@ -27,7 +27,8 @@ static struct series *frames;
 static struct series codes = {
     .type = SNAP_CODE, .record_size = sizeof(struct snap_code), .first_bits = 8, .limit = 1 << 22};
 static struct lock writing;
-static bool unlisted; /* some code objects are not in codes_by_object, so any death may be one of theirs */
+/* Some recorded code objects are not in codes_by_object. So each object that dies may be one of them. */
+static bool unlisted;
 
 /* The content of a code object is known by a hash of 64 bits. Among a million code objects, two are mixed up with a
  * chance of 1 in 40 million. */
@@ -110,7 +111,7 @@ static __attribute__((noinline)) uint32_t code_of_new(const struct python_layout
     return id;
 }
 
-/* The last code object whose lines were looked up, by the id of its content, and the position in its line table. Only
+/* The code object whose lines were looked up latest, by the id of its content, and the position in its line table. Only
  * the writer uses it. */
 static struct {
     uint32_t code;

@@ -24,7 +24,7 @@ static struct lock replacing;
 static struct series frames = {
     .type = SNAP_FRAME, .record_size = sizeof(struct snap_frame), .first_bits = 10, .limit = SNAP_RUN_FRAME};
 
-/* --- one rule --- */
+/* --- reading one rule --- */
 
 static bool in_units(int64_t offset, int bits) {
     return offset % 8 == 0 && offset / 8 < (int64_t)1 << (bits - 1) && offset / 8 > -((int64_t)1 << (bits - 1));
@@ -77,7 +77,7 @@ static uint32_t frame_for(uint64_t code, uint32_t before) {
     return frame && frame->module == module ? before : new_frame(code, module);
 }
 
-/* --- the table --- */
+/* --- the table of rules --- */
 
 static struct rule_table *new_table(uint32_t bits) {
     struct rule_table *table = arena_take_table(sizeof *table + (sizeof(struct rule) << bits));

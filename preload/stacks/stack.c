@@ -35,7 +35,7 @@ enum {
 struct stack {
     struct own_stack own;
     uintptr_t busy;     /* the slot of the caller whose look-up is in progress in this memory; 0: none */
-    struct memo *other; /* the other stack that the last allocation was on; NULL: the thread's own */
+    struct memo *other; /* the other stack that the latest allocation was on; NULL: the thread's own */
     uint32_t generation;
     uint32_t unmappings;  /* stack_unmappings when `looked` was read */
     struct region looked; /* the readable part of the stack of `other`, at that time */
@@ -43,8 +43,8 @@ struct stack {
     struct memo *others;
     uint64_t clock; /* for memo.used */
     struct unwound unwound;
-    bool complete;        /* the last stack was unwound to its outermost frame */
-    bool returned;        /* the last stack was in `paths`: it was seen before, not long ago */
+    bool complete;        /* the latest stack was unwound to its outermost frame */
+    bool returned;        /* the latest stack was in `paths`: it was seen before, not long ago */
     struct stack *nested; /* for a signal handler that interrupts the work here */
     bool remembers;       /* false for a nested memory, which has no leaves either */
     struct paths paths;
@@ -90,7 +90,7 @@ __attribute__((noinline)) static void forget_half_done(struct stack *self) {
     paths_forget(&self->paths);
 }
 
-/* --- the whole stack --- */
+/* --- finding the site of a whole stack --- */
 
 /* The site of the remembered stack. */
 static uint32_t site_of_memo(struct stack *self, struct memo *memo, uintptr_t address) {
@@ -326,7 +326,8 @@ static bool is_left_behind(const struct stack *self, const struct stack *by, uin
             (region_has(&by->own.known, by->unwound.handler) && by->unwound.handler > self->busy));
 }
 
-/* Of the memories in front of `by` in the chain, makes those free whose hooks were left. */
+/* Looks at the memories in the chain (`nested`) from `self` up to `by`, without `by`. If the hook that used a memory
+ * was left, the memory becomes free. */
 static void free_those_left(struct stack *self, const struct stack *by, uintptr_t slot) {
     for (; self != by; self = self->nested)
         if (is_left_behind(self, by, slot)) {

@@ -21,7 +21,7 @@ static uint32_t *tree_word_at(uint32_t id) { return series_at(&words, id); }
 /* The word of a frame. Another thread may set SNAP_RUN_END in it at any time. */
 static inline uint32_t frame_word(const uint32_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
 
-/* --- branches --- */
+/* --- finding runs --- */
 
 /* A run is found by its first frame and the place outside of that frame. */
 struct edge {
@@ -123,9 +123,10 @@ static uint32_t take_free(uint32_t length) {
     return id;
 }
 
-/* --- runs --- */
+/* --- making runs --- */
 
-/* While free words are being joined, stacks may take some of the memory that is reserved for ends. */
+/* While free words are being joined, stacks may take some of the memory that is reserved for runs without a frame
+ * (BUDGET_ENDS). */
 static bool may_take(enum budget of) {
     return !budget_is_full(__atomic_load_n(&words_are_joined, __ATOMIC_RELAXED) ? BUDGET_ENDS : of);
 }
@@ -182,8 +183,8 @@ uint32_t tree_stack_known(uint32_t place) {
     return first_place(index_find(&edges, hash_edge(&edge), &edge));
 }
 
-/* If the place is not the last of its run, makes another place for its stack: a run without a frame. Such a run gets
- * memory even when other runs get none, because it is small, and totals of other stacks may have to be counted
+/* If the place is not the innermost of its run, makes another place for its stack: a run without a frame. Such a run
+ * gets memory even when other runs get none, because it is small, and totals of other stacks may have to be counted
  * there. */
 uint32_t tree_stack(uint32_t place) {
     const struct edge edge = {place, SNAP_RUN_FRAME};

@@ -23,8 +23,9 @@ enum { TREE_ROOT = 0, TREE_NONE = UINT32_MAX };
  * next frames, as many as fit into one piece. `count` > 0. TREE_NONE: there is no memory. */
 uint32_t tree_step(uint32_t at, const uint32_t *frames, uint32_t count);
 
-/* Returns a place for the stack that ends at `place`: one that can have a site. Only the last place of a run can have
- * one. If `place` is not the last of its run, the stack gets a place of its own. TREE_NONE: there is no memory. */
+/* Returns a place for the stack that ends at `place`: one that can have a site. Only the innermost place of a run can
+ * have one. If `place` is not the innermost of its run, the stack gets a place of its own. TREE_NONE: there is no
+ * memory. */
 uint32_t tree_stack(uint32_t place);
 /* As tree_stack, but makes no place. TREE_NONE: the stack has none yet. */
 uint32_t tree_stack_known(uint32_t place);
@@ -70,7 +71,7 @@ enum progress tree_give_away(struct tree_walk *walk);
 
 /* Memory in use, in bytes, including the table that finds runs. */
 uint64_t tree_bytes(void);
-/* The used ids, in BUDGET_IDS-ths (budget.h). */
+/* The used ids, in units of 1/BUDGET_IDS of all ids (budget.h). */
 uint64_t tree_ids(void);
 
 /* False: there is no memory even for an empty tree. */

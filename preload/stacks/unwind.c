@@ -81,7 +81,7 @@ static inline enum outcome step_out(struct unwound *self, struct own_stack *own,
     return out_of_frame(&self->steps, view, &rule, base + (uintptr_t)rule_cfa(rule.how), state);
 }
 
-/* --- Python --- */
+/* --- frames of Python's evaluation loops --- */
 
 /* Finds the frames of the loop whose native frame is [slot, cfa). */
 static bool find_loop(struct steps *self, struct python_walk *walk, uintptr_t slot, uintptr_t cfa) {
@@ -117,7 +117,7 @@ __attribute__((noinline)) static bool find_python(struct steps *self, struct ste
 
 static inline bool may_be_python(uint32_t how) { return (how & (RULE_EVAL_KNOWN | RULE_EVAL)) != RULE_EVAL_KNOWN; }
 
-/* --- up to a remembered frame --- */
+/* --- unwinding up to a remembered frame --- */
 
 /* The anchor of the outermost loop so far; 0: there was none. */
 static uintptr_t last_anchor(const struct steps *self) {

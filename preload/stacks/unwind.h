@@ -21,7 +21,7 @@ enum outcome {
     BROKEN,  /* the words make no sense, or memory is lacking; the stack is not remembered */
 };
 
-/* The part of a stack that was unwound last. */
+/* The part of a stack that the latest call of unwind has unwound. */
 struct unwound {
     struct steps steps;
     uintptr_t handler; /* the slot of the innermost signal frame; 0: none was met */
