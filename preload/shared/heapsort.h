@@ -1,6 +1,6 @@
 /* heapsort.h — sorts an array in place.
  * In: an array, and an order: a number for each record, or a function that compares two records. Out: the records in
- * that order; equal records in any. It needs no memory of its own, and calls no function of libc. */
+ * that order. Equal records come in any order. It needs no memory of its own, and calls no function of libc. */
 #ifndef MEMSTOW_HEAPSORT_H
 #define MEMSTOW_HEAPSORT_H
 

@@ -29,7 +29,7 @@ static bool take_word(struct cursor *in, const char *word) {
     return true;
 }
 
-/* --- strings --- */
+/* --- checking strings --- */
 
 /* The four digits of \uXXXX; -1: they are missing. */
 static int32_t hex_word(const char *at, const char *end) {
@@ -69,7 +69,7 @@ static bool take_string(struct cursor *in) {
     return false;
 }
 
-/* --- values --- */
+/* --- checking values --- */
 
 static bool take_digits(struct cursor *in) {
     const char *first = in->at;

@@ -28,7 +28,8 @@ size_t jsontext_fault(const char *text, size_t length);
  * no more. `key` gets the key of a member as it is written; it may be NULL. Begin with *next = 0. */
 bool jsontext_next(struct jsontext in, size_t *next, struct jsontext *key, struct jsontext *value);
 
-/* The member with that name; false: there is none. If there are several, the last one counts, as in Python. */
+/* The member with that name; false: there is none. If several members have the name, the one furthest behind in the
+ * text counts, as in Python. */
 bool jsontext_member(struct jsontext object, const char *name, struct jsontext *value);
 
 /* False: the value has another type. A number must be without sign, point and exponent, and fit into 64 bits. A string

@@ -80,7 +80,7 @@ static bool is_listed(const struct owner_state *owner) {
     return has_policy && !owner->adopted_by && !(owner->retired && !bytes_of(owner));
 }
 
-/* --- order --- */
+/* --- the order of owners --- */
 
 static int policy_rank(const struct owner_state *owner, const struct policy_question *question) {
     if (owner->retired) return 4;
@@ -106,7 +106,7 @@ static bool comes_before(const struct owner_state *a, const struct owner_state *
 /* libc's qsort is not used: for long lists it takes memory from the program's allocator. */
 HEAPSORT_BY(struct owner_state, sort_owners, const struct policy_question, comes_before)
 
-/* --- decisions --- */
+/* --- making decisions --- */
 
 static uint64_t gain_of(const struct owner_state *owner, uint32_t action, const struct policy_question *question) {
     if (action == MEMSTOW_STOW) return left_to_move(owner, question);
@@ -139,7 +139,7 @@ uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct 
     return decisions;
 }
 
-/* --- afterwards --- */
+/* --- the outcomes of decisions --- */
 
 static bool should_have_gone(uint32_t action, uint32_t why) {
     return action != MEMSTOW_KEEP || why == MEMSTOW_WHY_IN_USE || why == MEMSTOW_WHY_CANNOT ||

@@ -28,7 +28,7 @@ struct policy_question {
     bool drops;      /* the program frees owners with the policy free */
     /* Under pressure or in a rescue: owners with the policy keep may be stowed, too, after all others. */
     bool take_kept;
-    uint64_t needed;  /* under pressure or in a rescue: bytes; 0: as many as possible */
+    uint64_t needed;  /* under pressure or in a rescue: bytes to gain; 0: as many as possible */
     uint64_t now_ns;  /* for MEMSTOW_IDLE: the time, by the clock of last_use_ns */
     uint64_t idle_ns; /* for MEMSTOW_IDLE: owners that were not used for this long are acted on */
 };

@@ -9,9 +9,9 @@
 
 static struct pressure_wishes wished;
 
-/* --- settings --- */
+/* --- reading the settings --- */
 
-/* Moves past the digits. False: there are none, or too many. */
+/* Reads a decimal number, and moves *text past its digits. False: there are no digits, or too many. */
 static bool pressure_take_number(const char **text, uint64_t *number) {
     const char *first = *text;
     uint64_t n = 0;
@@ -95,7 +95,7 @@ uint32_t pressure_wish(const char *pressure, const char *idle) {
 
 const struct pressure_wishes *pressure_wishes(void) { return &wished; }
 
-/* --- texts --- */
+/* --- reading the kernel's texts --- */
 
 /* Version 1 of cgroups uses the largest number of whole pages for "no limit". */
 bool pressure_number(const char *text, uint64_t *number) {
@@ -166,7 +166,7 @@ uint64_t pressure_missing(const struct pressure_wishes *wishes, uint64_t limit, 
     return missing;
 }
 
-/* --- files --- */
+/* --- reading the kernel's files --- */
 
 enum { PATH_SIZE = 4096, TEXT_SIZE = 8192 };
 

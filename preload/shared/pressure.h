@@ -12,12 +12,12 @@
 #pragma GCC visibility push(hidden)
 
 struct pressure_wishes {
-    bool any;              /* one of the next three is set */
-    uint32_t most_used;    /* percent of the memory; 0: not set */
-    uint64_t least_left;   /* bytes; 0: not set */
-    uint32_t most_stalled; /* hundredths of a percent of the time; 0: not set */
-    bool take_kept;
-    uint64_t idle_ns; /* 0: not set */
+    bool any;              /* most_used, least_left or most_stalled is set */
+    uint32_t most_used;    /* memory is short if more than this is in use, in percent; 0: not set */
+    uint64_t least_left;   /* memory is short if less than this is left, in bytes; 0: not set */
+    uint32_t most_stalled; /* memory is short if tasks wait for it for more of the time; percent * 100; 0: not set */
+    bool take_kept;        /* owners with the policy keep may be stowed, too */
+    uint64_t idle_ns;      /* how long an owner must be unused, from MEMSTOW_IDLE; 0: not set */
 };
 
 /* Reads "90%", "4G", "psi:20%", "kept", or several of them with commas. False: the text is anything else, and nothing
@@ -38,11 +38,11 @@ const struct pressure_wishes *pressure_wishes(void);
 
 /* The bytes to be given back now, and the reason in words; 0: none. */
 uint64_t pressure_needed(const char **text);
-/* The bytes that are left in the machine or in a cgroup with a limit, whichever has least. PRESSURE_NO_LIMIT: nothing
- * could be read. */
+/* The bytes that are left in the machine or in a cgroup with a limit: the smallest of these numbers. PRESSURE_NO_LIMIT:
+ * nothing could be read. */
 uint64_t pressure_left(void);
 
-/* --- the texts of the kernel --- */
+/* --- reading the kernel's texts --- */
 
 #define PRESSURE_NO_LIMIT UINT64_MAX
 /* Reads a file with one number, or "max", which is PRESSURE_NO_LIMIT. Version 1 of cgroups has a large number in place

@@ -30,7 +30,7 @@ struct scan {
 
 #define SCAN_CALL _IOWR('f', 16, struct scan)
 
-/* Bytes with and without a file behind them. */
+/* Present bytes: `all`, and the `private` ones, which no file backs. */
 struct present {
     uint64_t all, private;
 };
@@ -114,7 +114,7 @@ uint64_t residency_count(const struct residency *self, uint64_t start, uint64_t 
     return present.all;
 }
 
-/* "start-end rwxp offset device inode      path" */
+/* Reads a line "start-end rwxp offset device inode   path" of maps. */
 static bool parse_line(const char *line, struct residency_region *out) {
     out->start = os_take_hexadecimal(&line);
     if (*line++ != '-') return false;

@@ -13,7 +13,7 @@
 
 struct residency {
     int directory; /* descriptor of /proc/PID */
-    int pagemap;
+    int pagemap;   /* descriptor of /proc/PID/pagemap */
     uint64_t page_size;
 };
 

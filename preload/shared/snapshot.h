@@ -108,7 +108,7 @@ struct snap_header {
      * changes when they have reached `quantum` bytes, so the estimates are within 1 MiB of the truth. */
     int64_t host_live, mapped_live;
     uint64_t host_peak, mapped_peak;    /* the highest values of host_live and of mapped_live */
-    uint64_t total_peak, total_peak_ns; /* the highest value of their sum, and its time */
+    uint64_t total_peak, total_peak_ns; /* the highest value of host_live + mapped_live, and its time */
     uint64_t quantum;
 
     /* The picture of the ledger at its peak (SNAP_PEAK_0, SNAP_PEAK_1). It is valid if picture_buffer is 0 or 1. */
@@ -121,7 +121,7 @@ struct snap_header {
     uint64_t picture_length; /* the length of the picture in bytes */
 
     uint64_t inherited_bytes;                 /* live bytes that a forked child inherited */
-    uint64_t file_mapped_live, reserved_live; /* [live] file-backed and PROT_NONE mappings, not part of mapped_live */
+    uint64_t file_mapped_live, reserved_live; /* [live] bytes: file-backed, PROT_NONE; no part of mapped_live */
     uint64_t advised_bytes[32];               /* [live] bytes passed to madvise, by advice number (0–31) */
 
     uint64_t lost[SNAP_LOST_KINDS]; /* [live] enum snap_lost */
@@ -151,15 +151,15 @@ enum snap_moving { SNAP_MOVING_OUT = 1, SNAP_MOVING_BACK };
 enum snap_type {
     SNAP_STRINGS = 1, /* bytes; a string is identified by its offset over all STRINGS sections; offset 0 is "" */
     SNAP_PROCESS,     /* snap_fact */
-    SNAP_MODULE,      /* snap_module; ids count over all MODULE sections; so do all ids below */
-    SNAP_TAG,         /* snap_tag */
-    SNAP_OWNER,       /* snap_owner */
-    SNAP_SITE,        /* snap_site */
-    SNAP_THREAD,      /* snap_thread */
-    SNAP_COUNTERS,    /* snap_chunk: ledger only */
-    SNAP_LARGE,       /* snap_large: blocks >= SNAP_LARGE_BYTES and page-aligned blocks; empty slots have address 0 */
-    SNAP_MAPPING,     /* snap_mapping: empty slots have length 0 */
-    SNAP_PEAK_0,      /* bytes of a picture (see below); ledger only; `count` is not maintained */
+    SNAP_MODULE,   /* snap_module; an id counts the records of all MODULE sections; so do the ids of the types below */
+    SNAP_TAG,      /* snap_tag */
+    SNAP_OWNER,    /* snap_owner */
+    SNAP_SITE,     /* snap_site */
+    SNAP_THREAD,   /* snap_thread */
+    SNAP_COUNTERS, /* snap_chunk: ledger only */
+    SNAP_LARGE,    /* snap_large: blocks >= SNAP_LARGE_BYTES and page-aligned blocks; empty slots have address 0 */
+    SNAP_MAPPING,  /* snap_mapping: empty slots have length 0 */
+    SNAP_PEAK_0,   /* bytes of a picture (see below); ledger only; `count` is not maintained */
     /* snap_region: the address space when residency was measured; regions may be cut where own ranges, mappings and
      * stacks begin */
     SNAP_REGION,
@@ -255,11 +255,11 @@ struct snap_owner {
  * the word before it. For the first frame of a run, the head has the place outside. Place 0 is the empty stack. */
 enum {
     SNAP_RUN_OUTER, /* words of a head: the place outside of the run */
-    SNAP_RUN_SITE,  /* the site of the run's last place, untagged; 0: none */
+    SNAP_RUN_SITE,  /* the site of the run's innermost place, untagged; 0: none */
     SNAP_RUN_HEAD,  /* the number of words in a head */
     SNAP_RUN_MOST = 64,
 };
-/* The word of a frame holds its id and flags. */
+/* The word of a frame holds the frame's id and flags. FIRST: the outermost frame of a run. LAST: the innermost one. */
 #define SNAP_RUN_FIRST ((uint32_t)1 << 31)
 #define SNAP_RUN_LAST ((uint32_t)1 << 30)
 #define SNAP_RUN_END ((uint32_t)1 << 29) /* a run without a frame exists, or existed, inside of this place */
@@ -350,7 +350,7 @@ struct snap_thread {
     uint32_t uses; /* how many threads have had this slot */
     uint32_t flags;
     struct snap_counter before; /* the sum of the slot's counters when the present thread began */
-    struct snap_counter total;  /* snapshot: all that the slot counted; ledger: all but the sum of its counters */
+    struct snap_counter total; /* snapshot: all that the slot has counted; ledger: that minus the sum of its counters */
 };
 
 enum { SNAP_LARGE_BYTES = 65536 };
@@ -492,7 +492,7 @@ static inline uint32_t snap_line_check(uint64_t number, const char *text, size_t
 
 /* --- memory over time --- */
 
-/* A curve has at most SNAP_POINTS points. The writer divides time into intervals, and keeps the highest and the last
+/* A curve has at most SNAP_POINTS points. The writer divides time into intervals, and keeps the highest and the latest
  * point of each; when all points are taken, the intervals become twice as long. The time is written last and cleared
  * first. While the writer merges intervals, a point may be there twice. */
 enum {
@@ -569,7 +569,7 @@ struct snap_cuda {
     /* [live] frees of pointers to blocks without a record: memstow did not see them come, or they were freed before */
     uint64_t foreign_frees;
     uint64_t missed_frees; /* [live] blocks that still had a record when a new block came at their address */
-    uint64_t refused;      /* [live] requests for which the driver had no memory; refused_…: the last of them */
+    uint64_t refused;      /* [live] requests for which the driver had no memory; refused_…: the latest of them */
     uint64_t refused_bytes, refused_ns, refused_live;
     uint32_t refused_device, refused_kind;
     uint64_t unknown_entries; /* [live] unknown entries, a part of SNAP_LOST_CUDA; unknown: the first one's name */
@@ -714,7 +714,7 @@ struct snap_cupti {
     /* pools_same: the program's own pools that are in both. pools_other: pools that differ, also in the memory that
      * default pools hand out */
     uint64_t pools_same, pools_other;
-    uint64_t pool_reserved, pool_used; /* bytes of all pools, by the last record of each */
+    uint64_t pool_reserved, pool_used; /* bytes of all pools, by the latest record of each */
     uint32_t no_pools, pad;            /* 0: CUPTI has records of pools; else the error of cuptiActivityEnable */
     /* [live] records that say how much of a pool is in use; 0 in the first versions of CUDA 11 */
     uint64_t pool_records;

@@ -9,7 +9,7 @@ enum { ADDRESS_SIZE = 46, PATH_MOST = 150, FLAG_ACCEPTS = 0x10000 /* __SO_ACCEPT
 
 const char *const socket_tables[SOCKET_TABLES] = {"tcp", "tcp6", "udp", "udp6", "unix"};
 
-/* --- addresses --- */
+/* --- writing addresses --- */
 
 static void put_four(char *to, const uint8_t bytes[4]) {
     for (int i = 0; i < 4; i++) {
@@ -55,7 +55,7 @@ void socket_line_address(char *to, const uint8_t *bytes, size_t length) {
         put_sixteen(to, bytes);
 }
 
-/* --- fields --- */
+/* --- reading the fields of a line --- */
 
 static bool is_blank(char c) { return c == ' ' || c == '\t'; }
 
@@ -69,7 +69,7 @@ static const char *field_at(const char *line, int number) {
     return line;
 }
 
-/* Moves past the digits. False: there are none, or too many. */
+/* Reads a number, and moves *at past its digits. False: there are no digits, or too many. */
 static bool read_number(const char **at, uint64_t base, uint64_t *number) {
     const char *begin = *at;
     for (*number = 0;; ++*at) {
@@ -106,7 +106,7 @@ static bool read_address(const char *at, char text[ADDRESS_SIZE], uint64_t *port
     return read_number(&at, 16, port);
 }
 
-/* --- in words --- */
+/* --- describing a socket --- */
 
 struct words {
     char *to;

@@ -49,10 +49,11 @@ struct wire_message {
     char text[WIRE_TEXT + 1];
 };
 
-/* Returns the length. Text that does not fit, or is invalid, is left out. */
+/* Writes a message, and returns its length. Text that does not fit, or is invalid, is left out. */
 size_t wire_put(uint8_t to[WIRE_MOST], const struct wire_message *message);
 
-/* 0; -EPROTO: no such message; -EPROTONOSUPPORT: another version; -EILSEQ: the text is invalid. */
+/* Reads a request or an answer. 0; -EPROTO: the bytes are no such message; -EPROTONOSUPPORT: another version; -EILSEQ:
+ * the text is invalid. */
 int wire_get_request(struct wire_message *out, const uint8_t *bytes, size_t length);
 int wire_get_answer(struct wire_message *out, const uint8_t *bytes, size_t length);
 

@@ -32,7 +32,7 @@ struct handler {
     uint64_t limit_ns, begun_ns;
     uint32_t stage;
     bool parallel, noted; /* noted: the log has the line about the handler's end */
-    uint32_t state;       /* the handler's thread sets DONE, unless it is LATE already */
+    uint32_t state;       /* DONE: set by the handler's thread, unless the state is LATE already */
     int32_t result;
     char name[NAME], after[AFTER];
 };
@@ -42,13 +42,13 @@ static uint32_t count;
 static struct lock lock;
 static uint32_t owner_pid, runners;
 static uint32_t noted_stage;                    /* the stage whose beginning is in the log */
-static uint64_t stage_begun_ns, stage_limit_ns; /* for DRAIN: the time that its handlers share */
+static uint64_t stage_begun_ns, stage_limit_ns; /* for DRAIN: when it began, and the time that its handlers share */
 
-/* The limit of an ending. Endings have numbers, because a signal may begin a new ending just after the last one was
+/* The limit of an ending. Endings have numbers, because a signal may begin a new ending just after another ending was
  * called off. */
 static struct {
     uint32_t armed;  /* the number of the ending that has the limit; 0: none. The limit's thread waits on this word */
-    uint32_t number; /* the number of the last ending */
+    uint32_t number; /* the number of the latest ending */
     uint64_t end_ns;
     int status;
     bool own_files;
@@ -71,7 +71,7 @@ void shutdown_check_process(void) {
     shutdown_threads_reset();
 }
 
-/* --- handlers --- */
+/* --- registering and finding handlers --- */
 
 static bool is_taken(const char *name) {
     for (uint32_t i = 0; i < count; i++)
@@ -250,7 +250,7 @@ int64_t shutdown_run(uint32_t stage) {
     return wrong;
 }
 
-/* --- what is left --- */
+/* --- what is left when the program ends --- */
 
 struct left {
     uint32_t asks; /* id of the thread that called shutdown_end */
@@ -265,7 +265,7 @@ static void find_left(void *context) {
     self->descriptors = shutdown_audit_descriptors(self->asks);
 }
 
-/* --- the limit --- */
+/* --- the limit of an ending --- */
 
 /* The program's time is over. This must take no lock, nor anything else that another thread may hold. */
 static void force_end(void) {
@@ -377,7 +377,7 @@ int64_t shutdown_end(bool goes_on) {
     return left.threads + left.processes;
 }
 
-/* --- signals --- */
+/* --- endings that a signal begins --- */
 
 static struct {
     struct sigaction before;

@@ -26,7 +26,7 @@ static const struct shutdown_ledger *ledger_with_origins(void) {
     return one && one->has_origins() ? one : NULL;
 }
 
-/* --- memory --- */
+/* --- how much memory the process has --- */
 
 /* Reads /proc/self/statm: "SIZE RESIDENT SHARED …", in pages. */
 void shutdown_audit_memory(struct line *line) {
@@ -44,7 +44,7 @@ void shutdown_audit_memory(struct line *line) {
     if (knows) line_number(line, "live_bytes", knows->live_bytes());
 }
 
-/* --- descriptors --- */
+/* --- which descriptors are open --- */
 
 /* Writes the path of a file in the /proc folder of `thread` (0: the first thread). The thread that reads the file may
  * have descriptors of its own, so its own folder would not show the program's. */
@@ -55,8 +55,8 @@ static char *path_of(char path[PATH_SIZE], uint32_t thread, const char *file) {
 }
 
 struct list {
-    uint32_t thread;
-    int64_t count; /* all descriptors; the list holds the first ones */
+    uint32_t thread; /* whose folder in /proc is read; 0: the first thread */
+    int64_t count;   /* all descriptors; the list holds the first ones */
     struct shutdown_descriptor listed[LISTED_MOST];
 };
 
@@ -72,7 +72,7 @@ static bool is_own_look(const char *target) {
     return strncmp(target, "/proc/", 6) == 0 && length > 3 && strcmp(target + length - 3, "/fd") == 0;
 }
 
-/* Asks the kernel, but no file server on the network. */
+/* Finds device and inode of the file. Uses what the kernel knows, and asks no file server on the network. */
 static void look_at_thing(const char *path, struct shutdown_descriptor *descriptor) {
     struct statx st;
     if (os_call(SYS_statx, AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st) < 0) return;
@@ -102,7 +102,7 @@ static int64_t shutdown_audit_listed(const struct list *list) {
     return list->count < LISTED_MOST ? list->count : LISTED_MOST;
 }
 
-/* --- sockets --- */
+/* --- what the sockets are --- */
 
 static void name_socket(struct list *list, const struct socket_line *socket) {
     for (int64_t i = 0; i < shutdown_audit_listed(list); i++) {
@@ -139,7 +139,7 @@ static void name_sockets(struct list *list) {
     for (int i = 0; some && i < SOCKET_TABLES; i++) read_table(list, socket_tables[i]);
 }
 
-/* --- in the log --- */
+/* --- lines in the log --- */
 
 static void put_origin(struct line *line, bool known, const struct shutdown_origin *origin, const char *by) {
     if (known && origin->inherited) line_string(line, by, "inherited");

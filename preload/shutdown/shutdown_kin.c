@@ -44,8 +44,8 @@ struct table {
     struct process list[TABLE_MOST];
 };
 
-/* The kin that looks have found so far, each with the bond by which it was found first. Only one look at a time adds to
- * the list. */
+/* All kin that were found so far, each with the bond by which it was found first. Only one look at a time adds to the
+ * list. */
 static struct known known[KNOWN_MOST];
 static uint32_t known_count, noting;
 
@@ -63,7 +63,7 @@ const char *shutdown_kin_words(enum kin_link link) {
     return words[link];
 }
 
-/* --- one process --- */
+/* --- reading one process --- */
 
 /* Reads the numbers of "PID (NAME) STATE PARENT GROUP SESSION …" from field 4 on. fields[n] gets field n. */
 static void read_numbers(const char *at, uint64_t fields[STAT_FIELDS + 1]) {
@@ -122,7 +122,7 @@ static bool take_process(void *context, const char *name) {
     return table->count < TABLE_MOST;
 }
 
-/* --- binary search --- */
+/* --- finding a process by its pid --- */
 
 static uint32_t pid_of(const struct process *process) { return process->pid; }
 
@@ -225,7 +225,7 @@ static bool has_mark(uint32_t pid, const struct marks *marks) {
     return found && is_of_this_namespace(pid);
 }
 
-/* --- which of them are kin --- */
+/* --- which processes are kin --- */
 
 static void link_one(struct table *table, uint32_t pid, uint64_t start_ticks, enum kin_link link) {
     struct process *process = find_process(table, pid);
@@ -337,7 +337,7 @@ static void link_all(struct table *table, const struct shutdown_seed *seeds, uin
     link_more(table);
 }
 
-/* --- a look --- */
+/* --- a look at all processes --- */
 
 /* Adds the kin of this look to `known`. A full list starts again, with the kin that still runs. */
 static void shutdown_kin_note(struct table *table) {

@@ -12,7 +12,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* How a process was recognised. */
+/* How a process was recognised. STARTED: its parent is kin. KNOWN: an earlier look had found it by its parent. GROUP:
+ * kin began its group or session. MARK: its environment has the mark of this program. SEED: the caller named it. */
 enum kin_link { KIN_NONE, KIN_STARTED, KIN_KNOWN, KIN_GROUP, KIN_MARK, KIN_SEED };
 
 struct shutdown_relative {

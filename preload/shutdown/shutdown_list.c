@@ -19,7 +19,7 @@ static char own_path[PATH_CAPACITY];   /* the list of this process; "": it has n
 
 bool shutdown_list_file(const char *path) { return !path[0] || shutdown_file_path(asked_path, path); }
 
-/* --- its text --- */
+/* --- the text of the list --- */
 
 static void shutdown_list_put(struct shutdown_list *list, const char *text, size_t length) {
     if (!list->failed && (!shutdown_file_may_grow(list->fd, length) || os_write(list->fd, text, length) < 0))

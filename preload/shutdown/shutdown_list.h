@@ -19,7 +19,7 @@ bool shutdown_list_file(const char *path);
 /* A list that is being written: it is begun, gets processes one by one, and is ended. */
 struct shutdown_list {
     int fd;
-    bool some, failed;
+    bool some, failed;             /* some: the list has a process; failed: something could not be written */
     char path[SHUTDOWN_PATH + 64]; /* the temporary name, in the folder of the list that it replaces */
 };
 struct shutdown_listed {

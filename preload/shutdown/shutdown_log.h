@@ -11,7 +11,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* "": no change. False: the path is too long. */
+/* Sets the path of the log. "": no change. False: the path is too long. */
 bool shutdown_log_file(const char *path);
 /* Sets the path of the log to shutdown.log in the present folder, unless the log has a path already. */
 void shutdown_log_ready(void);

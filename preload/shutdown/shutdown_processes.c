@@ -36,7 +36,7 @@ struct child {
 static struct {
     int64_t count;
     int32_t pids[LEFT_MOST];
-} left; /* what shutdown_processes_left found last */
+} left; /* the processes that the latest call of shutdown_processes_left found */
 
 static struct child children[MOST];
 static uint32_t count;
@@ -68,7 +68,7 @@ static int write_list(void) {
     return shutdown_list_end(&list) ? 0 : -EIO;
 }
 
-/* The index of the entry with this pid, which may be of a process that is gone; else of a new entry. */
+/* The index of the entry with this pid, or else of a new entry. The entry may be of an earlier process with the pid. */
 static int shutdown_processes_slot_for(uint32_t pid) {
     for (uint32_t i = 0; i < count; i++)
         if (children[i].pid == pid) return (int)i;
@@ -105,7 +105,7 @@ int shutdown_process_forget(uint32_t pid) {
     return result;
 }
 
-/* --- their end --- */
+/* --- ending the processes --- */
 
 enum { GROUP = 4 /* PIDFD_SIGNAL_PROCESS_GROUP: Linux 6.9 */ };
 
@@ -142,7 +142,7 @@ static bool signal_group(const struct held *held, int number) {
     return result == 0;
 }
 
-/* --- members of a group --- */
+/* --- members of one group --- */
 
 struct search {
     const struct end *end;
@@ -234,7 +234,7 @@ static void shutdown_processes_send(const struct end *self, const struct held *h
     os_call(SYS_pidfd_send_signal, held->fd, number, NULL, 0);
 }
 
-/* --- all of them --- */
+/* --- ending all registered processes --- */
 
 static void copy_children(struct end *self) {
     bool locked = self->patience_ns && lock_wait(&lock);
@@ -246,7 +246,7 @@ static void copy_children(struct end *self) {
     if (locked) lock_let_go(&lock);
 }
 
-/* Takes processes out of the list that live on because of a survivor, though they are registered to end. */
+/* Takes processes out of `held` that are registered to end, but live on because of a survivor. */
 static void leave_survivors(struct end *self) {
     for (uint32_t i = 0; i < self->count;) {
         struct child *child = &self->held[i].child;
@@ -362,7 +362,7 @@ static bool has_ended(const struct child *child) {
     return ended;
 }
 
-/* --- those that are left --- */
+/* --- processes that are left --- */
 
 static const char *registered_name(const struct end *self, const struct shutdown_relative *relative) {
     for (uint32_t i = 0; i < self->count; i++) {

@@ -31,8 +31,7 @@ void shutdown_threads_reset(void) {
     memset(&lock, 0, sizeof lock);
 }
 
-/* If a thread cannot be examined, because there is no descriptor, it counts as running while the kernel knows its
- * id. */
+/* If no descriptor is free, a thread cannot be examined. Then it counts as running while the kernel knows its id. */
 static bool shutdown_threads_is_there(const struct thread *self) {
     if (os_call(SYS_tgkill, os_pid(), self->tid, 0) == -ESRCH) return false;
     uint64_t now = os_start_ticks(self->tid);
@@ -63,7 +62,7 @@ int shutdown_thread_add(const char *name) {
     return at < 0 ? at : 0;
 }
 
-/* --- their end --- */
+/* --- waiting for threads --- */
 
 /* The list is a copy, because the program may register threads meanwhile. */
 struct wait {
@@ -120,7 +119,7 @@ int64_t shutdown_threads_wait(uint64_t patience_ns) {
     return there;
 }
 
-/* --- those that are left --- */
+/* --- threads that are left --- */
 
 static void read_name(char *to, size_t capacity, const char *tid, const char *file) {
     char path[96];
