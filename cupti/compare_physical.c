@@ -27,7 +27,7 @@ struct comparison {
     bool again;
 };
 
-/* --- lists --- */
+/* --- making lists of items --- */
 
 static uint64_t order_in(enum cuda_space space, const struct snap_cuda_block *block) {
     if (space != CUDA_PHYSICAL) return block->address;
@@ -66,10 +66,10 @@ static void give_back(struct list *list) {
     if (list->items) os_unmap(list->items, list->capacity * sizeof *list->items);
 }
 
-/* --- differences --- */
+/* --- finding differences --- */
 
-/* The differences of each comparison, as marks: [0] of the last comparison, [1] of the present one. If the present one
- * is done `again`, a difference counts only if the last one had it, too, or had too many to remember. */
+/* The differences of each comparison, as marks: [0] of the comparison before, [1] of the present one. If the present
+ * one is done `again`, a difference counts only if the one before had it, too, or had too many to remember. */
 enum { REMEMBERED = 4096 };
 static uint64_t before[2][REMEMBERED];
 static size_t before_count[2];

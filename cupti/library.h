@@ -14,7 +14,7 @@
 struct cupti {
     CUPTI_FUNCTIONS
     CUPTI_FUNCTIONS_V2                                       /* NULL: this version of CUPTI lacks the function */
-        int (*cuptiActivityEnableAllocationSource)(uint8_t); /* NULL: as above */
+        int (*cuptiActivityEnableAllocationSource)(uint8_t); /* NULL: this version of CUPTI lacks it */
     char path[4096];
 };
 #undef F

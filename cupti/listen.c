@@ -43,7 +43,7 @@ static void count_lost(uint64_t *of, uint64_t n) {
 
 static void set_state(enum snap_cupti_state state) { __atomic_store_n(&sections.head->state, state, __ATOMIC_RELEASE); }
 
-/* --- records --- */
+/* --- reading CUPTI's records --- */
 
 static void lend_buffer(uint8_t **buffer, size_t *size, size_t *records) {
     *buffer = NULL;
@@ -132,7 +132,7 @@ static void listen_called(void *data, int domain, uint32_t id, const void *what)
     errno = error;
 }
 
-/* --- asking --- */
+/* --- asking CUPTI for records --- */
 
 static uint64_t now_ns(void) {
     struct timespec now;
@@ -183,7 +183,7 @@ static void begin_asking(void) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-/* --- the end --- */
+/* --- the end of the process --- */
 
 static bool compare_once(bool again, uint64_t *differences) {
     uint64_t until = now_ns();
@@ -221,7 +221,7 @@ static void end_source(bool quick) {
     source_end(quick);
 }
 
-/* In a forked child the three functions do nothing, because it has neither CUDA nor this ledger. */
+/* In a forked child these three functions do nothing, because the child has neither CUDA nor this ledger. */
 static void end_listening(void) {
     if (getpid() != process) return;
     compare_now();
@@ -234,7 +234,7 @@ static void end_at_quick_exit(void) {
     if (getpid() == process) end_source(true);
 }
 
-/* --- the beginning --- */
+/* --- beginning to listen --- */
 
 static bool listen_refused(const char *call, int result) {
     if (result == CUPTI_OK) return false;

@@ -15,7 +15,7 @@ enum { SLOTS = 1 << 16, SLOTS_MOST = SLOTS / 4 * 3, CONTEXTS = 64 };
 
 static struct seen tables[2][SLOTS], *table = tables[0];
 static size_t used;
-static uint64_t newest, renewed; /* the latest time of a record; and that time when the table was last renewed */
+static uint64_t newest, renewed; /* the latest time of a record; and this time when the table was renewed last */
 static char sources[SEEN_SOURCES][SEEN_SOURCE_LENGTH];
 static size_t source_count = 1; /* index 0: no source */
 static uint32_t ended[CONTEXTS];
@@ -33,7 +33,7 @@ void seen_clear(void) {
     ended_count = 0;
 }
 
-/* --- libraries --- */
+/* --- libraries that make calls --- */
 
 static uint8_t source_of(const char *path) {
     if (!path || !*path) return SEEN_NO_SOURCE;
@@ -84,7 +84,7 @@ static struct seen *seen_slot_for(uint64_t address) {
     return used < SLOTS_MOST ? slot_of(table, address) : NULL;
 }
 
-/* --- records --- */
+/* --- reading records --- */
 
 static uint8_t seen_kind_of(const struct cupti_memory *record) {
     switch (record->memory_kind) {
@@ -202,8 +202,8 @@ bool seen_record(const struct cupti_memory *record, const char *source) {
     return true;
 }
 
-/* The numbers of contexts are not reused. Records of an ended context may still come, so the last CONTEXTS ended
- * contexts are remembered. Pools belong to no context. */
+/* The numbers of contexts are not reused. Records of an ended context may still come, so the CONTEXTS contexts that
+ * ended most recently are remembered. Pools belong to no context. */
 void seen_context_ended(uint32_t context) {
     ended[ended_count++ % CONTEXTS] = context;
     for (size_t i = 0; i < SLOTS; i++)

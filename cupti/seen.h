@@ -15,13 +15,13 @@ enum { SEEN_NO_SOURCE = 0, SEEN_SOURCES = 128, SEEN_SOURCE_LENGTH = 96 };
 struct seen {
     uint64_t address, bytes;
     uint64_t timestamp; /* the time of the allocation; 0: no record of it has come */
-    uint64_t released;  /* the time of the last free at the address */
+    uint64_t released;  /* the time of the latest free at the address */
     uint32_t context;
     uint16_t device;
     uint8_t kind;   /* enum snap_cuda_kind; 0: a kind that the ledger does not list */
     uint8_t source; /* index of the library that made the call: seen_source */
     int8_t owed;    /* how many records of frees must still come; below 0: how many came before their block's record */
-    bool lives, matched, suspect; /* compare.c sets the last two; a newer record clears them */
+    bool lives, matched, suspect; /* compare.c sets `matched` and `suspect`; a newer record clears them */
 };
 
 /* Callbacks, which are called while a record is read; NULL: none. `passed`: a block that was freed before its record

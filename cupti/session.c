@@ -86,7 +86,7 @@ int session_begin(struct session *self, const struct cupti *cupti, cupti_callbac
     return result;
 }
 
-/* --- while it lasts --- */
+/* --- during the session --- */
 
 int session_enable(struct session *self, int kind) {
     int result = self->several ? self->cupti->cuptiActivityEnable_v2(self->subscriber, kind, NULL)

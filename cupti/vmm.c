@@ -12,7 +12,7 @@
 #include "preload/count/site.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint64_t last_number; /* the last number that physical memory or a reserved range got */
+static uint64_t last_number; /* the number that physical memory or a reserved range got most recently */
 static bool counts;
 
 void vmm_count(bool does) { counts = does; }
@@ -21,7 +21,7 @@ static bool has_bytes(const struct snap_cuda_block *block) {
     return block->kind != SNAP_CUDA_HANDLE && block->kind != SNAP_CUDA_MAPPING;
 }
 
-/* --- going --- */
+/* --- memory that goes --- */
 
 static void vmm_let_go(uint64_t number);
 
@@ -49,7 +49,7 @@ static void vmm_let_go(uint64_t number) {
     if (change_users(CUDA_PHYSICAL, number, (uint32_t)-1) == 0) take_block(CUDA_PHYSICAL, number);
 }
 
-/* --- coming --- */
+/* --- memory that comes --- */
 
 static void vmm_add_block(enum cuda_space space, struct snap_cuda_block block, const struct caller *caller) {
     take_block(space, block.address); /* an earlier block at this address, whose end was not seen */
@@ -147,7 +147,7 @@ static void vmm_freed(uint64_t address, uint64_t number) {
     if (cuda_blocks_find(CUDA_RANGE, address, &range) && range.pool == number) take_block(CUDA_RANGE, address);
 }
 
-/* --- calls --- */
+/* --- calls that CUPTI reports --- */
 
 /* The number of the physical memory or reserved range that the call gives up; 0: it is unknown, or the call gives up
  * neither. */

@@ -227,8 +227,8 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome);
 int64_t memstow_stow(uint32_t owner);
 /* Brings all of the owner's memory back into memory that no file backs, and returns how many bytes came back. -EIO: a
  * file cannot be read, and its memory stays stowed; -ENOTSUP: a device reads the host's memory, and the device is not
- * at rest or the owner is not idle; -ECANCELED: as above; -ENOMEM, -EBUSY: device memory is still off its device, and
- * must not be used. */
+ * at rest or the owner is not idle; -ECANCELED: as for memstow_stow; -ENOMEM, -EBUSY: device memory is still off its
+ * device, and must not be used. */
 int64_t memstow_restore(uint32_t owner);
 /* Gives memory back to the system without loss of content: free memory of the owner's heap, and clean pages of files.
  * Returns the bytes of the clean pages; the bytes of the heap are not known. The heaps of owners that this owner
@@ -368,8 +368,8 @@ struct memstow_state_options {
  * used, for a reason that docs/moving.md explains. */
 int64_t memstow_state_open(const char *loop, const struct memstow_state_options *options);
 
-/* Begins an iteration, and returns its generation: the last generation plus 1. -EBUSY: the last iteration has not
- * ended. */
+/* Begins an iteration, and returns its generation: the latest committed generation plus 1. -EBUSY: an earlier iteration
+ * has not ended. */
 int64_t memstow_state_begin(int64_t state);
 
 /* A piece of a value. `start` is an address for put, and an offset into the view for get. */
@@ -399,7 +399,7 @@ struct memstow_state_value {
     uint32_t owner;
     uint32_t place; /* enum memstow_state_place */
     uint32_t parts;
-    uint64_t generation; /* the iteration in which it was put */
+    uint64_t generation; /* the generation of the iteration in which the value was put */
     uint64_t bytes;      /* sum of the lengths of its parts */
     uint64_t held_bytes; /* the bytes that are counted: parts, header and padding */
     char id[MEMSTOW_STATE_ID + 8], type[MEMSTOW_STATE_TYPE];
@@ -409,11 +409,11 @@ struct memstow_state_value {
     const struct memstow_state_part *part; /* the table of the value's `parts` parts, in the view */
 };
 
-/* Maps a value without a copy: the value of the present iteration, or else the last committed one. The view outlives
+/* Maps a value without a copy: the value of the present iteration, or else the latest committed one. The view outlives
  * the value. -ENOENT: there is no value with that id, or no such loop. */
 int32_t memstow_state_get(int64_t state, const char *id, struct memstow_state_value *out);
 
-/* Like memstow_state_get, but gives the last committed value, and never a value of the present iteration. It is for
+/* Like memstow_state_get, but gives the latest committed value, and never a value of the present iteration. It is for
  * readers that are not part of the iteration. -ENOENT also for a value that has never been committed. Since 1.9. */
 int32_t memstow_state_get_committed(int64_t state, const char *id, struct memstow_state_value *out);
 
@@ -421,7 +421,7 @@ int32_t memstow_state_get_committed(int64_t state, const char *id, struct memsto
  * `size` bytes (sizeof(struct memstow_state_value)), and returns the number of all values. */
 int64_t memstow_state_list(int64_t state, struct memstow_state_value *out, uint32_t capacity, uint32_t size);
 
-/* The last committed generation; 0: none. */
+/* The latest committed generation; 0: none. */
 int64_t memstow_state_generation(int64_t state);
 
 /* Drops a value, also from the disk. -ENOENT: there is no such value. */
@@ -464,7 +464,7 @@ struct memstow_handler {
     uint32_t size;
     uint32_t stage;
     const char *name;  /* at most 63 bytes; unique */
-    const char *after; /* comma-separated names of handlers in its stage that must end before it begins */
+    const char *after; /* comma-separated names of handlers of the same stage that must end before this one begins */
     /* The time limit of the handler; 0: 10,000. A handler that takes longer is abandoned, and the shutdown goes on. */
     uint32_t milliseconds;
     uint32_t parallel;             /* 1: other handlers may run beside it */
@@ -503,8 +503,8 @@ int32_t memstow_shutdown_forget(int32_t pid);
  * function of memstow that ends a process. -EALREADY: a shutdown has begun. */
 int32_t memstow_shutdown_begin(const char *reason, uint32_t milliseconds, int32_t status);
 /* Lets a signal begin a shutdown, as memstow_shutdown_begin does, before the program's own handler for the signal is
- * called. So the limit holds even if no code of the program runs any more. It has no effect in forked children.
- * -EINVAL: the signal has no handler. */
+ * called. So the limit holds even if no code of the program runs any more. A forked child does not inherit this
+ * setting. -EINVAL: the signal has no handler. */
 int32_t memstow_shutdown_on_signal(int32_t number, uint32_t milliseconds, int32_t status);
 /* Since 1.6: begins a stage of a shutdown that has begun. The log gets one line for each stage, with the memory and the
  * descriptors of the process at that time. All processes that this one has started so far are found and remembered, so
@@ -541,8 +541,8 @@ int64_t memstow_shutdown_threads(uint32_t milliseconds);
  *   pid and start time. A program that puts MEMSTOW_PROGRAM into its own environment finds all processes that inherit
  *   it. */
 int64_t memstow_shutdown_end(uint32_t goes_on);
-/* Since 1.6: the processes that the last memstow_shutdown_end counted. Returns their number, and writes the pids of the
- * first `count` of them (256 at most). */
+/* Since 1.6: the processes that the latest call of memstow_shutdown_end counted. Returns their number, and writes the
+ * pids of the first `count` of them (256 at most). */
 int64_t memstow_shutdown_left(int32_t *pids, uint32_t count);
 
 /* Does a whole shutdown, for a program with handlers in C: begin, the four stages, processes, threads (since 1.4), end,

@@ -17,7 +17,7 @@ enum { BUFFER = 2 << 20, AT_ONCE = 1 << 30 };
 
 static const char MAGIC[8] = "MSTVALUE";
 
-/* --- the header --- */
+/* --- the header of a value --- */
 
 static uint64_t alignment_of(uint64_t length) { return length < STATE_LARGE ? STATE_ALIGNMENT : OS_PAGE; }
 
@@ -44,7 +44,7 @@ static bool is_sound(const struct state_header *header, uint64_t length) {
     return true;
 }
 
-/* --- results --- */
+/* --- finishing and dropping bytes --- */
 
 static int state_bytes_failed(struct state_bytes *self, int error) {
     stow_file_close(&self->file);
@@ -78,7 +78,7 @@ void state_bytes_drop(struct state_bytes *self) {
     self->base = NULL;
 }
 
-/* --- in memory --- */
+/* --- writing bytes into memory --- */
 
 static int state_bytes_put(int fd, uint64_t from, uint64_t length, uint64_t at) {
     for (uint64_t done = 0; done < length;) {
@@ -126,7 +126,7 @@ int state_bytes_in_memory(struct state_bytes *self, const struct state_source *s
     return state_bytes_finish(self, MEMSTOW_STATE_MEMORY, source->header->length);
 }
 
-/* --- in a file --- */
+/* --- writing bytes into a file --- */
 
 static int state_bytes_fill(struct state_bytes *self, const struct state_source *source, struct state_sum *sum) {
     int error = state_writer_fill(&self->file, source, sum);
@@ -155,7 +155,7 @@ int state_bytes_in_folder(struct state_bytes *self, const struct state_source *s
     return refusal ? state_writer_error(refusal) : state_bytes_fill(self, source, &sum);
 }
 
-/* --- from a file --- */
+/* --- taking bytes from a file of an earlier process --- */
 
 static int check_sum(struct state_bytes *self, uint64_t length, uint64_t checksum) {
     struct state_sum sum = {{0}};
@@ -193,7 +193,7 @@ int state_bytes_from_file(struct state_bytes *self, int fd, uint64_t length, uin
     return -EUCLEAN;
 }
 
-/* --- views, and moves --- */
+/* --- viewing and moving bytes --- */
 
 /* Whether the file still has its full length. If somebody has made it shorter, a read beyond the end raises a
  * signal. */

@@ -33,9 +33,9 @@ enum { STATE_VERSION = 2, STATE_ALIGNMENT = 64, STATE_LARGE = 256 * 1024 };
 struct state_bytes {
     struct stow_file file; /* in memory or on a disk */
     uint32_t place;        /* enum memstow_state_place */
-    char *base;            /* a read-only mapping of everything, which never moves; NULL: there are no bytes */
+    char *base;            /* a read-only mapping of all bytes, which never moves; NULL: there are no bytes */
     uint64_t length;
-    uint64_t checksum; /* only for bytes below a prefix */
+    uint64_t checksum; /* only if the loop has a prefix */
 };
 
 /* The bytes to copy: the header, and the present address of each part. */
@@ -58,7 +58,7 @@ int state_bytes_in_folder(struct state_bytes *self, const struct state_source *s
 int state_bytes_from_file(struct state_bytes *self, int fd, uint64_t length, uint64_t checksum);
 void state_bytes_drop(struct state_bytes *self);
 
-/* A private, writable mapping of everything. NULL: there is no memory, or the program has closed the descriptor. */
+/* A private, writable mapping of all bytes. NULL: there is no memory, or the program has closed the descriptor. */
 void *state_bytes_view(const struct state_bytes *self);
 /* False: somebody has made the file of the bytes shorter, or has closed its descriptor. */
 bool state_bytes_are_whole(const struct state_bytes *self);

@@ -28,7 +28,7 @@ static const uint64_t GENERATION_MOST = INT64_MAX / 2;
 static const char MAGIC[8] = "MSTSTATE", MANIFEST[] = "manifest", NEW_MANIFEST[] = "manifest.new", LOCK[] = "lock",
                   VALUE[] = ".value", FOLDER[] = ".state";
 
-/* --- names --- */
+/* --- names of files --- */
 
 static bool is_plain(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
@@ -70,7 +70,7 @@ static void name_of(char name[NAME_SIZE], const struct state_entry *entry) {
     strcpy(os_decimal(end, entry->generation), VALUE);
 }
 
-/* --- the folder --- */
+/* --- the folder of a loop, and its lock --- */
 
 static int is_ours(int fd, bool folder, struct stow_file *out) {
     struct stat status;
@@ -90,7 +90,7 @@ static int open_at(int folder, const char *name, int flags) {
     return link ? -ELOOP : -ENOTDIR;
 }
 
-/* The next name in a path. NULL: the name is empty, ".", ".." or too long. */
+/* The next name in a path. *last: no name follows. NULL: the name is empty, ".", ".." or too long. */
 static const char *next_name(const char **path, char name[NAME_SIZE], bool *last) {
     size_t length = strcspn(*path, "/");
     if (!length || length + sizeof FOLDER > NAME_MAX) return NULL;
@@ -116,7 +116,7 @@ static bool is_within(const char *prefix) {
 }
 
 /* Opens or makes the folders of a prefix, from the directory `above` on. Takes over the descriptor `above`. On success,
- * self has the last folder and the folder that contains it. */
+ * self has the innermost folder and the folder that contains it. */
 static int open_folder(struct state_files *self, int above, const char *prefix) {
     bool last = false;
     int folder = above, error;
@@ -188,7 +188,7 @@ int state_files_lock(struct state_files *self) {
     return error;
 }
 
-/* --- the manifest --- */
+/* --- reading the manifest --- */
 
 static uint64_t bytes_of(const struct state_manifest *manifest) {
     return sizeof *manifest + manifest->count * sizeof *manifest->entries;
@@ -328,7 +328,7 @@ int state_files_value(const struct state_files *self, const struct state_entry *
     return error ? error : fd;
 }
 
-/* --- commit --- */
+/* --- committing a manifest --- */
 
 static bool is_there(const struct state_files *self) {
     return stow_file_is_still(&self->folder) && stow_file_is_still(&self->lock);

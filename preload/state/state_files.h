@@ -41,7 +41,7 @@ int state_files_open(struct state_files *self, const char *directory, const char
 bool state_files_are_same(const struct state_files *a, const struct state_files *b);
 /* -EBUSY: another process has the lock. */
 int state_files_lock(struct state_files *self);
-/* Reads the last manifest. Free it by os_unmap with its length. *manifest is NULL if there is none. Removes files that
+/* Reads the valid manifest. Free it by os_unmap with its length. *manifest is NULL if there is none. Removes files that
  * the manifest does not name. */
 int state_files_read(const struct state_files *self, struct state_manifest **manifest, uint64_t *length);
 /* A descriptor of an entry's file, or -errno. */

@@ -18,8 +18,8 @@
 struct state_loop {
     struct state_loop *next;
     struct lock changes;
-    int64_t number; /* 0: unused */
-    bool begun, in_file;
+    int64_t number;      /* 0: unused */
+    bool begun, in_file; /* in_file: values go to files, not to memory */
     uint64_t generation, ram_limit;
     uint64_t promised;                   /* bytes in memory for values that are being written */
     struct state_value *committed, *put; /* put: in the present iteration */
@@ -47,7 +47,7 @@ int64_t state_loop_end_change(struct state_loop *loop, int64_t result);
 struct state_loop *state_loop_known(int64_t number);
 /* Whether another loop has the same folder. If two loops are opened at once, the second finds the first. */
 bool state_loop_has_folder(const struct state_loop *self);
-/* Whether this iteration has a newer value with the same id. */
+/* Whether the loop's present iteration has a newer value with the same id. */
 bool state_loop_is_replaced(struct state_loop *loop, const struct state_value *value);
 typedef bool state_loop_look(struct state_value *value, void *context);
 /* Calls `look` for all values of all loops, until `look` returns false. Returns the value for which it returned false,

@@ -13,8 +13,8 @@
 /* Commits the next generation: gives names to its files, and then writes the manifest. Does nothing without a prefix. 0
  * or -errno. */
 int state_manifest_commit(struct state_loop *loop);
-/* Writes the manifest of a generation. If it is the next one, the manifest has the values that were put, too. The value
- * with the id `gone` (may be NULL) is left out. 0 or -errno. */
+/* Writes the manifest of a generation. If that is the next generation, the manifest has the values that were put, too.
+ * The value with the id `gone` (may be NULL) is left out. 0 or -errno. */
 int state_manifest_write(struct state_loop *loop, uint64_t generation, const char *gone);
 /* Removes the files of the values in `list`, which the manifest does not name any more. */
 void state_manifest_unlink(const struct state_loop *loop, const struct state_value *list);

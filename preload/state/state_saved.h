@@ -1,6 +1,6 @@
 /* state_saved.h — what an earlier process left below a prefix.
- * In: a new loop, locked. Out: its folder, locked against other processes, and the values of the last generation. No
- * hook may call it. */
+ * In: a new loop, locked. Out: its folder, locked against other processes, and the values of the latest committed
+ * generation. No hook may call it. */
 #ifndef MEMSTOW_STATE_SAVED_H
 #define MEMSTOW_STATE_SAVED_H
 

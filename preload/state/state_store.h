@@ -22,11 +22,11 @@ int64_t state_begin(int64_t number);
 int64_t state_put(int64_t number, const char *id, const struct state_source *source, struct caller caller);
 int64_t state_commit(int64_t number);
 int state_abandon_iteration(int64_t number);
-/* state_get: the visible value, that is the one of the present iteration, or else the last committed one.
- * state_get_committed: the last committed value. */
+/* state_get: the visible value: the one that the present iteration has put, or else the latest committed one.
+ * state_get_committed: the latest committed value. */
 int state_get(int64_t number, const char *id, struct memstow_state_value *out);
 int state_get_committed(int64_t number, const char *id, struct memstow_state_value *out);
-/* Calls visit for each visible value, until it returns false. */
+/* Calls visit for each visible value, until visit returns false. */
 int64_t state_list(int64_t number, bool (*visit)(const struct memstow_state_value *value, void *context),
                    void *context);
 int64_t state_generation(int64_t number);

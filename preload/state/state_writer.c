@@ -43,7 +43,7 @@ int state_writer_error(uint32_t refusal) {
     }
 }
 
-/* --- through the buffers --- */
+/* --- writing through the queue's buffers --- */
 
 static int writer_take_buffer(struct writer *self) {
     if (!self->buffer) self->buffer = stow_queue_buffer(&self->queue);
@@ -75,7 +75,7 @@ static int writer_write(struct writer *self, uint64_t from, uint64_t length) {
     return error;
 }
 
-/* --- directly --- */
+/* --- writing directly from the program's memory --- */
 
 static int writer_write_pages(struct writer *self, const char *pages, uint64_t length) {
     uint32_t refusal = 0;
@@ -112,7 +112,7 @@ static int why_not_written(const struct writer *self, const struct state_source 
     return error;
 }
 
-/* --- whole values --- */
+/* --- writing whole values --- */
 
 static uint64_t alignment_in(const struct stow_file *file) {
     uint32_t status[STATX_BYTES / sizeof(uint32_t)] = {0};

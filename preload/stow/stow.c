@@ -148,7 +148,7 @@ static int64_t move_out(struct stow_piece *pieces, uint32_t count, const struct 
     return result;
 }
 
-/* --- in --- */
+/* --- bringing pieces back --- */
 
 static void all_in(struct stow_session *self) {
     struct stow_back back;
@@ -190,7 +190,7 @@ static int64_t move_in(struct stow_piece *pieces, uint32_t count, const struct s
     return result;
 }
 
-/* --- on a thread of its own --- */
+/* --- running a move on a thread of its own --- */
 
 struct call {
     int64_t (*move)(struct stow_piece *pieces, uint32_t count, const struct stow_options *options, bool own_files);
@@ -218,7 +218,7 @@ int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_opt
     return call.result;
 }
 
-/* --- questions --- */
+/* --- questions about stowed memory --- */
 
 uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use) {
     uint64_t sum = 0, back = 0;

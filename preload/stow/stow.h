@@ -57,11 +57,11 @@ const char *stow_refusal_text(uint32_t refusal);
 struct stow_piece {
     uint64_t start, length; /* any range; only the whole pages in it move */
     uint32_t owner;
-    uint32_t refusal; /* out: the first reason why a part of it stayed */
+    uint32_t refusal; /* out: the first reason why a part of the piece stayed */
     uint64_t moved;   /* out: bytes */
 };
 
-/* Methods, the best first. If the kernel lacks a method, the next one is used. */
+/* How memory is moved: the best method first. If the kernel lacks a method, the next one is used. */
 enum stow_method { STOW_BY_MOVE, STOW_BY_REMAP, STOW_BY_COMPARING };
 
 struct stow_options {
@@ -88,7 +88,7 @@ int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_op
 int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 
 struct stow_progress {
-    uint64_t moved, wanted; /* bytes of the running move, or of the last one */
+    uint64_t moved, wanted; /* bytes of the running move, or else of the latest one */
     bool at_work;
 };
 struct stow_progress stow_progress(void);
@@ -101,7 +101,7 @@ uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use);
 /* As stow_bytes, for a range of addresses and all owners. */
 uint64_t stow_bytes_within(uint64_t start, uint64_t length);
 
-/* Everything of `from` now belongs to `to`. */
+/* All stowed or moving memory of the owner `from` now belongs to the owner `to`. */
 void stow_change_owner(uint32_t from, uint32_t to);
 
 /* Locks memory whose pages must not move, because a device knows them (cudaHostRegister). Stowed content comes back
@@ -115,8 +115,8 @@ void stow_unlock_range(uint64_t start, uint64_t length);
 /* Above 0: some memory is stowed, or is about to be stowed. */
 extern uint32_t stow_watch;
 /* stow_passing: how many calls between stow_pass_begin and stow_pass_end are in progress, by the parity of the epoch in
- * which they began. A thread that begins to move memory starts a new epoch, and waits for the calls of the last
- * epoch. */
+ * which they began. A thread that begins to move memory starts a new epoch, and waits for the calls of the epoch before
+ * it. */
 extern uint32_t stow_epoch, stow_passing[2];
 
 enum { STOW_PASS_WATCHED = 2 };
@@ -135,14 +135,15 @@ static inline uint32_t stow_pass_begin(void) {
 static inline bool stow_pass_watched(uint32_t pass) { return __builtin_expect(pass & STOW_PASS_WATCHED, 0); }
 static inline void stow_pass_end(uint32_t pass) { __atomic_fetch_sub(&stow_passing[pass & 1], 1, __ATOMIC_SEQ_CST); }
 
-/* Each waits until nothing in the range is moving. After that, no move that began earlier touches the range. */
+/* Each of these functions waits until nothing in the range is moving. After that, no move that began earlier touches
+ * the range. */
 void stow_note_change(uint64_t start, uint64_t length); /* the mapping is about to change */
 void stow_note_unmap(uint64_t start, uint64_t length);  /* another mapping has replaced the range's mapping */
 /* A block goes back to its allocator: its stowed parts become fresh memory. */
 void stow_note_free(uint64_t start, uint64_t length);
 void stow_note_discard(uint64_t start, uint64_t length); /* MADV_DONTNEED: the memory is zeros now */
-/* The range is about to be unmapped. *unmapped gets the stowed regions in it. If the kernel refuses to unmap, the
- * caller passes them to stow_put_back. */
+/* The range is about to be unmapped. *unmapped gets the stowed regions in the range. If the kernel refuses to unmap,
+ * the caller passes them to stow_put_back. */
 enum { STOW_UNMAPPED_MOST = 32 };
 struct stow_unmapped {
     uint32_t count;

@@ -83,7 +83,7 @@ static void stop_listeners(struct stow_back *self) {
     if (self->stop >= 0) os_close(self->stop);
 }
 
-/* --- begin and end --- */
+/* --- beginning and ending a move back --- */
 
 /* Maps the buffer. With huge pages, if there are any, a disk reads as much as it can in one request, in a third of the
  * time. The first and the last page of the mapping are never touched, because they may be registered as neighbours of a
@@ -401,8 +401,8 @@ static bool reads_on(const struct stow_back *self, const struct source *source) 
            reading->offset + reading->taken == source->offset;
 }
 
-/* Begins to read the file, unless the read in progress serves: for this range, and for the rest of the move as far as
- * it lies in the same mapping. */
+/* Begins to read the file for this range, and for the rest of the move as far as that lies in the same mapping. If the
+ * read in progress already serves for this, it goes on. */
 static void read_from(struct stow_back *self, const struct stow_area *area, const struct source *source,
                       uint64_t length) {
     if (reads_on(self, source)) return;

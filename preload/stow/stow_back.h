@@ -33,12 +33,12 @@ struct stow_back {
     int uffd, pagemap;
     struct back_pipe pipes[BACK_PIPES];
     uint32_t pipe_count;
-    int stop;
+    int stop; /* a descriptor that ends the readers of events */
     uint64_t pipes_capacity;
     uint64_t until, expected; /* until: see stow_back_expect; expected: the kernel was asked to read up to here */
     struct stow_read reading; /* for `mine`: the read into `buffer`, which goes on from one chunk to the next */
     bool reads;
-    struct back_file files[BACK_FILES]; /* the files of the last ranges */
+    struct back_file files[BACK_FILES]; /* the files behind the latest ranges */
     uint32_t file_count;
     char *buffer, *buffer_mapped; /* BACK_BUFFER bytes, and the mapping that contains them */
     char *text;

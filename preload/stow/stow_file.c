@@ -16,7 +16,7 @@
 
 enum { PATH_SIZE = 4096, AT_ONCE = 16 << 20, PROBE = 16 * OS_PAGE };
 
-/* --- which file system --- */
+/* --- judging the file system --- */
 
 #define XFS_MAGIC 0x58465342
 #define ZFS_MAGIC 0x2fc12fc1
@@ -116,7 +116,7 @@ static int open_in(struct stow_file *self, const char *directory) {
     return open_nameless(directory, O_RDWR);
 }
 
-/* --- space --- */
+/* --- reserving space --- */
 
 /* Takes back the SIGXFSZ of a write beyond the file size limit, which the program may have lowered meanwhile. The
  * signal is blocked on this thread, and must not kill the process later. */
@@ -139,7 +139,7 @@ static uint32_t stow_file_reserve(int fd, uint64_t size) {
     return result < 0 ? stow_file_failed(result) : STOW_DONE;
 }
 
-/* --- writing --- */
+/* --- writing to the file --- */
 
 /* The program may have closed the descriptor, with closefrom() for example, and another file may have its number. */
 bool stow_file_is_still(const struct stow_file *self) {
@@ -203,7 +203,7 @@ void *stow_file_map(const struct stow_file *self, uint64_t length) {
     return at < 0 && at > -OS_PAGE ? NULL : (void *)at;
 }
 
-/* --- opening --- */
+/* --- opening a stow file --- */
 
 static bool is_in_memory(const struct stow_file *self) {
     unsigned char there[PROBE / OS_PAGE];
@@ -251,7 +251,7 @@ void stow_file_close(struct stow_file *self) {
     if (stow_file_is_still(self)) os_close(self->fd);
 }
 
-/* --- which directory --- */
+/* --- finding the directory --- */
 
 static char asked_for[PATH_SIZE], caches[PATH_SIZE], home[PATH_SIZE];
 

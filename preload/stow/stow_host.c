@@ -80,7 +80,7 @@ static uint32_t put_over(void *mapping, uint64_t start, uint64_t length) {
     return at == (long)start ? STOW_DONE : STOW_ADDRESS_SPACE;
 }
 
-/* --- moving --- */
+/* --- moving with userfaultfd --- */
 
 static uint32_t refusal_of(long error) {
     switch (error) {
@@ -189,7 +189,7 @@ static uint32_t move_out(struct stow_host *self, uint64_t start, uint64_t length
     return refusal;
 }
 
-/* --- without userfaultfd --- */
+/* --- moving without userfaultfd --- */
 
 static uint32_t compare_and_map(struct stow_host *self, uint64_t start, const char *copy, uint64_t length) {
     void *mapping = stow_file_map(&self->file, length);

@@ -150,7 +150,7 @@ void stow_unlock_range(uint64_t start, uint64_t length) {
     stow_table_unlock();
 }
 
-/* --- fork --- */
+/* --- forks of the process --- */
 
 static bool forked_beside_threads;
 

@@ -29,7 +29,7 @@ enum stow_segment_kind { STOW_SEGMENT_MEMORY, STOW_SEGMENT_STOWED, STOW_SEGMENT_
 
 struct stow_segment {
     uint64_t start, end;
-    uint32_t work;
+    uint32_t work; /* the index of the piece in session->work */
     enum stow_segment_kind kind;
     bool writable; /* for STOW_SEGMENT_FILE */
 };
@@ -38,10 +38,10 @@ struct stow_plan {
     struct stow_session *session;
     struct stow_segment *segments;
     uint64_t count, capacity;
-    uint64_t memory; /* bytes that are written to the file, including gaps */
-    int64_t mappings;
-    uint32_t over;  /* how many pieces end before the present area; pieces are in order */
-    uint64_t probe; /* the address of a page that was just mapped; it is locked if mlockall(MCL_FUTURE) holds */
+    uint64_t memory;  /* bytes that are written to the file, including gaps */
+    int64_t mappings; /* mappings that the process has now */
+    uint32_t over;    /* how many pieces end before the present area; pieces are in order */
+    uint64_t probe;   /* the address of a page that was just mapped; it is locked if mlockall(MCL_FUTURE) holds */
     bool locks_future;
     int pagemap;
 };

@@ -11,7 +11,7 @@
 
 enum { MOST_UNFLUSHED = 8 << 20 };
 
-/* --- the kernel's queues: ending a queue takes 20 ms, so the last one is kept for the next file --- */
+/* --- the kernel's queues: ending a queue takes 20 ms, so an unused queue is kept for the next file --- */
 
 static aio_context_t idle_context;
 
@@ -72,7 +72,7 @@ char *stow_queue_buffer(struct stow_queue *self) {
     return self->refusal ? NULL : self->buffers + (uint64_t)self->next * STOW_PIECE;
 }
 
-/* --- writing --- */
+/* --- writing pieces --- */
 
 static bool stow_queue_submit(struct stow_queue *self, const void *pages, uint64_t length) {
     struct iocb *piece = &self->pieces[self->next];

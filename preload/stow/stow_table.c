@@ -13,7 +13,7 @@
 
 enum { FIRST_SIZE = 1024 };
 
-/* --- the lock --- */
+/* --- the lock of the table --- */
 
 static struct {
     uint32_t word; /* 0: free; 1: held; 2: held, and threads wait */

@@ -15,7 +15,8 @@
 
 enum { STACK = 256 << 10, UNSHARE = 2 /* CLOSE_RANGE_UNSHARE */ };
 
-/* This struct is at the low end of the thread's stack. */
+/* This struct is at the low end of the thread's stack. A process apart is one that stow_thread_start_apart has
+ * started. */
 struct stow_thread {
     void (*work)(void *context);
     void *context;

@@ -124,7 +124,7 @@ void stow_work_unregister(uint64_t start, uint64_t end) {
         }
 }
 
-/* --- chunks --- */
+/* --- beginning and ending chunks --- */
 
 /* The caller holds the table's lock. */
 static uint32_t why_not(const struct work *work, uint64_t start, uint64_t end) {
@@ -161,7 +161,7 @@ uint64_t stow_work_chunk_end(uint64_t start, uint64_t stop, uint64_t most) {
     return end > start ? end : start + most;
 }
 
-/* --- back --- */
+/* --- bringing memory back --- */
 
 uint32_t stow_work_bring_back(struct work *work, struct stow_back *back, uint64_t start, uint64_t stop, bool counts) {
     struct stow_region region;
@@ -191,7 +191,7 @@ uint64_t stow_work_stowed_in(uint64_t start, uint64_t end) {
     return sum;
 }
 
-/* --- on a thread of its own --- */
+/* --- running work on a thread of its own --- */
 
 /* If no thread can be started, the caller's thread does the work. */
 void stow_work_apart(void (*work)(void *context), void *context, bool *own_files) {

@@ -23,14 +23,14 @@
 
 /* The outcome of each decision. */
 struct result {
-    int64_t moved, released; /* bytes, or -errno */
-    uint64_t after, stowed;
+    int64_t moved, released;              /* bytes, or -errno */
+    uint64_t after, stowed;               /* bytes of the owner afterwards: live on the host, stowed anywhere */
     uint64_t device_after, device_stowed; /* device_stowed is part of stowed */
     enum policy_category category;
 };
 
 static struct {
-    uint32_t stage;  /* enum stage: the thread that changed it last owns the rest */
+    uint32_t stage;  /* enum stage: the thread that changed it most recently owns the rest */
     uint32_t thread; /* the thread that began the trigger. If it is gone, another thread may take over. 0: not known */
     uint64_t number, began_ns;
     uint32_t reason;
@@ -38,7 +38,7 @@ static struct {
     struct result *results;
     struct owner_state *owners;
     uint32_t decision_capacity, result_capacity, owner_capacity, count;
-    uint64_t last[POLICY_CATEGORIES]; /* the number of owners in each category, when the last trigger ended */
+    uint64_t last[POLICY_CATEGORIES]; /* the number of owners in each category, when the latest trigger ended */
 } trigger;
 enum stage { STAGE_NONE, STAGE_DECIDING, STAGE_DECIDED };
 
@@ -184,7 +184,7 @@ static void trace_remaining(const struct memstow_decision *decision, const struc
     trace_add_line(&line);
 }
 
-/* --- begin --- */
+/* --- beginning a trigger --- */
 
 /* Lists all owners in memstow's private memory. If the list does not fit, the array grows and is filled again.
  * Meanwhile there may be even more owners. */
@@ -253,7 +253,7 @@ int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool d
     return count;
 }
 
-/* --- end --- */
+/* --- ending a trigger --- */
 
 /* A rescue runs in a hook of the program, so it moves only device memory. */
 static struct result trigger_act(const struct memstow_decision *decision) {

@@ -26,7 +26,7 @@ void trigger_cancel(void);
 /* Begins and ends a trigger of memstow's own. Nothing is dropped, because the program does not take part. */
 int64_t trigger_run(uint32_t reason, const char *text, uint64_t needed);
 
-/* The outcome of the last trigger in words: "2 kept, 1 freed". */
+/* The outcome of the latest trigger in words: "2 kept, 1 freed". */
 void trigger_words(char *to, size_t capacity);
 
 /* Notes in the trace that a policy was set or changed. */

@@ -19,7 +19,7 @@ static struct {
     uint64_t idle_since_ns; /* owners that became idle before this time have been handled */
     uint64_t idle_next_ns;  /* the next look for idle owners is not before this time */
     uint64_t pressure_ns;   /* the next look for pressure is not before this time */
-    uint64_t wait_s;
+    uint64_t wait_s;        /* seconds before the next look for pressure; 0: memory was not short */
     struct owner_state *owners;
     uint32_t owner_capacity;
 } watch;

@@ -46,7 +46,7 @@ static void take_off_backup_bytes(enum vram_backup_kind backup_kind, uint64_t by
     __atomic_fetch_sub(&bytes_of[backup_kind], bytes, __ATOMIC_RELAXED);
 }
 
-/* --- the ledger --- */
+/* --- listing backups in the ledger --- */
 
 static void vram_backup_note(enum snap_cuda_kind kind, const void *at, uint64_t bytes, uint32_t device) {
     cuda_blocks_add(CUDA_RANGE,
@@ -74,7 +74,7 @@ static void is_made(struct vram_block *self, void *at, enum vram_backup_kind bac
     vram_backup_note(SNAP_CUDA_BACKUP, at, self->size, self->device);
 }
 
-/* --- in memory --- */
+/* --- making backups in memory --- */
 
 /* How many more bytes of host memory backups may take. An eighth of the memory that the machine or the cgroup has left
  * stays free. Otherwise stowing a model could make the system kill the program. */
@@ -115,7 +115,7 @@ bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self,
     return true;
 }
 
-/* --- in a file --- */
+/* --- making backups in a file --- */
 
 /* Whether the kernel can copy memory for us (os_peek). If a disk fails, a read of ours through a file mapping raises a
  * signal that kills the process, but a copy by the kernel returns an error. */
@@ -137,7 +137,7 @@ uint32_t vram_backup_make_file(struct vram_block *self, const struct vram_limits
     return refusal || at ? refusal : (uint32_t)STOW_ADDRESS_SPACE;
 }
 
-/* --- ends --- */
+/* --- dropping backups --- */
 
 static void give_back(char *at, uint64_t bytes, enum vram_backup_kind backup_kind) {
     vram_backup_forget(at);

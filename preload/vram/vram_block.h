@@ -1,7 +1,8 @@
 /* vram_block.h — a block of device memory that memstow serves: a range of addresses, and pieces of physical memory
  * mapped in it.
  * In: a size, a device, the devices with access. Out: memory at its addresses, or addresses without memory. Each step
- * counts what exists, so after any failure the same call continues where the last one stopped. One thread at a time. */
+ * counts what exists, so a call that is repeated after a failure continues where the failed call stopped. One thread at
+ * a time. */
 #ifndef MEMSTOW_VRAM_BLOCK_H
 #define MEMSTOW_VRAM_BLOCK_H
 
@@ -18,8 +19,8 @@ enum {
 enum vram_state {
     VRAM_LIVE,
     VRAM_STOWED, /* its content is in `backup`, or was discarded */
-    /* freed by the program. Its memory is given back when `event` has come; if `copied` is set, nothing may run in its
-     * context either. Without an event, it is given back when nothing runs in its context */
+    /* freed by the program. The memory is given back when `event` has come and, if `copied` is set, nothing runs in the
+     * block's context. Without an event: when nothing runs in the block's context */
     VRAM_FREEING,
     VRAM_WRECK, /* it is being ended, or the driver did not take back all of it */
     VRAM_SPARE, /* freed, and kept with its memory for the next request of its size (vram_spare.h) */
@@ -29,12 +30,12 @@ enum vram_state {
 enum vram_backup_kind { VRAM_IN_MEMORY, VRAM_PINNED, VRAM_IN_FILE, VRAM_BACKUP_KINDS, VRAM_DISCARDED };
 
 struct vram_block {
-    struct vram_block *next, *before, *in_move;
+    struct vram_block *next, *before, *in_move;   /* in the table's list of all blocks; in the list of a move */
     struct vram_block *lower, *higher;            /* in the table's tree: blocks at lower and at higher addresses */
     struct vram_block *freed_next, *freed_before; /* in the queue of freed blocks and wrecks, or of spares */
     struct vram_block *shelf_next, *shelf_before; /* on the table's shelf for the block's size */
-    uint64_t at, size, asked;                     /* bytes; asked: as requested; size: in whole granules */
-    uint64_t rank;                                /* in the tree, a block has a higher rank than the blocks below it */
+    uint64_t at, size, asked; /* at: the address; asked: bytes as requested; size: bytes in whole granules */
+    uint64_t rank;            /* in the tree, a block has a higher rank than the blocks below it */
     bool in_tree;
     uint64_t piece;   /* bytes of each piece; the last piece may have fewer */
     uint64_t devices; /* a bit for each device that may use the block, including the block's own */
@@ -42,18 +43,18 @@ struct vram_block {
     bool in_stream;      /* requested from a pool (cuMemAllocAsync): memstow serves it in place of the pool */
     cuda_handle context; /* the context of the request */
     enum vram_state state;
-    bool moving;                   /* a thread has taken the block (vram_table.h) */
-    uint8_t refused;               /* enum vram_refusal: why it never moves; VRAM_REFUSAL_DONE: it can move */
-    bool mixed;                    /* other owners have parts of it */
-    bool copied;                   /* a copy to or from the block may go on: the driver has not reported its end */
-    bool no_context;               /* `event_context` has ended, and the event with it */
-    uint32_t tried;                /* number of the last move that looked at the block */
-    uint64_t searched, reached;    /* the last search for freed blocks, and the last change of access, that saw it */
-    uint32_t pieces, made, mapped; /* numbers of pieces: all, those with physical memory, those mapped */
+    bool moving;                /* a thread has taken the block (vram_table.h) */
+    uint8_t refused;            /* enum vram_refusal: why it never moves; VRAM_REFUSAL_DONE: it can move */
+    bool mixed;                 /* other owners have parts of it */
+    bool copied;                /* a copy to or from the block may go on: the driver has not reported its end */
+    bool no_context;            /* `event_context` has ended, and the event with it */
+    uint32_t tried;             /* number of the latest move that looked at the block */
+    uint64_t searched, reached; /* the latest search for freed blocks, and the latest change of access, that saw it */
+    uint32_t pieces, made, mapped; /* how many pieces there are, have physical memory, are mapped */
     bool open;                     /* `devices` have access now */
     bool rdma;                     /* the memory was made so that network cards can use it */
     uint64_t id;                   /* the id of its memory in answers to the program (BUFFER_ID) */
-    uint64_t left_ns, trigger;     /* of its last move off its device: time, and trigger (0: it had no trigger) */
+    uint64_t left_ns, trigger;     /* of its latest move off its device: time, and trigger (0: it had no trigger) */
     uint64_t number;               /* set at the request: higher than all earlier numbers (vram_table_number) */
     char *backup;
     enum vram_backup_kind backup_kind;

@@ -9,7 +9,7 @@
 #include "preload/vram/vram_table.h"
 
 static cuda_handle contexts[VRAM_CONTEXTS];
-static uint64_t contexts_seen[VRAM_CONTEXTS]; /* the table's last number when the context was last noted */
+static uint64_t contexts_seen[VRAM_CONTEXTS]; /* vram_table_last_number() at the latest note of the context */
 static uint32_t context_count;
 static bool context_missing; /* there were more than VRAM_CONTEXTS contexts */
 

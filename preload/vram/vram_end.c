@@ -13,11 +13,12 @@
 
 enum { NO_TIMING = 2, UNRIPE_MOST = 8 };
 
-static uint64_t searches;
-/* Its address stands for the thread's own default stream, because that stream has the same handle in all threads. */
+static uint64_t searches; /* the number of searches for freed blocks so far */
+/* The address of this variable stands for the thread's own default stream, because that stream has the same handle in
+ * all threads. */
 static __thread char own_stream __attribute__((tls_model("initial-exec")));
 
-/* --- ends --- */
+/* --- ending blocks, now or when their work is done --- */
 
 void vram_end_give_back(struct vram_block *self, enum vram_state state) {
     vram_table_lock();
@@ -145,8 +146,8 @@ static bool context_has_ended_work(const struct vram_driver *driver, const struc
     return has_ended;
 }
 
-/* For each stream, an event that has not come, as this search has found. Events that were recorded later in the same
- * stream have not come either, so the driver is not asked about them. */
+/* For each of at most STREAMS_MOST streams: an event that this search found not to have come. Events that were recorded
+ * later in the same stream have not come either, so the driver is not asked about them. */
 enum { STREAMS_MOST = 8 };
 struct stalled {
     const struct vram_driver *driver;

@@ -42,7 +42,8 @@ void vram_leaving_add(struct vram_leaving *self, struct vram_block *block);
 /* As vram_leaving_add, for a block that needs no copy any more: its copy is over with this result, or was never
  * begun. */
 void vram_leaving_add_copied(struct vram_leaving *self, struct vram_block *block, enum vram_refusal why, int error);
-/* Waits until the copies of all blocks are over, but ends no block. Returns the last block with its result. */
+/* Waits until the copies of all blocks are over, but ends no block. Returns the block that was added last, with its
+ * result. */
 struct vram_leaving_block *vram_leaving_wait(struct vram_leaving *self);
 /* Waits until the copies of all blocks are over, and ends the blocks. */
 void vram_leaving_end(struct vram_leaving *self);

@@ -43,7 +43,7 @@ bool vram_memory_wait_freed(void);
 /* A served block. vram_memory_find finds the block that begins at an address, vram_memory_around the block that
  * contains an address. False: there is none. */
 struct vram_found {
-    uint64_t at, asked, size; /* bytes; asked: as requested; size: in whole granules */
+    uint64_t at, asked, size; /* at: the address; asked: bytes as requested; size: bytes in whole granules */
     uint64_t id;         /* the memory's id, different from the driver's ids; a new one when the memory comes back */
     uint64_t devices;    /* a bit for each device that may use the block */
     cuda_handle context; /* the context of the request */

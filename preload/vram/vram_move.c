@@ -25,11 +25,11 @@
 static bool mover, quieting;          /* quieting: the mover waits for the work of all contexts */
 static struct vram_block *held;       /* the blocks that the mover has taken, linked by in_move */
 static uint64_t left;                 /* how many blocks have left their device so far */
-static uint32_t moves;                /* the number of the present move, or of the last one */
+static uint32_t moves;                /* the number of the present move, or else of the latest one */
 static const char *noted[VRAM_SLOTS]; /* the ring's buffers that the ledger lists */
 static struct vram_ring ring = {.slot_bytes = VRAM_SLOT, .copiers = VRAM_COPIERS};
 
-/* --- the ring --- */
+/* --- the ring of copy buffers --- */
 
 static void forget_buffers(void) {
     for (int i = 0; i < VRAM_SLOTS; i++)
@@ -55,11 +55,11 @@ static void vram_move_abandon(void) {
 }
 FORKED(vram_move_abandon);
 
-/* --- moving --- */
+/* --- moving blocks --- */
 
 struct move {
     const struct vram_move_options *options;
-    struct vram_block *last; /* the block that was chosen last: the search goes on behind it */
+    struct vram_block *last; /* the block that was chosen most recently: the search goes on behind it */
     enum vram_refusal refusal;
     int error;
     uint64_t moved;
@@ -148,7 +148,7 @@ static void leave_for_file(struct move *self, struct vram_block *block) {
     finish_copied(self, block, write_out(self, block));
 }
 
-/* Compares the copy of the last block with the original. */
+/* Compares the copy of the block that was added last with the original. */
 static void verify(struct move *self, struct vram_block *block) {
     struct vram_leaving_block *of = vram_leaving_wait(&self->leaving);
     bool same = true;
@@ -197,8 +197,8 @@ static enum vram_refusal copy_in(struct move *self, struct vram_block *block) {
     return self->error ? VRAM_REFUSAL_DRIVER : VRAM_REFUSAL_DONE;
 }
 
-/* Waits for all copies in the ring's context, which is the context of the last block. Copies in other contexts are
- * over, because the ring was settled before it went to another context. */
+/* Waits for all copies in the ring's context, which is that of the latest block. Copies in other contexts are over,
+ * because the ring was settled before it went to another context. */
 static enum vram_refusal wait_for_copies(struct move *self, struct vram_block *block) {
     (void)block;
     self->error = vram_ring_settle(&vram_driver, &ring);
@@ -249,8 +249,9 @@ static struct vram_block *vram_move_search(const struct move *self, struct vram_
 }
 
 /* Chooses the next block, if possible one of the same context, because the ring's buffers must be pinned again for
- * another context. The search goes on behind the last block, which the mover has not given back yet. So a move looks at
- * each block once for each context, and once more at blocks that came or were given back meanwhile. */
+ * another context. The search goes on behind the block chosen before (`last`), which the mover has not given back yet.
+ * So a move looks at each block once for each context, and once more at blocks that came or were given back
+ * meanwhile. */
 static struct vram_block *vram_move_choose(const struct move *self, enum vram_state state) {
     struct vram_block *from = self->last ? self->last->next : vram_table_first();
     cuda_handle context = self->last ? self->last->context : ring.context;
@@ -331,7 +332,7 @@ static void leave_in_its_context(struct move *self, struct vram_block *block) {
 }
 
 /* Moves blocks out one after the other, so a thread that frees a block waits for a few blocks at most. The next block
- * is taken before the last one is given back, because the search goes on behind the last one. */
+ * is taken before the present one is given back, because the search goes on behind the present one. */
 static void move_out(struct move *self) {
     struct vram_block *block = take_next(self);
     if (!block)
@@ -344,7 +345,7 @@ static void move_out(struct move *self) {
 
 static void vram_move_strip(struct vram_block *block) {
     struct vram_visit visit;
-    /* the block keeps its device memory until the next attempt */
+    /* if this fails, the block keeps its device memory until the next attempt */
     if (vram_driver_enter(&vram_driver, NULL, &visit)) return;
     vram_block_strip(&vram_driver, block);
     vram_driver_leave(&vram_driver, &visit);
@@ -372,8 +373,8 @@ static enum vram_refusal ask_room(struct move *self, struct vram_block *all) {
 }
 
 /* Begins to bring back the blocks. While the device copies one block, the next one gets its memory. If memory may be
- * short, all blocks get their memory before anything is copied, so that nothing is copied in vain. Returns the last
- * block whose copy was begun. */
+ * short, all blocks get their memory before anything is copied, so that nothing is copied in vain. Returns the block
+ * whose copy was begun last; NULL: no copy was begun. */
 static struct vram_block *begin_to_copy_in(struct move *self, struct vram_block *all) {
     struct vram_block *block, *last = NULL;
     if (all) in_its_context(self, all, ask_room);
@@ -441,8 +442,8 @@ static bool works_in(cuda_handle context) {
     return false;
 }
 
-/* The wait is necessary, because the driver frees the ring's buffers with their context, while the mover would still
- * use them. */
+/* Waits until no move works in the context. Otherwise the driver would free the ring's buffers with the context while
+ * the mover still uses them. */
 void vram_move_hold_off(cuda_handle context, const uintptr_t *mark) {
     vram_table_lock();
     while (!vram_dying_comes(context, mark))

@@ -19,7 +19,7 @@ struct vram_move_options {
     struct vram_limits limits; /* limits for all backups together */
     bool at_once;              /* do not wait for another move */
     uint64_t trigger;          /* the trigger of this move; 0: the move has no trigger, but a request */
-    struct move_end end;       /* for moving out: when it comes, the move stops after its present block */
+    struct move_end end; /* for moving out: once the move is to end (move_is_ended), it stops after its present block */
 };
 /* Return the bytes that moved. If bytes stayed, *refusal and *error (the driver's) say why. The first reason
  * counts, but a reason that concerns the whole move replaces one that concerns a single block. vram_move_in

@@ -17,7 +17,7 @@ enum {
     VRAM_CONTEXTS = 64,  /* the most contexts in a list; further ones are left out */
 };
 
-/* 0, the driver's error, or one of the first three above. */
+/* Returns 0, the driver's error, VRAM_NOT_QUIET, VRAM_NO_THREAD or VRAM_CAPTURE. */
 int vram_quiet(const struct vram_driver *driver, const cuda_handle *contexts, uint32_t count, uint32_t milliseconds);
 
 #pragma GCC visibility pop

@@ -9,7 +9,7 @@
 static uint64_t works_on;             /* the devices on which the program works, as bits */
 static uint64_t can[VRAM_DEVICES];    /* for each device: the devices that can access its memory, as bits */
 static uint64_t pooled[VRAM_DEVICES]; /* for each device: the devices that may use its default pool, as bits */
-static uint32_t devices;
+static uint32_t devices;              /* how many devices there are */
 
 static uint64_t vram_reach_bit(uint32_t device) { return (uint64_t)1 << device; }
 

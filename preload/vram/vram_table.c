@@ -24,7 +24,7 @@ static uint32_t count, pending, freed; /* all blocks; freed blocks and wrecks; f
 uint32_t vram_table_spare;
 static uint64_t numbers;
 
-/* --- the lock --- */
+/* --- the lock of the table --- */
 
 static bool vram_table_exchange(uint64_t was, uint64_t is) {
     return __atomic_compare_exchange_n(&vram_table_word, &was, is, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
@@ -186,7 +186,7 @@ void vram_table_requeue(struct vram_block *self) {
     enter_queue(&freed_blocks, self);
 }
 
-/* --- the shelves --- */
+/* --- the shelves: freed blocks and spares by size --- */
 
 static bool is_for_shelf(enum vram_state state) { return state == VRAM_FREEING || state == VRAM_SPARE; }
 
@@ -280,7 +280,7 @@ void vram_table_drop(struct vram_block *self) {
     __atomic_fetch_sub(&count, 1, __ATOMIC_RELEASE);
 }
 
-/* --- figures --- */
+/* --- sums, numbers and counts --- */
 
 struct vram_sums vram_table_sums(uint32_t device) {
     return sums[device < VRAM_DEVICES ? device : (uint32_t)ALL];

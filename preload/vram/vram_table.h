@@ -45,8 +45,8 @@ struct vram_block *vram_table_first_spare(void);
  * be on the same shelf. */
 struct vram_block *vram_table_first_of_size(uint64_t size);
 void vram_table_requeue(struct vram_block *self);
-/* The sums of a device (UINT32_MAX: of all devices), which are kept up to date. The sums of an owner, for which this
- * walks through all blocks. */
+/* vram_table_sums: the sums of a device (UINT32_MAX: of all devices), which are kept up to date. vram_table_sums_of:
+ * the sums of an owner, for which it walks through all blocks. */
 struct vram_sums vram_table_sums(uint32_t device);
 struct vram_sums vram_table_sums_of(uint32_t owner, uint32_t device);
 
