@@ -103,7 +103,7 @@ typedef void cupti_buffer_completed(cupti_context context, uint32_t stream, uint
 struct cupti_subscriber_wish { /* CUpti_SubscriberParams */
     size_t size;
     const char *name;
-    char *other; /* written: the present subscriber */
+    char *other; /* gets the name of the present subscriber */
     size_t other_capacity;
     uint8_t several; /* 1: other subscribers are allowed */
     uint8_t pad[7];

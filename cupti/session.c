@@ -19,7 +19,7 @@ static void take_v2(uint8_t *buffer, size_t size, size_t valid, void *more) {
     take_from(NULL, 0, buffer, size, valid);
 }
 
-/* --- beginning --- */
+/* --- beginning a session --- */
 
 static bool has_second_generation(const struct cupti *cupti) {
 #define F(name, parameters)                                                                                            \

@@ -32,7 +32,7 @@ int session_enable(struct session *self, int kind);
 /* `wanted`: requests callbacks for a function of the driver, or for an event. Else ends these callbacks. */
 int session_enable_call(struct session *self, bool wanted, int domain, uint32_t id);
 int session_next(uint8_t *buffer, size_t valid, void **record);
-/* The number of records that CUPTI has dropped since the last call. */
+/* The number of records that CUPTI has dropped since the previous call. */
 size_t session_dropped(struct session *self, cupti_context context, uint32_t stream);
 void session_end(struct session *self);
 

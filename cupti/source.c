@@ -45,7 +45,7 @@ static void pass_block(const struct seen *seen, const struct cupti_memory *recor
     if (seen->kind) cuda_counts_remove(count_in(seen, record), seen->bytes, 1);
 }
 
-/* --- pools --- */
+/* --- pools in the ledger --- */
 
 static void add_pool(const struct pool *pool) {
     struct snap_cuda_block block = {.kind = SNAP_CUDA_POOL,

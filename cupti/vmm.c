@@ -21,7 +21,7 @@ static bool has_bytes(const struct snap_cuda_block *block) {
     return block->kind != SNAP_CUDA_HANDLE && block->kind != SNAP_CUDA_MAPPING;
 }
 
-/* --- memory that goes --- */
+/* --- blocks that go --- */
 
 static void vmm_let_go(uint64_t number);
 
@@ -49,7 +49,7 @@ static void vmm_let_go(uint64_t number) {
     if (change_users(CUDA_PHYSICAL, number, (uint32_t)-1) == 0) take_block(CUDA_PHYSICAL, number);
 }
 
-/* --- memory that comes --- */
+/* --- blocks that come --- */
 
 static void vmm_add_block(enum cuda_space space, struct snap_cuda_block block, const struct caller *caller) {
     take_block(space, block.address); /* an earlier block at this address, whose end was not seen */

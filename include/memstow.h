@@ -36,7 +36,7 @@ uint32_t memstow_abi_version(void);
  * memory for a ledger. */
 int32_t memstow_is_tracking(void);
 
-/* The reason of this thread's last failure; "" if no call of this thread has failed. Never NULL. Valid until the
+/* The reason of this thread's latest failure; "" if no call of this thread has failed. Never NULL. Valid until the
  * thread's next call. */
 const char *memstow_error(void);
 
@@ -323,7 +323,7 @@ int32_t memstow_request_done(uint64_t ticket, int64_t result, const char *text);
 
 /* --- the peak of a period (since 1.2) --- */
 
-/* The highest number of live bytes, host and mapped memory together, since the last call with `anew` not 0, or since
+/* The highest number of live bytes, host and mapped memory together, since the latest call with `anew` not 0, or since
  * the start. If `anew` is not 0, a new period begins with the present live bytes. So memstow_peak(0) right after
  * memstow_peak(1) returns the present live bytes. The process has one period at a time. The result may be off by 16 KiB
  * for each other thread that allocates, and by 1 MiB at most. */

@@ -23,7 +23,7 @@ struct misuse {
     uint32_t kind;   /* enum snap_misuse_kind; 0: no misuse was found */
     bool harmless;   /* without us the overwritten bytes would not be the allocator's, so the block can be freed */
     void *raw;       /* the pointer to pass to the allocator behind ours; NULL: pass nothing */
-    uint64_t size;   /* or MISUSE_UNKNOWN */
+    uint64_t size;   /* bytes of the block, or MISUSE_UNKNOWN */
     uint32_t site;   /* SNAP_SITE_UNKNOWN: not known */
     uintptr_t freed; /* return address of the first free, or its lower half alone; 0: not known */
 };

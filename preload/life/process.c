@@ -66,7 +66,7 @@ static bool begun_before; /* tracking has begun in this process, or in a process
 static bool ended;
 static bool from_cupti;
 static const char *heap_unseen; /* why the program's calls of malloc do not reach us; NULL: they do */
-static uint32_t home_pid, fork_depth, exec_generation; /* home_pid: the process that began last, tracked or not */
+static uint32_t home_pid, fork_depth, exec_generation; /* home_pid: the process that began latest, tracked or not */
 static bool ledger_kept = true;                        /* whether the ledger is kept beyond an exec */
 static char name[64], exe[4096], command[4096];
 
@@ -387,7 +387,7 @@ bool process_begin(void) {
     return stage == TRACKED_YES;
 }
 
-/* --- ending --- */
+/* --- ending the ledger: at the end of the process, or at an exec --- */
 
 /* False in a forked child that has not begun tracking: the kernel has wiped its page, so the stage is UNSET. */
 bool process_is_vfork_child(void) { return tracked_page.stage != TRACKED_UNSET && os_pid() != home_pid; }

@@ -134,7 +134,7 @@ static void mover_abandon(void) {
 }
 FORKED(mover_abandon);
 
-/* --- memstow's own worker --- */
+/* --- memstow's own worker thread --- */
 
 void mover_begin_work(void) {
     __atomic_fetch_add(&worker.work, 1, __ATOMIC_SEQ_CST);

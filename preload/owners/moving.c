@@ -170,7 +170,7 @@ static int64_t move_host(struct move *self, struct list *list) {
     return moved;
 }
 
-/* This thread's last move was ended early, and some bytes did not move. */
+/* This thread's latest move was ended early, and some bytes did not move. */
 static __thread bool cut_short __attribute__((tls_model("initial-exec")));
 
 bool moving_was_cut_short(void) { return cut_short; }

@@ -14,7 +14,7 @@
 struct owned {
     uint64_t live_bytes, live_blocks, allocated_bytes;
     uint64_t mapped_bytes;  /* the mapped part of live_bytes */
-    uint64_t cuda_bytes;    /* on devices, not part of live_bytes */
+    uint64_t cuda_bytes;    /* device memory, not part of live_bytes */
     uint64_t movable_bytes; /* whole pages of large blocks and mappings, and served device memory */
     uint64_t stowed_bytes;  /* part of movable_bytes */
     uint64_t device_movable_bytes, device_stowed_bytes; /* the parts of the two above that are on devices */

@@ -79,7 +79,7 @@ static void note_mark(enum snap_mark_kind kind, uint32_t owner, uint32_t detail)
     history_mark(&(struct snap_mark){.kind = kind, .owner = owner, .detail = detail, .live = SNAP_MARK_UNKNOWN});
 }
 
-/* --- new owners --- */
+/* --- making new owners --- */
 
 /* Memory for a text; NULL: there is none. Texts are short and lie next to each other. The caller holds the registry. */
 static char *owners_text_memory(size_t length) {
@@ -265,8 +265,8 @@ int owners_discard(uint32_t id, bool discard) {
 
 /* --- the state and the memory of owners --- */
 
-/* The state of an owner for a decision. A use sets only a flag, without the time. So the last use counts as now if the
- * flag was set since the last call, or if a scope is open. */
+/* The state of an owner for a decision. A use of the owner sets only a flag, without the time. So the latest use counts
+ * as now if the flag was set since the previous call of this function, or if a scope is open. */
 static struct owner_state owners_state_of(uint32_t id, struct owner *owner, const struct owned *has) {
     if (__atomic_exchange_n(&owner->used, 0, __ATOMIC_RELAXED) || os_load32(&owner->scopes))
         owner->last_use_ns = os_now();

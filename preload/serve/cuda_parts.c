@@ -105,7 +105,7 @@ static void cuda_parts_clear(const struct snap_cuda_block *block, uint64_t start
     if (block->flags & SNAP_CUDA_PARTS) cuda_blocks_all(end_part, &ending);
 }
 
-/* --- assigning --- */
+/* --- assigning blocks and parts to a model --- */
 
 static int assign_whole(struct snap_cuda_block *block, uint32_t model) {
     uint32_t to = cuda_counts_shift(block->count, model, block->size, 1);

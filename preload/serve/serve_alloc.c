@@ -140,7 +140,7 @@ int serve_mipmapped(cuda_handle *array, const void *is, unsigned levels) {
     return result;
 }
 
-/* --- freeing, by address --- */
+/* --- freeing memory by its address --- */
 
 int serve_free(cuda_address at) {
     int (*real)(cuda_address) = (int (*)(cuda_address))serve_call.real;

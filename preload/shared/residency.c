@@ -151,7 +151,7 @@ int residency_regions(const struct residency *self, int (*visit)(void *context, 
             line = end + 1;
         }
         held -= (size_t)(line - text);
-        if (held == sizeof text - 1) held = 0; /* no line is that long */
+        if (held == sizeof text - 1) held = 0; /* no line of maps is that long */
         memmove(text, line, held);
         if (result) break;
     }

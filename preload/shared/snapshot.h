@@ -244,7 +244,7 @@ struct snap_owner {
     uint64_t begin_ns, end_ns;
     uint32_t outcome; /* how a run ended */
     uint32_t pad;
-    /* [live] the stowed bytes after the owner's last move. Later frees are not subtracted, so a reader limits them to
+    /* [live] the stowed bytes after the owner's latest move. Later frees are not subtracted, so a reader limits them to
      * the live bytes */
     uint64_t stowed_bytes;
     uint64_t device_stowed_bytes; /* [live] the device memory in stowed_bytes; since 1.5 */
@@ -382,8 +382,8 @@ struct snap_mapping {
     uint32_t pad;
 };
 
-/* Where a descriptor was last opened, or a thread last started. The descriptor or thread may be gone by now, and its
- * number may belong to another one, which memstow did not see. */
+/* Where a descriptor was opened, or a thread was started, most recently. The descriptor or thread may be gone by now,
+ * and its number may belong to another one, which memstow did not see. */
 enum snap_origin_kind {
     SNAP_ORIGIN_FILE = 1,
     SNAP_ORIGIN_SOCKET = 2,

@@ -27,14 +27,14 @@ enum wire_type {
     /* answers */
     WIRE_WAITING = 16, /* the request has a ticket, and nobody has taken it */
     WIRE_WORKING = 17, /* somebody has taken the request; number: bytes moved so far; text: total bytes, if known */
-    WIRE_DONE = 18,    /* the last message; number: bytes, or -errno; the text may say more */
+    WIRE_DONE = 18,    /* no message comes after this one; number: bytes, or -errno; the text may say more */
 };
 
 struct wire_head {
     uint32_t magic;
     uint16_t version;
     uint16_t type;   /* enum wire_type */
-    uint32_t length; /* of the whole message */
+    uint32_t length; /* bytes of the whole message */
     uint32_t owner;
     uint64_t ticket;
     int64_t number;

@@ -18,7 +18,7 @@ int64_t shutdown_processes_end(uint64_t patience_ns);
 /* The number of processes that still run but should not: registered processes, other processes that this program has
  * started, and their kin. The log gets a line for each of the first 256. */
 int64_t shutdown_processes_left(void);
-/* Writes the pids that the last call of shutdown_processes_left counted, at most `capacity`. Returns the number of
+/* Writes the pids that the latest call of shutdown_processes_left counted, at most `capacity`. Returns the number of
  * all. */
 int64_t shutdown_processes_were_left(int32_t *pids, uint32_t capacity);
 /* In a forked child: forgets the processes, which are the parent's. */

@@ -303,10 +303,10 @@ enum how { UNSAID, SAME, UNDEFINED, AT_CFA, FROM_REGISTER, EXPRESSION, ELSEWHERE
 struct location {
     uint8_t how;
     uint8_t number;  /* for FROM_REGISTER: the register; 255: any above 254 */
-    uint32_t length; /* for EXPRESSION */
+    uint32_t length; /* for EXPRESSION: its length in bytes */
     union {
-        int64_t offset;       /* for AT_CFA and FROM_REGISTER */
-        uintptr_t expression; /* for EXPRESSION */
+        int64_t offset;       /* for AT_CFA and FROM_REGISTER: in bytes */
+        uintptr_t expression; /* for EXPRESSION: its address */
     };
 };
 
@@ -460,7 +460,7 @@ static void cfi_execute(struct cursor *c, struct machine *m, const struct shared
     }
 }
 
-/* Runs a program up to the row for pc: the row of the last location that is not after pc. */
+/* Runs a program up to the row for pc: the row of the highest location that is not above pc. */
 static enum cfi_why cfi_run(struct cursor c, struct machine *m, const struct function *f, uintptr_t pc) {
     uint64_t factor = f->shared.code_factor;
     uintptr_t location = f->start;

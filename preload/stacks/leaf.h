@@ -46,9 +46,9 @@ struct leaves {
     struct leaf *leaves;                 /* sets of LEAF_WAYS; NULL: nothing is remembered */
     uint64_t more;                       /* return addresses that choose a set in addition to the three innermost */
     uint32_t shift;                      /* 64 minus the number of bits that choose the set */
-    uint32_t hits;                       /* since the last judgement */
+    uint32_t hits;                       /* hits since the leaves were judged most recently */
     uint32_t fills;                      /* fills that were requested, including skipped ones */
-    uint32_t hits_before;                /* the hits at the last judgement before `more` was raised */
+    uint32_t hits_before;                /* the hits at the judgement before `more` was raised */
     uint32_t patience;                   /* judgements to skip */
     bool skips;                          /* most fills are skipped */
 };

@@ -30,7 +30,7 @@ struct step {
     uintptr_t slot, rbp;
     uint64_t code;  /* the rule's code, which tells also where rbp is saved */
     uint32_t how;   /* from the rule; RULE_EVAL: a Python evaluation loop, with a struct loop */
-    uint32_t frame; /* from the rule */
+    uint32_t frame; /* the frame's id in the ledger, from the rule */
 };
 
 /* A Python evaluation loop. `anchor` identifies the variable of the loop in its native frame (python.h); 0: not found.
@@ -83,7 +83,7 @@ enum memo_found {
 };
 
 struct memo {
-    uint32_t count;  /* of elements */
+    uint32_t count;  /* how many elements the memo has */
     uint32_t placed; /* the number of elements that were looked up in the tree */
     uint32_t found;  /* enum memo_found, for all elements, while one stack is looked up */
     /* The capacities of the arrays below; `depth` is that of `elements`. */

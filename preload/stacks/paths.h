@@ -13,7 +13,7 @@
 
 struct known_path {
     uint64_t path;
-    uint32_t site; /* 0: none */
+    uint32_t site; /* 0: the entry is empty */
 };
 
 enum { PATHS_WAYS = 4 }; /* entries of a set, in one cache line */

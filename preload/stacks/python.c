@@ -34,7 +34,7 @@ struct interpreter {
     uintptr_t (*own)(void);      /* PyGILState_GetThisThreadState */
     uintptr_t (*attached)(void); /* 3.11: _PyThreadState_UncheckedGet */
     uintptr_t arenas;            /* the function that maps arenas; 0: unknown */
-    uint32_t generation;         /* generation_of_code at the last check that the interpreter is there */
+    uint32_t generation;         /* generation_of_code at the latest check that the interpreter is there */
     struct python_layout layout;
 };
 static struct interpreter interpreters[PYTHON_INTERPRETERS];

@@ -41,7 +41,7 @@ struct stack {
     struct region looked; /* the readable part of the stack of `other`, at that time */
     struct memo memo;     /* the thread's own stack */
     struct memo *others;
-    uint64_t clock; /* for memo.used */
+    uint64_t clock; /* how often the thread came to another stack, for memo.used */
     struct unwound unwound;
     bool complete;        /* the latest stack was unwound to its outermost frame */
     bool returned;        /* the latest stack was in `paths`: it was seen before, not long ago */
@@ -289,7 +289,7 @@ uint32_t stack_site_of_address(uintptr_t address) {
     return stack_site_of(stack == TREE_NONE ? TREE_ROOT : stack, address);
 }
 
-/* The last resort: the site of the call's address alone. */
+/* If nothing else can be found: the site of the call's address alone. */
 static uint32_t site_of_caller(const struct caller *caller) {
     ledger_lost(SNAP_LOST_FRAMES);
     return stack_site_of_address(caller->address);

@@ -21,9 +21,9 @@
 struct state_header {
     char magic[8];
     uint32_t version, parts;
-    uint64_t length; /* of header and all parts, in whole pages */
+    uint64_t length; /* bytes of header and all parts, in whole pages */
     char type[MEMSTOW_STATE_TYPE];
-    struct memstow_state_part part[]; /* start: counted from the header */
+    struct memstow_state_part part[]; /* start: in bytes from the start of the header */
 };
 static inline uint64_t state_header_end(const struct state_header *header) {
     return sizeof *header + (uint64_t)header->parts * sizeof *header->part;

@@ -18,9 +18,9 @@
 struct state_files {
     struct stow_file folder, lock;
     struct stow_file above;         /* the folder that contains `folder` */
-    char name[256];                 /* of the folder; "": there is no prefix */
+    char name[256];                 /* the name of `folder`; "": the loop has no prefix */
     const char *directory, *prefix; /* the caller's strings, which must stay valid */
-    uint64_t device, inode;         /* of the directory */
+    uint64_t device, inode;         /* of the folder `directory` */
 };
 
 struct state_entry {

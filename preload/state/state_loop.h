@@ -18,11 +18,11 @@
 struct state_loop {
     struct state_loop *next;
     struct lock changes;
-    int64_t number;      /* 0: unused */
+    int64_t number;      /* 0: the structure is unused */
     bool begun, in_file; /* in_file: values go to files, not to memory */
     uint64_t generation, ram_limit;
     uint64_t promised;                   /* bytes in memory for values that are being written */
-    struct state_value *committed, *put; /* put: in the present iteration */
+    struct state_value *committed, *put; /* put: values of the present iteration */
     struct state_value *dropped;         /* values in no other list; they are dropped at the end of the change */
     struct state_files files;
     char name[STATE_LOOP_SIZE], directory[STATE_PATH_SIZE], prefix[STATE_PATH_SIZE];

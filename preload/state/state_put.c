@@ -60,8 +60,9 @@ static int fill_value(struct state_value *value, const struct state_source *sour
     return state_bytes_in_file(&value->data, source, directory);
 }
 
-/* Enters a value into the present iteration. The caller holds the loop's lock. The owner is made last and under the
- * lock. So no owner is left without a value, and no owner is retired while a value of another thread belongs to it. */
+/* Enters a value into the present iteration. The caller holds the loop's lock. The owner is made at the end and under
+ * the lock. So no owner is left without a value, and no owner is retired while a value of another thread belongs to
+ * it. */
 static int64_t enter_value(struct state_loop *loop, struct state_value *value, struct caller caller) {
     if (!loop->begun || loop->generation + 1 != value->generation) return -ECANCELED;
     int64_t owner = state_owner_open(loop, value->id);

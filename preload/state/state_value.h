@@ -32,7 +32,7 @@ extern struct lock state_registry;
 struct state_value *state_value_new(void);
 /* Counts the value's bytes for its owner, at the caller's call stack. */
 void state_value_count(const struct state_value *value, struct caller caller);
-/* Takes one holder away. The last holder frees the bytes. */
+/* Takes one holder away. When no holder is left, the bytes are freed. */
 void state_value_drop(struct state_value *value);
 /* Fills in everything but the view. */
 void state_value_describe(const struct state_value *value, struct memstow_state_value *out);

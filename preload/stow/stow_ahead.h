@@ -15,8 +15,8 @@ enum { AHEAD_MOST = 64 << 20 };
 
 struct stow_ahead {
     uint64_t start, length;
-    uint64_t until;    /* the kernel may read up to here */
-    uint64_t expected; /* the kernel was asked to read up to here */
+    uint64_t until;    /* the kernel may read up to this address */
+    uint64_t expected; /* the kernel was asked to read up to this address */
     uint64_t made;     /* a bit for each piece that is ready */
     uint32_t refusal;
     uint32_t serial; /* changes with each report; the taker waits on it */

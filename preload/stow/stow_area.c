@@ -111,7 +111,7 @@ int64_t stow_areas(bool detail, char *text, bool (*visit)(void *context, const s
             more = stow_area_read_line(&reading, line);
         }
         held -= (size_t)(line - text);
-        if (held == STOW_AREA_TEXT - 1) held = 0; /* no line is that long */
+        if (held == STOW_AREA_TEXT - 1) held = 0; /* no line of smaps is that long */
         memmove(text, line, held);
     }
     os_close(fd);

@@ -22,7 +22,7 @@ struct stow_read {
     uint64_t next;                    /* the next piece to read */
     uint64_t taken;                   /* how many bytes were taken; their part of the buffer is used again */
     uint64_t ready[READ_PIECES_MOST]; /* which piece each part of the buffer holds, counted from 1 */
-    uint64_t bad;                     /* the first piece that could not be read */
+    uint64_t bad;                     /* the first piece that could not be read; UINT64_MAX: none so far */
     uint32_t refusal;                 /* why the taker gets no more bytes */
     uint32_t serial;                  /* changes with every step; all threads wait on it */
     bool stop;

@@ -23,11 +23,11 @@ struct work {
 
 struct stow_current {
     uint32_t held;       /* a mover is at work */
-    struct move_end end; /* from the options */
+    struct move_end end; /* from stow_options */
     struct work *work;
     uint32_t count;
     uint64_t moved, wanted;
-    void (*tell)(uint64_t moved, uint64_t wanted, void *context); /* from the options */
+    void (*tell)(uint64_t moved, uint64_t wanted, void *context); /* from stow_options */
     void *context;
 };
 extern struct stow_current stow_work_current;

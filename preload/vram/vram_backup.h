@@ -15,7 +15,7 @@
 struct vram_limits {
     uint64_t memory; /* on the host, pinned or not; 0: as much as the system can spare */
     uint64_t pinned; /* how much of `memory` may be pinned; 0: none */
-    uint64_t disk;   /* in files; 0: none */
+    uint64_t disk;   /* how much may be in files; 0: nothing */
 };
 
 /* Makes a backup in memory, pinned if possible. The block's context is the current one. `expected`: how many bytes the

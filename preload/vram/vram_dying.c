@@ -53,7 +53,8 @@ bool vram_dying_has(cuda_handle context) {
     return false;
 }
 
-/* The stack pointer of a thread: the second last word of its line in /proc/self/task/…/syscall. 0: the thread runs. */
+/* The stack pointer of a thread, from its line in /proc/self/task/…/syscall: the word before the last one. 0: the
+ * thread runs. */
 static uintptr_t parse_stack_pointer(const char *line) {
     uintptr_t words[2] = {0, 0};
     while ((line = strstr(line, " 0x"))) {

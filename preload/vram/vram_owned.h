@@ -16,7 +16,7 @@ typedef void vram_owned_visitor(uint32_t owner, uint64_t bytes, bool stowed, voi
 void vram_owned_visit(vram_owned_visitor *visit, void *context);
 /* A block that is stowed. */
 struct vram_stowed {
-    uint64_t at, asked, bytes; /* bytes: in whole granules */
+    uint64_t at, asked, bytes; /* at: the address; asked: bytes as requested; bytes: in whole granules */
     uint64_t ns, trigger;      /* when it left its device; the trigger that made it leave, 0: none did */
     uint32_t owner;
 };

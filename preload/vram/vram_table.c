@@ -72,7 +72,7 @@ void vram_table_changed(void) {
     os_call(SYS_futex, &turn, FUTEX_WAKE_PRIVATE, INT32_MAX);
 }
 
-/* --- the tree --- */
+/* --- the tree of blocks by address --- */
 
 static bool comes_before(const struct vram_block *a, const struct vram_block *b) {
     return a->at != b->at ? a->at < b->at : a < b;
