@@ -331,7 +331,7 @@ int64_t memstow_peak(uint32_t anew);
 
 /* --- the store: what lives on from one run to the next (docs/state.md): since 1.7 --- */
 
-/* A loop has values, each with an id. They change together: an iteration begins, values are put, the iteration
+/* A loop has values, each with an id. The values change together: an iteration begins, values are put, the iteration
  * commits. Before the commit, get and list already show the new values, on every thread, and get_committed still shows
  * the old ones. The new values are dropped if the iteration is abandoned, the commit fails, or the process is killed. A
  * value that is not put in an iteration stays as it was.
@@ -427,8 +427,8 @@ int64_t memstow_state_generation(int64_t state);
 /* Drops a value, also from the disk. -ENOENT: there is no such value. */
 int32_t memstow_state_release(int64_t state, const char *id);
 
-/* Drops all values and retires their owners. keep = 1: committed values below a prefix stay on the disk. keep = 0: they
- * are removed. */
+/* Drops all values and retires their owners. keep = 1: committed values below a prefix stay on the disk. keep = 0:
+ * these values are removed, too. */
 int32_t memstow_state_close(int64_t state, uint32_t keep);
 
 /* --- snapshots --- */
@@ -478,7 +478,7 @@ enum { MEMSTOW_HANDLERS = 256 };
 int32_t memstow_shutdown_handler(const struct memstow_handler *handler);
 
 /* Registers a process that this one has started. The registered process ends with this process; with keep = 1 it lives
- * on. It is known by pid and start time, and is in the list from now on.
+ * on. memstow knows the registered process by pid and start time, and has it in the list from now on.
  *
  * - If the registered process leads a process group, the group ends with it. A process leads a group after setpgid(0,
  *   0) before exec, or with POSIX_SPAWN_SETPGROUP. If it leads no group, the processes that it has started are not

@@ -50,8 +50,8 @@ static const char *left_origins_tail(const char *path, int names) {
 
 static bool is_python(const struct snap_frame *frame) { return frame->code && frame->code != SNAP_FRAME_INTERRUPTED; }
 
-/* Writes a Python frame, such as "create_server socket.py:902". Frames of frozen modules are left out: they import
- * other modules. */
+/* Writes a Python frame, such as "create_server socket.py:902". Frames of frozen modules are left out, because these
+ * modules only import others. */
 static void put_python(struct words *self, const struct snap_frame *frame) {
     const struct snap_code *code = python_record_code(frame->code - 1);
     const char *file = code ? ledger_text(code->file) : "<frozen";

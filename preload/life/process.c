@@ -392,7 +392,8 @@ bool process_begin(void) {
 /* False in a forked child that has not begun tracking: the kernel has wiped its page, so the stage is UNSET. */
 bool process_is_vfork_child(void) { return tracked_page.stage != TRACKED_UNSET && os_pid() != home_pid; }
 
-/* False in a vfork child, and in a forked child that never allocated: it has no ledger of its own. */
+/* False in a vfork child. Also false in a forked child that never allocated, because such a child has no ledger of its
+ * own. */
 static bool is_ours_to_end(void) { return tracked_page.stage == TRACKED_YES && !process_is_vfork_child(); }
 
 void process_end(enum snap_state state) {

@@ -23,8 +23,8 @@ static bool may_succeed(long number, long a, long b, const void *c) {
 enum { SHORT_PATIENCE = 2 /* seconds */, PAUSES = 1 << 28 /* longer than SHORT_PATIENCE */ };
 
 /* One thread at a time stops our threads and starts them again. Meanwhile another thread that enters a sandbox waits,
- * without a system call. False: a handler has interrupted the thread that has the turn, and this is the handler; or the
- * wait was too long. */
+ * without a system call. False: this thread has the turn already, and a signal handler has interrupted it; or the wait
+ * was too long. */
 static bool take_turn(void) {
     const void *nobody = NULL, *self = __builtin_thread_pointer();
     for (int i = 0; i < PAUSES; i++) {

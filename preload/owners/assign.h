@@ -9,7 +9,7 @@
 #pragma GCC visibility push(hidden)
 
 /* model: 0 for nobody. Returns 0; -ENXIO: no memory of the program was found there; -ENOMEM, -EBUSY: nothing has
- * changed. It may wait for seconds while the ledger grows on a slow disk. */
+ * changed. The call may wait for seconds while the ledger grows on a slow disk. */
 int assign_range(uintptr_t start, uint64_t length, uint32_t model);
 
 /* A block with parts is about to be freed and counted out whole at its site. Before that, its parts are counted back to

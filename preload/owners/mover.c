@@ -21,8 +21,8 @@ static struct {
     uint64_t work, ended; /* work: number of the worker's present work; ended: number of the work that is to end */
 } worker;
 
-/* A call of the program that moves memory gets a number. Each call has a word in this array, through which it can be
- * ended. The call 64 numbers later uses the same word again. */
+/* A call of the program that moves memory gets a number. Each call has a word in this array, through which the call can
+ * be ended. The call 64 numbers later uses the same word again. */
 enum { CALLS = 64 };
 static uint64_t calls, ended_calls[CALLS];
 static __thread uint64_t this_call __attribute__((tls_model("initial-exec")));

@@ -22,7 +22,7 @@
 #include "preload/base/seal.h"
 #include "preload/base/forked.h"
 
-/* The pieces of memory to move. They lie in a mapping of their own, because a large model has thousands. */
+/* The pieces of memory to move. Their array is a mapping of its own, because a large model has thousands of pieces. */
 struct list {
     uint32_t owner, count, capacity;
     struct stow_piece *pieces;

@@ -162,7 +162,7 @@ static enum vram_refusal why_not_served(void) {
     return why ? why : VRAM_REFUSAL_SMALL;
 }
 
-/* Writes lines for memory that came from the driver: it stays where it is. */
+/* Writes lines for memory that came from the driver, and therefore stays where it is. */
 static void note_not_served(uint32_t owner) {
     struct in_devices has = {.owner = owner};
     uint64_t served = vram_driver_is_on() ? vram_sums(owner, UINT32_MAX).asked : 0;

@@ -45,8 +45,8 @@ const char *rescue_wish(const char *text) {
     return known ? NULL : "MEMSTOW_CUDA_RESCUE is none of 0, 1 and kept: it counts as not set";
 }
 
-/* Whether the refusal is an error. A refusal of plain memory may be none: the program may only try how much there is,
- * or may free a cache and ask again. It is an error when the program asks for the same size again. */
+/* Whether the refusal is an error. A refusal of plain memory need not be an error: the program may only try how much
+ * memory there is, or may free a cache and ask again. It is an error when the program asks for the same size again. */
 static bool is_error(struct rescue *self) {
     if (self->judged) return self->is_error;
     self->judged = true;

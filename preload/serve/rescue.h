@@ -19,8 +19,8 @@
 const char *rescue_wish(const char *text);
 
 /* Moves memory of idle owners off devices until `needed` bytes are free. It takes owners for which `helps` is true, and
- * with `takes_kept` also owners with the policy keep, after all others. Returns the bytes that it freed. It is set at
- * the start, because triggers/ decides. */
+ * with `takes_kept` also owners with the policy keep, after all others. Returns the bytes that it freed. The pointer is
+ * set when tracking begins, to a function of triggers/, which decides. */
 extern int64_t (*rescue_run)(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
 /* A request for device memory that may need a rescue. It begins before the driver is asked for the first time. */

@@ -18,7 +18,7 @@ extern struct serve_driver {
 bool serve_driver_is_fit(void);
 /* The reason why the driver is not fit. VRAM_REFUSAL_DONE: it is fit. */
 enum vram_refusal serve_driver_refusal(void);
-/* A function of the driver, by its name; NULL: it has none. */
+/* A function of the driver, by its name; NULL: the driver lacks the function. */
 void *serve_driver_function(const char *name);
 /* Finds the device whose default pool `pool` is, among `count` devices. `ask` is cuDeviceGetDefaultMemPool. False: it
  * is no device's default pool. */

@@ -26,7 +26,7 @@ bool pressure_parse(const char *text, struct pressure_wishes *wishes);
 /* Reads seconds, above 0. */
 bool pressure_parse_idle(const char *text, struct pressure_wishes *wishes);
 
-/* Reads "64M" as bytes, above 0. False, with 0: it is anything else. */
+/* Reads "64M" as bytes, above 0. False, and *bytes is 0: the text is anything else. */
 bool pressure_bytes(const char *text, uint64_t *bytes);
 
 enum { PRESSURE_UNREADABLE = 1, PRESSURE_IDLE_UNREADABLE = 2 };

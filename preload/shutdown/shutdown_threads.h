@@ -14,8 +14,8 @@ int shutdown_thread_add(const char *name);
  * log gets a line for each thread. */
 int64_t shutdown_threads_wait(uint64_t patience_ns);
 /* The number of threads that are left. It does not count memstow's own threads, the calling thread, the thread `asks`,
- * and the thread `limit` that watches the limit (0: none). The log gets a line for each of the first 64. It takes no
- * lock. */
+ * and the thread `limit` that watches the limit (0: none). The log gets a line for each of the first 64. The call takes
+ * no lock. */
 int64_t shutdown_threads_left(uint32_t asks, uint32_t limit);
 /* In a forked child: forgets the threads, which are the parent's. */
 void shutdown_threads_reset(void);

@@ -136,7 +136,7 @@ __attribute__((noinline)) static struct word *add_odd_words(struct word *word, c
     return word;
 }
 
-/* Where the caller's rbp is saved; NULL: it still is in rbp. */
+/* Where the caller's rbp is saved; NULL: the register still holds it. */
 static inline const uint64_t *saved_rbp(const struct step *step, uintptr_t outer_slot) {
     int32_t bp = rule_bp(step->code);
     if (unlikely(rule_kind(step->how) == RULE_SIGNAL))

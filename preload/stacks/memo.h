@@ -115,7 +115,7 @@ static inline void memo_cut(struct memo *self, uint32_t count) {
 
 /* Whether the first `count` elements are unchanged. If not, the memo is cut: it forgets the outermost changed element
  * and all elements inside of it, at least. `inner`: the anchor of the next loop further in on the present stack, or 0.
- * `own`: it is the thread's own stack, so all words can be read. */
+ * `own`: the stack is the thread's own, so all words can be read. */
 bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own);
 
 /* Forgets which elements were found unchanged. Call it before and after the look-up of a stack. During one look-up, the

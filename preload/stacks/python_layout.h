@@ -39,8 +39,8 @@ struct python_layout {
 };
 
 /* The tables of 3.11 and 3.12 are offsetof() of CPython's own headers (3.11.2, 3.11.7, 3.12.1; they do not change
- * within a minor version). tests/real/python_offsets.py compares them where the headers are installed. They are
- * constants, so that the compiler can use them in code that runs for each stack. */
+ * within a minor version). tests/real/python_offsets.py compares the tables where the headers are installed. The tables
+ * are constants, so that the compiler can use them in code that runs for each stack. */
 static const struct python_layout python_layout_311 = {
     .thread_head = 56,
     .thread_id = 152,

@@ -158,9 +158,9 @@ static struct memo *forget_oldest(struct stack *self, uintptr_t slot) {
     return oldest;
 }
 
-/* The thread is on this stack now, which is not its own. The memory of this stack is of use only if the whole stack,
- * from the present slot to its end, can be read. This is checked when the thread comes from another stack, and after
- * every unmapping. The thread may also have left the stack and come back without an allocation, so the words are
+/* The thread is on this stack now, which is not its own. What is remembered of the stack is of use only if the whole
+ * stack, from the present slot to its end, can be read. This is checked when the thread comes from another stack, and
+ * after every unmapping. The thread may also have left the stack and come back without an allocation, so the words are
  * checked from the inside, too. */
 static struct view come_to(struct stack *self, struct memo *memo, uintptr_t slot) {
     struct view view = view_of_other(slot);
@@ -295,7 +295,7 @@ static uint32_t site_of_caller(const struct caller *caller) {
     return stack_site_of_address(caller->address);
 }
 
-/* Threads that are about to end have no memory of their own. They share one memory, which only one thread at a time
+/* Threads that are about to end have no `struct stack` of their own. They share one, which only one thread at a time
  * uses. */
 static uint32_t site_for_nobody(const struct caller *caller) {
     static struct stack *shared;

@@ -30,7 +30,7 @@ uint32_t tree_stack(uint32_t place);
 /* As tree_stack, but makes no place. TREE_NONE: the stack has none yet. */
 uint32_t tree_stack_known(uint32_t place);
 
-/* The untagged site of a stack from tree_stack; 0: it has none yet. */
+/* The untagged site of a stack from tree_stack; 0: the stack has none yet. */
 uint32_t *tree_site(uint32_t stack);
 
 /* The next place outwards; `place` is not the root. */
@@ -38,7 +38,7 @@ uint32_t tree_outer(uint32_t place);
 /* The first place of the same run, and the place outside of that run. */
 uint32_t tree_first(uint32_t place);
 uint32_t tree_outside(uint32_t place);
-/* The id of the frame at a place; SNAP_RUN_FRAME: it has none. */
+/* The id of the frame at a place; SNAP_RUN_FRAME: the place has none. */
 uint32_t tree_frame(uint32_t place);
 
 /* --- giving words back (fold.c) --- */

@@ -20,7 +20,7 @@
 enum { PATIENCE = 20000 }; /* pauses of 0.1 ms: two seconds */
 
 /* Waits for hooks that began before they could know the pieces of this move. Such a hook ends soon, except when it was
- * left by longjmp. False: one of them has not ended in time. */
+ * left by longjmp. False: one of these hooks has not ended in time. */
 static bool wait_for_hooks(void) {
     const struct timespec pause = {.tv_nsec = 100000};
     uint32_t before = __atomic_fetch_add(&stow_epoch, 1, __ATOMIC_SEQ_CST) & 1;

@@ -71,11 +71,11 @@ struct stow_options {
     const char *directory; /* NULL: MEMSTOW_STOW_DIR, or the directory for caches */
     struct move_end end;   /* stops the move after its present chunk; may come at any time */
     /* Called on the engine's thread: when the move begins, when the amount is known (`wanted` is 0 until then), and
-     * after each chunk. It must not allocate from the program. NULL: no calls. */
+     * after each chunk. The function must not allocate from the program. NULL: no calls. */
     void (*tell)(uint64_t moved, uint64_t wanted, void *context);
     /* Called once for each piece, on the engine's thread: whether the owner still has the piece. From this call on, a
-     * thread that frees or unmaps the piece waits. NULL: the owner has all pieces. It must not allocate from the
-     * program. */
+     * thread that frees or unmaps the piece waits. NULL: the owner has all pieces. The function must not allocate from
+     * the program. */
     bool (*is_there)(const struct stow_piece *piece, void *context);
     void *context;
 };
@@ -155,7 +155,7 @@ struct stow_unmapped {
 void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_unmapped *unmapped);
 void stow_put_back(const struct stow_unmapped *unmapped);
 /* Brings the whole range back into memory that no file backs. Returns 0 or -errno. `mine`: no other thread uses the
- * range meanwhile. It does not wait for devices that read the host's memory, because a hook cannot do that. */
+ * range meanwhile. The call does not wait for devices that read the host's memory, because a hook cannot do that. */
 int stow_note_whole(uint64_t start, uint64_t length, bool mine);
 
 /* Call these around a fork. No chunk is moving in between. */

@@ -14,7 +14,7 @@ struct stow_file {
     int fd;
     dev_t device;
     ino_t inode;
-    bool direct;   /* it bypasses the page cache */
+    bool direct;   /* writes bypass the page cache */
     uint64_t used; /* bytes that are mapped, or about to be; the next write goes behind them */
 };
 

@@ -15,12 +15,12 @@ struct stow_thread;
 
 /* Starts the thread; NULL: that failed. If `own_files` is not NULL, the thread gets a descriptor table of its own,
  * empty at first. Descriptors that it leaves open are closed after stow_thread_join. *own_files is set before `work` is
- * called. It becomes false before Linux 5.9, because there the thread shares its maker's descriptors. */
+ * called. Before Linux 5.9 *own_files becomes false, because there the thread shares its maker's descriptors. */
 struct stow_thread *stow_thread_start(void (*work)(void *context), void *context, bool *own_files);
 /* Starts a process that shares memory and descriptors with its maker. The process goes on when a debugger has stopped
  * all threads of the program. NULL: that failed. */
 struct stow_thread *stow_thread_start_apart(void (*work)(void *context), void *context);
-/* The thread's id. It tells that the thread is ours before the thread has set its name. */
+/* The thread's id. With it, others can see that the thread is ours before the thread has set its name. */
 uint32_t stow_thread_id(const struct stow_thread *self);
 /* Waits for the end of the thread. A process that stow_thread_start_apart started is killed, so it must have finished
  * its work. */

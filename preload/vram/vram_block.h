@@ -44,7 +44,7 @@ struct vram_block {
     cuda_handle context; /* the context of the request */
     enum vram_state state;
     bool moving;                /* a thread has taken the block (vram_table.h) */
-    uint8_t refused;            /* enum vram_refusal: why it never moves; VRAM_REFUSAL_DONE: it can move */
+    uint8_t refused;            /* enum vram_refusal: why the block never moves; VRAM_REFUSAL_DONE: it can move */
     bool mixed;                 /* other owners have parts of it */
     bool copied;                /* a copy to or from the block may go on: the driver has not reported its end */
     bool no_context;            /* `event_context` has ended, and the event with it */

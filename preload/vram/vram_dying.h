@@ -25,8 +25,8 @@ bool vram_dying_has(cuda_handle context);
 bool vram_dying_any(void);
 /* Without the lock: whether the list has a call. If not, the caller need not take the lock. */
 bool vram_dying_maybe(void);
-/* Removes this thread's calls whose marks lie below `frame`, which is a stack frame of this thread: they were left by
- * longjmp. */
+/* Removes this thread's calls whose marks lie below `frame`, which is a stack frame of this thread: these calls were
+ * left by longjmp. */
 void vram_dying_left(uintptr_t frame);
 /* Whether this thread itself made one of the calls. Then the thread must not wait for the end of all calls, because it
  * would wait for ever. */
