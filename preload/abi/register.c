@@ -1,6 +1,7 @@
 /* register.c — the entry points of memstow.h for owners, scopes and ranges.
  * In: the program's calls, with any argument. Out: the same calls to owners.c, tags.c and assign.c, with checked
- * arguments. Every call keeps errno, and notes for memstow_error why it failed. */
+ * arguments. A thread opens a scope for an owner: what it then allocates belongs to the innermost scope of each kind.
+ * Every call keeps errno, and notes for memstow_error why it failed. */
 #include "include/memstow.h"
 
 #include <errno.h>
@@ -117,7 +118,7 @@ EXPORTED int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *o
                : (int32_t)entry_fails(-EFAULT, "the figures cannot be written there");
 }
 
-/* Fills in the share of a tag. False: the tag has no live memory. */
+/* Fills in `share`, the live memory that has one tag (a model, node and run). False: the tag has no live memory. */
 static bool share_of(uint32_t number, const struct owned *has, struct memstow_share *share) {
     struct snap_tag tag = tags_at(number);
     *share = (struct memstow_share){.model = owner_final(tag.model),
@@ -126,12 +127,12 @@ static bool share_of(uint32_t number, const struct owned *has, struct memstow_sh
                                     .live_bytes = has->live_bytes,
                                     .live_blocks = has->live_blocks,
                                     .cuda_bytes = has->cuda_bytes};
-    /* A part of a block adds live bytes, but no live block. */
+    /* A part (a piece of a block that was assigned to another owner) adds live bytes, but no live block. */
     return has->live_bytes || has->live_blocks || has->cuda_bytes;
 }
 
-/* Writes as many shares as `out` can hold. `size` is the size of the caller's structure. Returns the number of all
- * shares, or -EFAULT. */
+/* Writes the shares of all tags, but no more than `out` can hold. `size` is the size of the caller's structure. Returns
+ * the number of all shares, or -EFAULT. */
 static int64_t hand_out(struct memstow_share *out, uint32_t capacity, uint32_t size, const struct owned *all,
                         uint32_t tags) {
     struct memstow_share share;
@@ -159,8 +160,8 @@ EXPORTED int64_t memstow_shares(struct memstow_share *out, uint32_t capacity, ui
 
 static bool is_node(uint32_t owner) { return owner_kind(owner) == MEMSTOW_NODE; }
 
-/* Gives the thread a slot if it has none because it never allocated. Only a thread with a slot leaves its scopes when
- * it ends. */
+/* Gives the thread a slot (its entry in the table of threads) if it has none because it never allocated. When a thread
+ * without a slot ends, nobody closes its scopes. */
 static void get_slot(void) {
     if (unlikely(thread_self == &thread_nobody) && process_tracked()) thread_slot();
 }
@@ -196,7 +197,7 @@ EXPORTED int32_t memstow_scope_enter(uint32_t owner) {
     return 0;
 }
 
-/* Finds the innermost scope of the owner's kind. True: that scope is the owner's. */
+/* Finds the innermost scope of the owner's kind; *at is its position. True: it is a scope of this very owner. */
 static bool find_scope(const struct scopes *scopes, uint32_t owner, uint32_t *at) {
     for (uint32_t i = scopes->count; i-- > 0;) {
         *at = i;
@@ -326,7 +327,7 @@ static int64_t register_moved(int64_t result) {
     return entry_result(result);
 }
 
-/* `one` moves the memory of one owner. `frame` is the stack frame of the entry point. */
+/* `one` is the function that moves the memory of one owner. `frame` is the stack frame of the entry point. */
 static int64_t register_move(int64_t (*one)(uint32_t owner), uint32_t owner, const void *frame) {
     if (!process_tracked()) return entry_not_tracked();
     vram_move_asked_at(frame);

@@ -35,7 +35,8 @@ struct search {
     struct snap_cuda_block block;
 };
 
-/* A part is preferred to the block around it, because the part has an owner of its own. */
+/* Looks at one block. If the address lies in a part (a piece of a block that was assigned to another owner), finds the
+ * part and not the block around it. */
 static void look_at_cuda_block(enum cuda_space space, const struct snap_cuda_block *block, void *context) {
     struct search *search = context;
     bool is_memory = space == CUDA_ADDRESS || space == CUDA_PART;

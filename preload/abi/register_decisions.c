@@ -1,4 +1,5 @@
-/* register_decisions.c — the entry points of memstow.h for triggers and for the trace.
+/* register_decisions.c — the entry points of memstow.h for triggers (moments when memstow applies the owners' policies)
+ * and for the trace (the lines that say what was decided).
  * In: the program's calls, with any argument. Out: the same calls to trigger.c and trace.c, with checked arguments.
  * Every call keeps errno, and notes for memstow_error why it failed. */
 #include "include/memstow.h"
@@ -14,7 +15,7 @@
 
 enum { WORDS_SIZE = 256 };
 
-/* Checks the reason that a program gives. 0: there is no such reason, or only memstow may give it. */
+/* Checks the reason that the program gives for a trigger. 0: there is no such reason, or only memstow may give it. */
 static uint32_t reason_of(uint32_t given) { return given <= MEMSTOW_IDLE ? given : 0; }
 
 static int64_t trigger_result(int64_t result) {
@@ -72,8 +73,8 @@ EXPORTED int32_t memstow_trace(const char *json) {
     return (int32_t)entry_result(result);
 }
 
-/* Copies whole lines, beginning with line `from`. *after: the number of the next line, from which the next call goes
- * on. */
+/* Copies whole lines of the trace into `to`, beginning with the line number `from`. *after: the number of the line with
+ * which the next call must begin. Returns the bytes copied, or -errno. */
 static int64_t copy_lines(char *to, uint64_t capacity, uint64_t from, uint64_t *after) {
     char line[SNAP_LINE_MOST + 1];
     uint64_t position = 0, number, used = 0;

@@ -1,4 +1,5 @@
-/* register_requests.c — the entry points of memstow.h about requests from outside, and snapshots. */
+/* register_requests.c — the entry points of memstow.h for snapshots, and for requests that come through the control
+ * socket. */
 #include "include/memstow.h"
 
 #include <errno.h>

@@ -28,7 +28,8 @@ struct reason {
     const char *why;
 };
 
-/* Returns the result, and notes the reason for it from the table. If the table has none, `other` finds the reason. */
+/* Returns the result, and notes why it failed, from the table `reasons`. If the table does not have the result, `other`
+ * notes the reason. */
 static int64_t register_state_noted(int64_t result, const struct reason *reasons, size_t count,
                                     int64_t (*other)(int64_t result)) {
     for (size_t i = 0; i < count; i++)

@@ -1,4 +1,5 @@
-/* forked.c — see forked.h. The linker collects the functions of all files in one section, and gives its bounds. */
+/* forked.c — see forked.h. The linker collects pointers to the functions of all files in one section, and gives its
+ * bounds. */
 #include "preload/base/forked.h"
 
 typedef void forget_function(void);

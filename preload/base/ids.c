@@ -1,5 +1,5 @@
-/* ids.c — see ids.h. A bit of the summary says that a word of the set may have ids. The bit can be set although the
- * word is empty. While a thread adds an id, the bit can be missing for a moment. */
+/* ids.c — see ids.h. Each bit of the summary stands for one 64-bit word of the set. If the bit is set, the word may
+ * have ids, but may also be empty. While a thread adds an id, the bit can be missing for a moment. */
 #include "preload/base/ids.h"
 
 #include <string.h>
@@ -15,8 +15,8 @@ struct ids *ids_known(struct ids **set) {
     return __atomic_load_n(set, __ATOMIC_ACQUIRE);
 }
 
-/* If two threads make the set at once, one of the two sets is abandoned. It costs no memory, because none of its pages
- * was touched. */
+/* If two threads make the set at once, one of the two sets is abandoned. The abandoned set costs no memory, because
+ * none of its pages was touched. */
 struct ids *ids_made(struct ids **set) {
     struct ids *known = ids_known(set), *made = known ? NULL : ids_new();
     if (made && __atomic_compare_exchange_n(set, &known, made, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return made;
@@ -49,8 +49,8 @@ bool ids_mark(struct ids *self, uint32_t id) {
     return true;
 }
 
-/* A thread that adds an id sets the summary's bit after the word's. If the bit is cleared too early, this thread or the
- * adding thread sets it again. */
+/* A thread that adds an id sets the summary's bit after the word's. If this function clears the bit too early, this
+ * thread or the adding thread sets it again. */
 static void clear_summary(struct ids *self, uint32_t word) {
     __atomic_fetch_and(&self->summary[word / 64], ~ids_bit(word), __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&self->words[word], __ATOMIC_SEQ_CST))

@@ -181,7 +181,7 @@ static void walk_on(const struct index *self, struct index_walk *walk) {
 
 /* Moves a record to the first free slot from its hash's position on. The record is written to the free slot before it
  * is removed from slot i. A thread may read the free slot before the record is there, and slot i after the record was
- * removed. Such a thread finds no record, and inserts a twin. */
+ * removed. Such a thread finds no record, and inserts a second one with the same contents (a twin). */
 static void move_up(const struct index *self, uint32_t *table, uint32_t i, struct index_walk *walk) {
     uint32_t mask = (1u << walk->bits) - 1, slot = table[i];
     for (uint32_t k = index_slot_of(self->hash(id_in(slot)), walk->bits); k != i; k = (k + 1) & mask) {
@@ -195,8 +195,8 @@ static void move_up(const struct index *self, uint32_t *table, uint32_t i, struc
     }
 }
 
-/* Makes slots that are GONE empty: it goes from the end of a cluster towards its beginning, and in a table that is not
- * dense it stops at the first record. Otherwise searches would become longer and longer. Other threads may insert
+/* Makes slots that are GONE empty, so that searches do not become longer and longer. It goes from the end of a cluster
+ * towards its beginning, and in a table that is not dense it stops at the first record. Other threads may insert
  * meanwhile: a thread that passes a slot that is GONE inserts there or before it, never behind it. (An exception is a
  * thread that passed the slot while the slot held a record. That thread may insert behind the slot. Searches do not
  * find the inserted record until it moves up, so it may get a twin.) */
@@ -213,9 +213,9 @@ static void index_sweep(uint32_t *table, uint32_t from, uint32_t end, struct ind
     }
 }
 
-/* Prunes the cluster that begins at slot `from`. Returns how many slots it has passed. In a dense table, the records
- * that stay move up, so no search goes on past a slot that is GONE. Moving takes longer, because it needs the hashes of
- * the records. */
+/* Takes records out of the cluster that begins at slot `from` (see index_prune). Returns how many slots it has passed,
+ * with the empty slot at the end. In a dense table, the records that stay move up, so no search goes on past a slot
+ * that is GONE. Moving takes longer, because it needs the hashes of the records. */
 static uint32_t prune_cluster(const struct index *self, uint32_t from, const struct ids *stay, struct ids *removed,
                               struct index_walk *walk) {
     uint32_t *table = table_of(self, walk->bits), mask = (1u << walk->bits) - 1, i = from, slot, passed = 1;

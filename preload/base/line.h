@@ -25,7 +25,7 @@ void line_string(struct line *self, const char *key, const char *text);
 void line_pair(struct line *self, const char *key, uint64_t first, uint64_t second);
 /* An array of `count` numbers. */
 void line_numbers(struct line *self, const char *key, const uint32_t *numbers, uint32_t count);
-/* Ends the object. trace_add_line does that for the trace. */
+/* Ends the object. trace_add_line calls it, so do not call it for a line of the trace. */
 void line_end(struct line *self);
 /* Ends the object and the line, for a file. */
 void line_close(struct line *self);

@@ -1,6 +1,6 @@
 /* seal.h — whether the kernel may be asked for anything but memory.
  * In: threads on their way into a sandbox (seccomp), where a system call may kill the process, and whether they got
- * there. Out: a flag that every room looks at before it opens a file, starts a thread or waits. Any thread and any
+ * there. Out: a flag that the library looks at before it opens a file, starts a thread or waits. Any thread and any
  * signal handler may call. */
 #ifndef MEMSTOW_SEAL_H
 #define MEMSTOW_SEAL_H

@@ -1,7 +1,7 @@
 /* tracked.h — whether this process is tracked, and the marks by which it recognises its blocks.
- * In: decisions of life/process.c at the beginning, in a forked child, and at the end. Out: words that any room may
- * read at any time. This room does not begin tracking: hooks and the ABI call process_tracked (life/process.h) for
- * that. */
+ * In: decisions of life/process.c at the beginning, in a forked child, and at the end. Out: words that any file of the
+ * library may read at any time. The functions here do not begin tracking: hooks and entry points of memstow.h call
+ * process_tracked (life/process.h) to begin it. */
 #ifndef MEMSTOW_TRACKED_H
 #define MEMSTOW_TRACKED_H
 
@@ -14,9 +14,9 @@
 
 enum tracked_stage { TRACKED_UNSET, TRACKED_BEGINNING, TRACKED_YES, TRACKED_NO };
 
-/* On a page of its own that the kernel wipes in a forked child, however it was forked. The child finds mark 0 and stage
- * TRACKED_UNSET, and begins a ledger of its own at its first event. (A child of vfork shares the page until it calls
- * exec, so it begins no ledger.) */
+/* This structure lies on a page of its own, which the kernel wipes in a forked child, however it was forked. The child
+ * finds mark 0 and stage TRACKED_UNSET, and begins a ledger of its own at its first event. (A child of vfork shares the
+ * page until it calls exec, so it begins no ledger.) */
 struct tracked_page {
     /* the mark in the headers of this process's blocks, while malloc and free may take the fast path (hook_host.c);
      * else 0 */

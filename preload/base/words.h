@@ -1,7 +1,7 @@
 /* words.h — a table from 64-bit words to 32-bit numbers that any thread reads without a lock.
  * In: words other than 0 and 1. Out: the number of a word. Only one thread at a time may put words in; the caller
- * ensures that. Any thread may take a word out, at any time. Memory is the arena's: tables only grow, and outgrown ones
- * are left behind. */
+ * ensures that. Any thread may take a word out, at any time. The tables lie in memory of the arena (arena.h), so a
+ * table that was replaced by a larger one is never freed. */
 #ifndef MEMSTOW_WORDS_H
 #define MEMSTOW_WORDS_H
 

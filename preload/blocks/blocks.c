@@ -3,8 +3,8 @@
  * The table has levels of buckets. Each level is four times as large as the level before. A thread makes the next level
  * when its insertion finds no free slot nearby. A bucket is eight addresses (one cache line) and their data. An entry
  * that does not fit into its home bucket goes into one of the next few buckets. The home counts such entries in `away`,
- * so a look-up rarely leaves the first line. No address is in the table twice: the hook adds it after the allocator
- * returned it, and takes it out before the allocator gets it back. */
+ * so a look-up rarely leaves the first cache line. No address is in the table twice: the hook adds it after the
+ * allocator returned it, and takes it out before the allocator gets it back. */
 #include "preload/blocks/blocks.h"
 
 #include <string.h>

@@ -5,8 +5,8 @@
  * The size is the last word, just in front of the block. glibc's own header has the size of a chunk there. The upper
  * bytes of both sizes are 0. So a program that writes one byte 0 just in front of a block damages neither header.
  * (Loops that cut off the end of a text do that when they go one byte too far.) The seal is the sum of everything else,
- * so one changed field is noticed. The seal is never a small number. In memory without a header, the word in the seal's
- * place often is. */
+ * so one changed field is noticed. The seal is never a small number, but in memory without a header the word in that
+ * place often is one. */
 #ifndef MEMSTOW_HEADER_H
 #define MEMSTOW_HEADER_H
 
@@ -42,7 +42,7 @@ enum {
     HEADER_SITE_BITS = 21,
     HEADER_DISTANCE_MAX = 0xFFF * 16,
 };
-/* This is the upper half of a size that no block has and glibc never writes. */
+/* What header_end writes into the upper half of `size`. No block has such a size, and glibc never writes one. */
 #define HEADER_FREED 0xDEADB10Cu
 /* Added to the seal of a freed block. The mark that follows from the new seal never has the magic number. */
 #define HEADER_BROKEN 0x80000000u
@@ -90,7 +90,7 @@ static inline bool header_is_plain(uint32_t mark) {
 }
 
 /* Whether a block with this mark can have this size. The seal has only the lower 16 bits of the size. A block of 2^16
- * bytes or more has one of the two flags. */
+ * bytes or more has one of the flags HEADER_LISTED and HEADER_EARLY. */
 static inline bool header_size_fits(uint32_t mark, uint64_t size) {
     return size >> 16 == 0 || (mark & (HEADER_LISTED | HEADER_EARLY) && size >> HEADER_SIZE_BITS == 0);
 }
@@ -105,8 +105,8 @@ static inline void header_end(struct header *self) {
     self->freed = HEADER_FREED;
 }
 
-/* Undoes header_end, except that the upper half of the size becomes 0. So the block has less than 2^32 bytes, or the
- * caller writes the size anew. */
+/* Undoes header_end, except that the upper half of the size becomes 0. So call it only for a block of less than 2^32
+ * bytes, or write the size anew afterwards. */
 static inline void header_revive(struct header *self) {
     self->seal -= HEADER_BROKEN;
     self->freed = 0;

@@ -120,7 +120,8 @@ static void heaps_tidy_one(struct heap *self, uint32_t thread) {
     heaps_let_go(self);
 }
 
-/* The calling thread, if it may tidy. 0: in a forked child, or when the process is sealed. */
+/* Returns the id of the calling thread, or 0 if it must not tidy heaps: in a forked child, or when the process is
+ * sealed (seal.h). */
 static uint32_t tidying_thread(void) { return left_behind || seal_is_set() ? 0 : os_tid(); }
 
 void heaps_tidy(void) {

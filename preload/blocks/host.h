@@ -19,7 +19,7 @@ struct host_block {
     uintptr_t start;
     uint64_t size; /* as the program asked */
     uint32_t site;
-    bool parts; /* some of its bytes are counted elsewhere (parts.h) */
+    bool parts; /* some of its bytes belong to another owner, and are counted at another site (parts.h) */
 };
 
 /* Finds the block that begins at the address, or the large block that contains it. False: there is no such block that

@@ -142,7 +142,7 @@ static void mappings_submit(struct event *event) {
     if (blocked) lock_let_signals(signals);
 }
 
-/* --- records of mappings, ordered by address --- */
+/* --- records of mappings, ordered by address; a piece is such a record --- */
 
 static struct snap_mapping *mappings_record_at(uint32_t id) { return series_at(&records, id); }
 
@@ -172,7 +172,7 @@ static void free_record(uint32_t id) {
     unused[unused_count++] = id;
 }
 
-/* The position of the first piece that ends after the address. */
+/* The position, in `ordered`, of the first piece that ends after the address. */
 static uint32_t position_of(uint64_t address) {
     uint32_t low = 0, high = ordered_count;
     while (low < high) {
@@ -198,8 +198,8 @@ static void remove_at(uint32_t position, uint32_t count) {
 
 /* --- counting mapped bytes --- */
 
-/* Mappings of files count in one counter for all of them, memory without access in another. NULL: the mapping is live,
- * and counts at its site. */
+/* Returns the counter of a mapping that is not counted at its site: one counter is for all mappings of files, another
+ * for all memory without access. NULL: the mapping is live, and counts at its site. */
 static uint64_t *own_counter(const struct snap_mapping *record) {
     if (record->kind == SNAP_MAP_FILE) return &ledger_head->file_mapped_live;
     return record->kind == SNAP_MAP_RESERVED ? &ledger_head->reserved_live : NULL;
@@ -311,8 +311,8 @@ static void apply_drop(const struct event *event) {
     }
 }
 
-/* From the new address on, pieces keep their order and size. The piece with the highest address takes up the difference
- * in length. */
+/* Puts back the pieces that were taken for the event's ticket, one behind the other from the new address on, in their
+ * old order and size. The piece with the highest address takes up the difference in length. */
 static void apply_put(const struct event *event) {
     uint64_t at = event->address, end = event->address + event->length;
     uint32_t last = SERIES_NONE, pieces = mappings_untake(event->ticket);
@@ -380,7 +380,8 @@ static bool is_counted(const struct snap_mapping *record) {
 }
 
 /* Moves the counts to sites of the new owner; nothing is counted twice. event->site is the id of the new owner here.
- * The thread is pinned until the new sites are marked as sites of mappings. */
+ * The thread is pinned (pin.h), so that fold.c does not remove the new sites before they are marked as sites of
+ * mappings. */
 static void apply_assign(const struct event *event) {
     enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
     uint32_t position, end = mappings_isolate(event->address, event->length, &position);
@@ -474,8 +475,8 @@ static bool is_mapped(uint64_t address, uint64_t end) {
     return found >= end - address;
 }
 
-/* Whether there is memory to assign the range. This is asked before the event is queued: the thread that applies the
- * event cannot answer the caller. */
+/* Whether there is memory for the records and counters that an assignment of the range needs. This is asked before the
+ * event is queued: the thread that applies the event cannot answer the caller. */
 static bool has_capacity(uint64_t address, uint64_t end, uint32_t model) {
     enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
     uint64_t found = 0;

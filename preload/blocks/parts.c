@@ -84,8 +84,8 @@ static bool reserve_counts(uintptr_t block, uint32_t rest, const struct parts_co
     return is;
 }
 
-/* Makes room for two more parts: the new part, and one more if an earlier part is cut in two. Also reserves the
- * counts. */
+/* Makes sure that there is memory for two more parts (the new part, and one more if an earlier part is cut in two), and
+ * for the counters that change. */
 static bool has_capacity(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
     return (count + 2 <= capacity || capacity_grow(&parts, &capacity, count + 2, sizeof *parts)) &&
            counts->reserve(part->site) && reserve_counts(part->block, rest, counts);
@@ -113,9 +113,9 @@ bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *count
     return done;
 }
 
-/* Waits for the lock as long as it takes: parts that stay would be taken for parts of the next block at this address.
- * In a sandbox it gives up after a while: signals are not blocked there, so the caller may be a signal handler that
- * waits for its own thread. */
+/* Takes the lock, and waits for it as long as it takes: if the parts of a freed block stayed, they would be taken for
+ * parts of the next block at its address. In a sandbox it gives up after a while, and returns false: signals are not
+ * blocked there, so the caller may be a signal handler that waits for its own thread. */
 static bool parts_hold(void) {
     if (seal_is_set()) return lock_wait(&busy);
     lock_hold(&busy);

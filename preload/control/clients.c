@@ -43,7 +43,7 @@ static void clients_drop(struct client *client) {
     *client = (struct client){0};
 }
 
-/* False: the client does not read, or is gone. */
+/* Sends a message to the client. False: the client does not read, or is gone. */
 static bool clients_tell(struct client *client, uint32_t type, int64_t number, const char *text) {
     uint8_t bytes[WIRE_MOST];
     struct wire_message message = {.type = type, .ticket = client->ticket, .number = number};
@@ -113,8 +113,8 @@ static void take_request(struct client *client, const struct wire_message *messa
     if (!clients_tell(client, WIRE_WAITING, 0, "")) clients_drop(client);
 }
 
-/* If nobody has taken the request yet, the request is taken back. If the worker or the program has taken it, only its
- * move ends. */
+/* If nobody has taken the client's request yet, withdraws the request and answers ECANCELED. If memstow's worker or the
+ * program has taken it, only tells them to stop; the answer follows when they have stopped. */
 static void take_cancel(struct client *client) {
     if (!client->ticket || requests_take_back(client->ticket))
         tell_last(client, -ECANCELED, "");
@@ -124,7 +124,8 @@ static void take_cancel(struct client *client) {
         requests_cancel(client->ticket);
 }
 
-/* Ends the present move. It may be a move of the program (for itself or for another request) or of memstow's worker. */
+/* Tells the move of memory that is in progress to end. It may be a move of the program (for itself or for another
+ * request) or of memstow's worker. */
 static void take_end(struct client *client, const struct wire_message *message) {
     int64_t move = is_asking(client) ? -EALREADY : mover_end(message->owner, message->number == WIRE_STOW);
     if (move < 0)
@@ -171,8 +172,8 @@ static void clients_follow(struct client *client, uint64_t now) {
     clients_tell(client, type, type == WIRE_WORKING ? (int64_t)moved : 0, text);
 }
 
-/* For a move that the client has told to end: reports progress until the present chunk is over, and with it the
- * move. */
+/* For a move that the client has told to end: reports its progress, until the chunk that is being moved is done, and
+ * with it the move. */
 static void follow_end(struct client *client, uint64_t now) {
     bool is_on = mover_is_on(client->move, &client->moved, &client->wanted);
     if (is_on && now - client->told < TELL_MS * MILLISECOND) return;

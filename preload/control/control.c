@@ -347,7 +347,7 @@ void control_await(void) {
 void control_resume(void) {
     int error = errno;
     page.stopping = page.working = page.left_out[0] = page.left_out[1] = false;
-    if (stack_is_interrupted()) /* as in control_begin */
+    if (stack_is_interrupted()) /* as in control_begin: no thread can be made in a signal handler */
         __atomic_store_n(&page.stage, STAGE_NONE, __ATOMIC_RELEASE);
     else
         control_thread_begin();

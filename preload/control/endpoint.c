@@ -93,8 +93,8 @@ static void remove_stale(int folder, const char *path) {
         }
 }
 
-/* Only one process at a time looks for such sockets. A process that holds the lock for long has been stopped. It may
- * continue at any time, so other processes then leave the sockets alone. */
+/* Only one process at a time removes the sockets of processes that are gone. If a process holds the lock for long, it
+ * has been stopped. It may continue at any time, so other processes then leave the sockets alone. */
 static bool lock_folder(int folder) {
     const struct timespec pause = {.tv_nsec = 10000000};
     for (int i = 0; i < LOCK_TRIES; i++) {

@@ -16,7 +16,7 @@ struct endpoint {
     uint64_t device, inode; /* of the socket; both 0: there is none */
 };
 
-/* Returns a descriptor; or -errno, and *what names the step that failed. */
+/* Returns the descriptor of a listening socket. If that fails, returns -errno, and *what names the step that failed. */
 int endpoint_listen(struct endpoint *self, const char **what);
 /* Removes the socket's file, unless another file has its name by now. */
 void endpoint_leave(const struct endpoint *self);

@@ -88,7 +88,7 @@ static struct request *free_slot(void) {
     return NULL;
 }
 
-/* Whether memstow's worker has no answer to this kind. */
+/* Whether only the program can answer requests of this kind, and memstow's worker cannot. */
 static bool only_a_program_answers(uint32_t kind) { return !(REQUESTS_OLD >> kind & 1); }
 
 /* Returns the ticket, or -EBUSY, -ENOTSUP. */
@@ -252,8 +252,8 @@ struct moving {
     bool out;
 };
 
-/* Whether the move may be for the request. A trigger concerns every owner. Threads are not compared: the program may
- * take a request on one thread, and move memory for it on another. */
+/* Whether the program may be making this move of memory for the request. A trigger concerns every owner. Threads are
+ * not compared: the program may take a request on one thread, and move memory for it on another. */
 static bool may_be_for(const struct request *request, const void *context) {
     const struct moving *move = context;
     if (!is_programs(request) || request->left) return false;

@@ -17,17 +17,17 @@ enum { REQUESTS_MOST = 16 };
 
 enum request_state { REQUEST_NONE, REQUEST_WAITING, REQUEST_TAKEN, REQUEST_DONE };
 
-/* The ticket; -EBUSY: too many requests are unanswered; -ENOTSUP: memstow's worker does not answer this kind, and the
- * program has not asked for it. */
+/* Adds a request, and returns its ticket (its number). -EBUSY: too many requests are unanswered. -ENOTSUP: memstow's
+ * worker does not answer this kind, and the program has not asked for it. */
 int64_t requests_add(uint32_t kind, uint32_t owner, const char *text);
-/* Passes a trigger on to the program. Nobody waits for an answer. Only one such trigger is in the queue at a time.
- * False: memstow handles the trigger itself. */
+/* Passes a trigger (a moment when the owners' policies are applied) on to the program, as a request whose answer nobody
+ * waits for. Only one such request is in the queue at a time. False: memstow must handle the trigger itself. */
 bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed);
 /* The state of a request. REQUEST_DONE comes once, with the answer; after that the state is REQUEST_NONE. */
 enum request_state requests_look(uint64_t ticket, int64_t *result, char text[256]);
-/* Tells that no client waits for the answer any more. A request that was not taken is taken back. */
+/* Tells that no client waits for the answer any more. If nobody has taken the request yet, it is removed. */
 void requests_leave(uint64_t ticket);
-/* Takes back a request. False: it was already taken. */
+/* Removes a request from the queue. False: the program or the worker has already taken it. */
 bool requests_take_back(uint64_t ticket);
 
 /* --- for the program and the worker: taking requests, answering them --- */
@@ -51,7 +51,8 @@ int requests_done(uint64_t ticket, int64_t result, const char *text);
 
 /* --- an asker takes back a request that the program has taken --- */
 
-/* Ends the move that the program makes for the request. Does nothing if the request has been answered. */
+/* Tells the move of memory that the program makes for the request to end. Does nothing if the request has been
+ * answered. */
 void requests_cancel(uint64_t ticket);
 /* For a move that begins now: the ticket of the request that the move may be for; *at: how the move learns that it is
  * to end (move_end.h). That request is the oldest that the program has taken, that fits the move, and whose asker still

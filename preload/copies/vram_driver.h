@@ -1,6 +1,6 @@
 /* vram_driver.h — the functions of the driver that serving and moving device memory needs.
- * In: a function that looks up a name. Out: all functions, or none: if the driver lacks one function, nothing is
- * served. */
+ * In: a function that looks up a name. Out: all functions, or none: if the driver lacks one function, memstow neither
+ * serves device memory nor moves it. */
 #ifndef MEMSTOW_VRAM_DRIVER_H
 #define MEMSTOW_VRAM_DRIVER_H
 

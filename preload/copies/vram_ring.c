@@ -51,7 +51,8 @@ static void copy_in_parts(uint32_t count, char *to, const char *from, uint64_t b
         if (threads[i]) stow_thread_join(threads[i]);
 }
 
-/* No signal handler of the program may run on the copying threads: it would use the caller's thread-local storage. */
+/* Copies with several threads. No signal handler of the program may run on them: they share the caller's thread-local
+ * storage. */
 static void vram_ring_copy(const struct vram_ring *self, char *to, const char *from, uint64_t bytes) {
     uint32_t count = self->copiers < VRAM_COPIERS ? self->copiers : VRAM_COPIERS;
     uint64_t signals = 0;
@@ -63,7 +64,7 @@ static void vram_ring_copy(const struct vram_ring *self, char *to, const char *f
     lock_let_signals(signals);
 }
 
-/* --- the ring as a whole: waiting for its copies, freeing it --- */
+/* --- waiting for all copies of the ring, and freeing the ring --- */
 
 /* The device must have finished with a buffer before anybody else uses the buffer, or before the memory on the other
  * side is freed. */
@@ -114,8 +115,8 @@ void vram_ring_take(const struct vram_ring *self, uint32_t lane, char *to, uint6
     vram_ring_copy(self, to, self->slot[lane], bytes);
 }
 
-/* Compares the content of a filled buffer with host memory at `at`, or writes it to the file. False: the rest need not
- * be read. */
+/* What happens with the content of a filled buffer: it is compared with host memory at `at`, or written to the file.
+ * False: the rest of the device memory need not be read. */
 typedef bool take(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes);
 
 static bool take_comparison(struct vram_ring *self, char *at, const char *buffer, uint64_t bytes) {

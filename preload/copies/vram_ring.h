@@ -1,7 +1,8 @@
 /* vram_ring.h — copies between device memory and host memory on a stream of memstow's own. Pinned host memory is copied
  * straight, other memory through pinned buffers. Stream and buffers stay for the next move, because pinning is slow.
  * In: addresses on both sides. Out: copies that go on until the caller waits for them, or an error. Each copy has a
- * lane: a buffer, and an event that shows when the copy is complete. One thread at a time, in the ring's context. */
+ * lane: a buffer, and an event that shows when the copy is complete. Only one thread at a time may use a ring, and the
+ * ring's CUDA context must be current on it. */
 #ifndef MEMSTOW_VRAM_RING_H
 #define MEMSTOW_VRAM_RING_H
 
@@ -42,9 +43,10 @@ int vram_ring_settle(const struct vram_driver *driver, struct vram_ring *self);
 /* Settles the ring after an error, and returns that error. */
 int vram_ring_fail(const struct vram_driver *driver, struct vram_ring *self, int error);
 
-/* --- copies out of the device. Results are 0 or the driver's error --- */
+/* --- copies out of the device; each function returns 0 or the driver's error --- */
 
-/* Begins to copy from the device address `from` into pinned memory; `to` NULL: into the lane's buffer. */
+/* Begins to copy from the device address `from` into pinned memory at `to`, or into the lane's buffer if `to` is
+ * NULL. */
 int vram_ring_ask(const struct vram_driver *driver, struct vram_ring *self, uint32_t lane, char *to, uint64_t from,
                   uint64_t bytes);
 /* Waits until the lane's copy is complete. */
@@ -60,16 +62,16 @@ int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *se
 int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
                       uint64_t bytes, bool is_file, bool *same);
 
-/* --- copies into the device. They may go on; vram_ring_settle waits for all of them --- */
+/* --- copies into the device; they go on after the return, and vram_ring_settle waits for all of them --- */
 
-/* From ordinary memory, through the buffers. */
+/* Copies from ordinary memory, through the buffers. */
 int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                  uint64_t bytes);
-/* From pinned memory, which must stay until the ring is settled. */
+/* Copies from pinned memory, which must stay until the ring is settled. */
 int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                         uint64_t bytes);
 enum { VRAM_UNREADABLE = -3 };
-/* From a mapping of a file. If the mapping cannot be read, the result is VRAM_UNREADABLE. */
+/* Copies from a mapping of a file. If the mapping cannot be read, the result is VRAM_UNREADABLE. */
 int vram_ring_in_from_file(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                            uint64_t bytes);
 

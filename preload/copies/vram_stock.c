@@ -23,7 +23,7 @@ enum { PIECE = 128, GRANULES_MOST = 1 << 20 }; /* in granules: at most 256 MiB i
  * has taken it. */
 enum { BARE, UNUSED, USED };
 
-/* The memory that one call has pinned. */
+/* A piece: memory that was pinned in one call. */
 struct piece {
     uint32_t first, count; /* the first granule, and the number of granules */
     cuda_handle context;   /* the context in which the piece was pinned; NULL: it is not pinned any more */
@@ -179,7 +179,7 @@ static bool fill_row(const struct vram_driver *driver, const struct vram_stock_w
     return true;
 }
 
-/* Finds a piece in the row that is not pinned any more. */
+/* Finds a piece that has granules in the row and is not pinned any more. */
 static bool is_unpinned(uint32_t first, uint32_t count, struct piece *out) {
     bool any = false;
     lock_hold(&stock.lock);
@@ -240,7 +240,8 @@ static bool vram_stock_is_gone(int error) {
     return !error || error == NOT_REGISTERED || error == NO_CONTEXT || error == CONTEXT_ENDED || error == DRIVER_ENDED;
 }
 
-/* If the piece's context has ended, the piece may not be pinned any more. False: the driver still has it pinned. */
+/* Unpins a piece. If its context has ended, the piece may be unpinned already. False: the driver still has it
+ * pinned. */
 static bool vram_stock_unpin(const struct vram_driver *driver, const struct piece *self) {
     struct vram_visit visit;
     if (!self->context) return true;

@@ -1,6 +1,7 @@
 /* vram_stock.h — pinned memory of the host that stays pinned. Moves use it again and again, because pinning is slow.
- * In: sizes in whole granules, limits. Out: ranges of pinned memory. Only the mover takes ranges and shrinks the stock;
- * any thread gives ranges back. A forked child has none of this memory. The ledger lists it as a buffer. */
+ * In: sizes in whole granules, limits. Out: ranges of pinned memory. Only the thread that moves memory takes ranges and
+ * shrinks the stock; any thread gives ranges back. A forked child has none of this memory. The ledger lists it as a
+ * buffer. */
 #ifndef MEMSTOW_VRAM_STOCK_H
 #define MEMSTOW_VRAM_STOCK_H
 
@@ -16,18 +17,20 @@ struct vram_stock_wish {
     cuda_handle context; /* the current context, in which new memory is pinned */
     uint32_t device;
 };
-/* Takes a range, and pins the part of it that is not pinned yet. NULL: there is no memory, or the driver refuses. */
+/* Takes a range of the stock, and pins those of its bytes that are not pinned yet. NULL: there is no memory, or the
+ * driver refuses. */
 char *vram_stock_take(const struct vram_driver *driver, const struct vram_stock_wish *wish);
-/* The range is unused from now on. It stays pinned. */
+/* Gives a range back to the stock. It stays pinned. */
 void vram_stock_give(const char *at, uint64_t bytes);
-/* How many of the `bytes` from `at` on were pinned in one call. The driver copies no more than that at once. */
+/* How many of the `bytes` from `at` on were pinned by one and the same call. The driver copies no more than that at
+ * once. */
 uint64_t vram_stock_whole(const char *at, uint64_t bytes);
 
 /* Unpins all pieces without used memory, and gives them back to the system. A piece that the driver does not unpin
  * stays. */
 void vram_stock_shrink(const struct vram_driver *driver);
-/* The context has ended, so its pieces are not pinned any more. Their content stays. They are pinned again when they
- * are taken again. */
+/* Call it when the context has ended: its pieces are not pinned any more. Their content stays. They are pinned again
+ * when they are taken again. */
 void vram_stock_forget(cuda_handle context);
 /* The size of the whole stock in bytes, in use or not. */
 uint64_t vram_stock_bytes(void);

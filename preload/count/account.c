@@ -10,18 +10,18 @@
 #include "preload/ledger/history.h"
 #include "preload/ledger/ledger.h"
 
-/* The running totals in bytes; live_host lacks what threads hold back (thread_inside.h). */
+/* The running totals in bytes. live_host lacks the bytes that threads have not added yet (thread_inside.h). */
 static int64_t live_host, live_mapped;
 static uint64_t inherited_freed; /* freed bytes of blocks that a parent process made */
 static uint64_t while_peak;      /* the peak in bytes since the latest memstow_peak with `anew` */
 
-/* The bytes that a thread holds back from live_host; negative if it freed more than it allocated. */
+/* The bytes that a thread has not added to live_host yet; negative if it freed more than it allocated. */
 static int64_t moved_by(const struct thread *self) { return (int64_t)(self->drift - self->quantum); }
 
 /* --- running totals, and their peaks --- */
 
-/* If a thread flushes after live_host was read, and before the thread's bytes are read, these bytes are left out. If
- * live_host were read last, they could be counted twice. */
+/* live_host is read before the threads' own bytes. A thread that adds its bytes to live_host in between is left out. In
+ * the other order, its bytes could be counted twice. */
 void account_raise_peak(void) {
     int64_t maps = __atomic_load_n(&live_mapped, __ATOMIC_RELAXED),
             host = __atomic_load_n(&live_host, __ATOMIC_ACQUIRE);
@@ -128,7 +128,7 @@ static struct snap_counter *counter_to_shift(struct thread *self, uint32_t site)
     return counter ? counter : counters_wide(&thread_shared, site);
 }
 
-/* One slot's count may become negative. The sum over all slots does not. */
+/* Moves counts within one slot. The slot's count may become negative, but the sum over all slots does not. */
 static bool shift_in(struct thread *self, uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, bool freed) {
     struct snap_counter *less = counter_to_shift(self, from), *more = counter_to_shift(self, to);
     if (!less || !more) return false;

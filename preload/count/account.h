@@ -1,7 +1,8 @@
-/* account.h — from one event to the counters of its thread and site.
+/* account.h — counts an event for its thread and its site (one call stack and its owners, as one number).
  * In: allocations and frees, from the hooks. Out: counters in the ledger that only grow, the running totals, the peak.
- * An event at a known counter takes no lock and makes no system call. Rare steps do: a new slot or counter, a picture
- * of the peak. What malloc and free need is in account_fast.h. */
+ * An event whose counter exists takes no lock and makes no system call. Rare steps may: to make a slot (a thread's
+ * entry in the table of threads) or a counter, or to copy the picture of the peak. What malloc and free need is in
+ * account_fast.h. */
 #ifndef MEMSTOW_ACCOUNT_H
 #define MEMSTOW_ACCOUNT_H
 
@@ -35,15 +36,16 @@ bool account_shift_mapped(uint32_t from, uint32_t to, uint64_t bytes, uint64_t b
 void account_begin(void);
 /* The highest running total, in bytes, since the latest call with `anew`, or since the start. */
 uint64_t account_peak(bool anew);
-/* Adds the threads' unflushed bytes to the total, and raises the peak if the sum is higher. */
+/* Sums the running total and the bytes that threads have not added to it yet (thread_inside.h). Raises the peak if the
+ * sum is higher. */
 void account_raise_peak(void);
 /* The live host bytes that a forked child has inherited. Call it in the child before forked_forget. */
 uint64_t account_inherited(void);
 
 /* Call it at a thread's end. */
 void account_thread_end(void);
-/* At the end of the process: adds the calling thread's unflushed bytes to the total, and notes the names of threads
- * that still run. */
+/* At the end of the process: adds the calling thread's remaining bytes to the running total, and notes the names of
+ * threads that still run. */
 void account_finish(void);
 
 #pragma GCC visibility pop

@@ -18,7 +18,8 @@ static inline bool account_move(struct thread *self, uint64_t bytes) {
 
 void account_flush(struct thread *self);
 
-/* The thread's wide counter of a site. NULL: the thread has none yet; then call account_alloc or account_free. */
+/* The thread's wide counter (counters.h) of a site. NULL: the thread has none yet; then call account_alloc or
+ * account_free. */
 static inline struct snap_counter *account_counter(const struct thread *self, uint32_t site) {
     uint32_t index = site / SNAP_CHUNK_SITES;
     const uint64_t *words = likely(index < THREAD_CHUNKS) ? self->chunks[index] : NULL;

@@ -79,7 +79,7 @@ static uint64_t *word_of(struct thread *self, uint32_t site) {
     return words ? words + site % SNAP_CHUNK_SITES : NULL;
 }
 
-/* The first record of a section is its anchor, not a counter. */
+/* A new wide counter. The first record of a section is no counter: it holds the section's address (series.h). */
 static struct snap_counter *new_wide(void) {
     uint32_t id;
     do id = series_take(&wide);
@@ -238,7 +238,7 @@ static void take_out(uint32_t slot, uint64_t *words, const uint32_t to[SNAP_CHUN
     if (record) add_counter(&record->total, &taken);
 }
 
-/* The shared slot's counter of a site; without memory, its counter of SNAP_SITE_UNKNOWN. */
+/* The shared slot's counter of a site. If there is no memory for it: the shared slot's counter of SNAP_SITE_UNKNOWN. */
 static struct snap_counter *shared_counter(uint32_t site) {
     struct snap_counter *counter = counters_wide(thread_at(SNAP_THREAD_SHARED), site);
     if (counter) return counter;

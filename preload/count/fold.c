@@ -1,4 +1,5 @@
-/* fold.c — see fold.h. */
+/* fold.c — see fold.h. A site is one call stack and its owners, as one number. A site is hidden while look-ups do not
+ * find it. */
 #include "preload/count/fold.h"
 
 #include <linux/membarrier.h>
@@ -45,7 +46,7 @@ static struct {
     uint32_t at;              /* where the present step goes on: the number of a site or of a chunk */
     struct tree_walk tree;    /* where the present step is in the tree of stacks, or in the index of tagged sites */
     struct peak_walk picture; /* where the present step is in the pictures of the peak */
-    uintptr_t slot;           /* the pin of the thread that does the slice */
+    uintptr_t slot;           /* the pin (pin.h) of the thread that does the slice */
     /* next: when the next slice may begin; spent: nanoseconds of folds that were worth little */
     uint64_t next, spent;
     /* wants: budget_wants when this fold began; lost: how many stacks were lost when the previous fold ended */
@@ -55,11 +56,11 @@ static struct {
     uint32_t in_bucket[BUCKETS];   /* by bucket: how many sites it has */
     unsigned last_bucket;          /* the highest bucket whose sites are removed */
     uint32_t young, given;         /* young: new sites that could be removed; given: sites that were removed */
-    bool poor;                     /* this fold found too few sites; before it has looked: the previous fold did */
+    bool poor;                     /* this fold found too few sites; until it has looked: the previous fold did */
     bool paid;                     /* the fold's time is within TIME_SHARE, so it may go on although it is `poor` */
     struct ids *going;             /* the sites to be removed: they are hidden from look-ups */
     struct site_outer_found outer; /* remembers outer sites while sites are given away */
-    struct ids *pictured;          /* sites in a picture of the peak, and of open descriptors and threads */
+    struct ids *pictured;          /* the sites of open descriptors and threads, and those in a picture of the peak */
     struct ids *known; /* sites that earlier folds let stay; their stacks are in use (tree_use). Emptied before sites
                         * are looked at anew */
 } fold;
@@ -118,7 +119,7 @@ static bool is_dead(const struct snap_counter *sum) {
     return sum->alloc_bytes == sum->free_bytes && sum->alloc_blocks == sum->free_blocks;
 }
 
-/* The outermost stacks stay. There are few, and the counts of others are added to them. */
+/* The stacks of the outermost frames are not removed: there are few, and they get the counts of removed stacks. */
 static bool is_outermost(uint32_t stack) {
     if (stack == TREE_ROOT) return true;
     uint32_t place = tree_frame(stack) == SNAP_RUN_FRAME ? tree_outer(stack) : stack;
@@ -192,8 +193,8 @@ static bool is_of_earlier_run(uint32_t site) {
     return run && run != tags_run();
 }
 
-/* Whether a site holds the counts of dead stacks of an old run. After many later runs, those counts go to the site that
- * other old runs share. */
+/* Whether a site holds the counts of dead stacks of an old run. After many later runs, those counts go to the site of
+ * the first run of its group (owner_first_of). */
 static bool may_join(uint32_t site, const struct snap_counter *sum) {
     struct snap_site record = site_record(site);
     return is_dead(sum) && snap_site_stack(record) == TREE_ROOT && !ids_has(fold.pictured, site) &&
@@ -219,7 +220,8 @@ static uint32_t *site_of_stack(uint32_t site) { return tree_site(snap_site_stack
 
 static bool is_tagged(uint32_t site) { return snap_site_tag(site_record(site)) != 0; }
 
-/* Hides the chosen sites. If a site has come to life meanwhile, show_used_sites shows it again. */
+/* Notes the chosen sites in fold.going, and hides those without a tag. If a site has come to life meanwhile,
+ * show_used_sites shows it again. */
 static enum progress hide_sites(void) {
     enum { AT_A_TIME = 1024 };
     for (uint32_t end = fold.at + AT_A_TIME; fold.at < end && fold.at < fold.looked_at; fold.at++) {
@@ -244,7 +246,8 @@ static enum progress know_sites(void) {
     return done_if(fold.at >= count);
 }
 
-/* Tagged sites that were made meanwhile are hidden, too. show_used_sites shows those in use again. */
+/* Hides the chosen sites that have a tag, and all sites with a tag that were made meanwhile. show_used_sites shows
+ * those that are in use again. */
 static enum progress hide_tagged(void) { return done_if(site_hide_tagged(fold.known, fold.going, &fold.tree.index)); }
 
 static enum progress hide_of_runs(void) { return done_if(site_hide_tagged(NULL, fold.going, &fold.tree.index)); }
@@ -264,7 +267,7 @@ static enum progress fold_wait_for_all(void) { return pin_all_quiet(fold.slot) ?
 
 /* --- moving the counts of removed sites, and giving their ids away --- */
 
-/* Shows a site again, unless its stack has got another site. */
+/* Makes look-ups find a hidden site again, unless its stack has got another site meanwhile. */
 static void show_site(uint32_t site) {
     uint32_t none = 0;
     if (is_tagged(site))
@@ -312,8 +315,8 @@ static enum progress show_used_sites(void) {
     return PROGRESS_MORE;
 }
 
-/* The tag that gets the counts of a removed site. It has the same owners. In place of an old run it has the run that
- * counts for all old runs. 0: there is no memory for the tag. */
+/* Returns the tag for the counts of a removed site that has the tag `number`. It has the same owners, but in place of
+ * an old run the run that counts for all old runs of its group. 0: there is no memory for the tag. */
 static uint32_t heir_tag(uint32_t number) {
     struct snap_tag tag = tags_at(number);
     uint32_t first = owner_first_of(tag.run);
@@ -327,8 +330,8 @@ static uint32_t tagged_heir(uint32_t site, uint32_t tag) {
     return heir == site ? SNAP_SITE_UNKNOWN : heir;
 }
 
-/* The site that gets the totals of a removed site; 0: the site stays after all. The heir may be a new site of the same
- * stack. Counts of an owner stay with the owner, without a stack. */
+/* Returns the site that gets the totals of a removed site (its heir); 0: the site stays after all. For a site with a
+ * tag, the heir has the same owners and no stack. For a site without a tag, it is the site of an outer stack. */
 static uint32_t heir_of(uint32_t site, const struct snap_counter *sum) {
     struct snap_site record = site_record(site);
     if (!is_dead(sum) || ids_has(fold.pictured, site)) return SNAP_SITE_UNKNOWN;

@@ -1,8 +1,8 @@
-/* fold.h — takes ids from call stacks without live blocks, and makes them free for new stacks. So many runs take no
- * more memory than a few.
- * In: requests for memory, ends of runs. Out: free ids of sites, free memory in the tree of stacks (tree.h). The counts
- * of a stack that loses its id go to an outer stack, so totals stay exact. The stack that lost its id is forgotten, and
- * the report says how often that happened (SNAP_LOST_FOLDED).
+/* fold.h — takes the ids of sites from call stacks without live blocks, and gives them to new stacks. So a program that
+ * does its work many times takes no more memory than if it does it a few times.
+ * In: requests for memory, ends of runs of the program's work. Out: free ids of sites, free memory in the tree of
+ * stacks (tree.h). The counts of a stack that loses its id go to an outer stack (that of a caller), so totals stay
+ * exact. The stack that lost its id is forgotten, and the report says how often that happened (SNAP_LOST_FOLDED).
  *
  * No thread waits. First, the ids to be freed are hidden, so no thread finds them any more. They are given to other
  * stacks after every thread has been seen twice without an id in use (pin_begin); docs/stacks.md says why twice. The

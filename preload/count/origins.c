@@ -36,7 +36,8 @@ static struct snap_origin *origins_record_at(struct series *self, uint32_t id) {
     return series_at(self, id);
 }
 
-/* If a thread is killed in this function, the sequence stays odd until the next write. */
+/* If a thread is killed in this function, the record's sequence number stays odd until the next write, and readers
+ * ignore the record. */
 static void origins_write_record(struct snap_origin *record, const struct snap_origin *origin) {
     uint32_t sequence = os_load32(&record->sequence) | 1;
     __atomic_store_n(&record->sequence, sequence, __ATOMIC_RELAXED);
@@ -50,7 +51,7 @@ static void origins_write_record(struct snap_origin *record, const struct snap_o
     __atomic_store_n(&record->sequence, sequence + 1, __ATOMIC_RELEASE);
 }
 
-/* The site is untagged: with tags, each run would add a site for each stack. */
+/* The site has no tag: otherwise each run of the program's work would add a site for each stack. */
 static uint32_t site_of_origin(struct caller caller) { return stack_site(caller.slot, caller.address, caller.rbp); }
 
 /* --- origins of descriptors --- */
@@ -92,7 +93,7 @@ static bool is_wanted(void) {
 }
 
 void origins_note(int fd, enum snap_origin_kind kind, struct caller caller) {
-    /* An alternate stack may be too small for our frames. */
+    /* A signal handler's alternate stack may be too small for our frames. */
     if (fd < 0 || !is_wanted() || stack_is_alternate()) return;
     struct snap_origin origin = {.kind = kind, .key = (uint32_t)fd, .birth_ns = os_now()};
     struct snap_origin *record = origins_record_at(&descriptors, origin.key);
@@ -193,7 +194,8 @@ static void visit_series(const struct series *self, void (*visit)(uint32_t site)
     }
 }
 
-/* A site moves from `starting` to the threads' records. A reader that looks in this order misses none. */
+/* `starting` is read first, because sites move from there to the threads' records. In the other order, one could be
+ * missed. */
 void origins_sites(void (*visit)(uint32_t site)) {
     for (int i = 0; i < STARTING; i++) {
         uint32_t site = __atomic_load_n(&starting[i].site, __ATOMIC_ACQUIRE);

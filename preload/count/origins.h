@@ -15,7 +15,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The descriptor was opened just now. */
+/* Notes the caller that has just opened the descriptor. */
 void origins_note(int fd, enum snap_origin_kind kind, struct caller caller);
 
 /* At the beginning of a ledger: notes the descriptors that are open already. A parent opened them, or this process

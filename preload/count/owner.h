@@ -50,7 +50,7 @@ bool owner_discards(uint32_t id);
  * states have no scopes. */
 uint32_t owner_scope(uint32_t id, int change);
 
-/* Makes records for the owners of a tag that is about to be used. */
+/* Makes records in the ledger for the owners of a tag that is about to be used. */
 void owner_note(struct snap_tag tag);
 
 /* Notes how many of the owner's bytes lie in files now, and how many of its device bytes are off the devices. */

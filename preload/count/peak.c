@@ -31,7 +31,8 @@ static struct {
     uint32_t next_chunk, last_site; /* the next chunk of sites to copy; the site that was added to the picture last */
     /* By buffer. begun: how many pictures were begun in it; length: the bytes of its present picture. */
     uint32_t begun[2], length[2];
-    /* By site, since the peak: blocks that were freed, and blocks that came. Only sites that are not copied yet. */
+    /* By site: the blocks that were freed since the peak, and those that were allocated since then. Only for sites that
+     * are not copied yet. */
     struct large {
         uint32_t site;
         uint64_t bytes, blocks;
@@ -42,8 +43,8 @@ static struct {
 
 static uint64_t fall_of(uint64_t peak) { return peak / 100 > PEAK_FALL_LEAST ? peak / 100 : PEAK_FALL_LEAST; }
 
-/* The running total lags behind the counters by the threads' unflushed bytes. account_raise_peak adds them to the
- * peak. */
+/* The running total lacks bytes that the counters have, because threads have not added them yet. account_raise_peak
+ * adds them to the peak. */
 static void begin_copy(void) {
     account_raise_peak();
     picture.peak = os_load(&ledger_head->total_peak);
@@ -242,7 +243,7 @@ static bool peak_is_shown(uint32_t buffer) {
     return ledger_head->picture_buffer == buffer || (picture.peak && picture.buffer == buffer);
 }
 
-/* True at the end of the buffer. */
+/* Passes the next sites of the walk's buffer to `each`. True: the buffer is at its end. */
 static bool peak_list(void (*each)(uint32_t site), struct peak_walk *walk) {
     enum { SITES_AT_A_TIME = 512 };
     const struct series *buffer = &buffers[walk->buffer];

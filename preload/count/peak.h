@@ -14,20 +14,21 @@
 void peak_watch(uint64_t total);
 /* A clear fall of the total: a hundredth of the peak, and at least so many bytes. */
 enum { PEAK_FALL_LEAST = 1 << 20 };
-/* A large block is about to be freed, and is still counted. Its free alone may make the total fall clearly, and then a
- * picture begins. The block is in that picture, and in a picture that is being made. */
+/* Call it when a large block is about to be freed, and is still counted. This free alone may make the total fall
+ * clearly, and then a picture begins. The block is in that picture, and in a picture that is being made. */
 void peak_note_free(uint32_t site, uint64_t bytes);
-/* A large block has just been allocated and counted, but is not in the total yet. A picture that is being made leaves
- * it out. */
+/* Call it when a large block has just been allocated and counted, but is not in the total yet. A picture that is being
+ * made leaves the block out. */
 void peak_note_alloc(uint32_t site, uint64_t bytes);
-/* A large block is about to be resized, which counts as a free and an allocation. As peak_note_free, but no picture
- * begins. */
+/* Call it when a large block is about to be resized, which counts as a free and an allocation. It does the same as
+ * peak_note_free, but begins no picture. */
 void peak_note_resized(uint32_t site, uint64_t bytes);
 /* At the end of the process: completes a copy that has begun. */
 void peak_finish(void);
 
-/* A walk through both pictures. All zero at the beginning. buffer: of the present picture; begun: which picture of that
- * buffer it is; at: the next byte in it; site: the site that was read most recently. */
+/* The state of a walk through both pictures, all zero at the beginning. buffer: the buffer of the picture that is being
+ * read; begun: how many pictures were begun in that buffer by then; at: the next byte to read; site: the site that was
+ * read most recently. */
 struct peak_walk {
     uint32_t buffer, begun, at, site;
 };

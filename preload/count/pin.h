@@ -1,4 +1,5 @@
-/* pin.h — which threads use the id of a site. An id is given to another stack only when no thread uses it (fold.c).
+/* pin.h — which threads use the id of a site (a call stack and its owners): these threads are pinned. An id is given to
+ * another stack only when no thread uses it (fold.c).
  * In: hooks that look up a site. Out: whether every thread has been seen without an id in use. It never waits. Any
  * thread and any signal handler may call. A thread that died in a hook is not waited for. A thread that left a hook by
  * longjmp stays pinned until it allocates or ends. */

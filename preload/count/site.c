@@ -1,4 +1,5 @@
-/* site.c — see site.h. */
+/* site.c — see site.h. A place is a frame in the tree of call stacks, and stands for the stack that ends with it. A run
+ * of frames is a row of places that are stored together (tree.h). */
 #include "preload/count/site.h"
 
 #include <string.h>
@@ -74,8 +75,8 @@ static struct budget_use site_use(void) {
                                of_sites > of_tree ? of_sites : of_tree, ids_known(&free_sites) != NULL};
 }
 
-/* The module of loaded code. Usually the rule of its frame is known by now. The rule names the module, which is faster
- * than a search. */
+/* The module that the code at an address belongs to. Usually the unwinder has a rule for the address by now (rule.h).
+ * The rule names the module, which saves a search. */
 static uint32_t module_of_code(uintptr_t address) {
     struct rule rule = rule_of(address);
     return rule.frame == RULE_NO_FRAME ? module_at(address) : rule_frame(rule.frame)->module;
@@ -207,7 +208,7 @@ static bool is_under(uint32_t site, struct snap_tag tag) {
     return has.model == tag.model && has.node == tag.node && has.run == tag.run;
 }
 
-/* A second call for the same site may give another one: fold.c hides sites, and shows those again that are in use. */
+/* A second call for the same site may give another site: fold.c hides sites, and shows those again that are in use. */
 bool site_of_model(uint32_t site, uint32_t model, uint32_t *other) {
     struct snap_site record = site_record(site);
     struct snap_tag tag = tags_at(snap_site_tag(record));

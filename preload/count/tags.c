@@ -53,7 +53,8 @@ struct snap_tag tags_at(uint32_t number) {
 
 uint32_t tags_count(void) { return (uint32_t)os_load(&tags.next); }
 
-/* The lowest bit is 0, and the untagged word is never looked up, so words 0 and 1 stay free for words.h. */
+/* A tag as one word for words.h, which reserves the words 0 and 1: the lowest bit is always 0, and the tag without
+ * owners is never looked up. */
 static uint64_t word_of(struct snap_tag tag) {
     return ((uint64_t)tag.model | (uint64_t)tag.node << 20 | (uint64_t)tag.run << 40) << 1;
 }

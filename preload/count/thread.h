@@ -1,4 +1,4 @@
-/* thread.h — the threads that count, by their slots.
+/* thread.h — a slot for each thread that allocates or frees memory.
  * In: threads, at their first event and at their end. Out: a slot for each, with counters and a record in the ledger.
  * It must not fail: a thread without a slot counts in the shared slot.
  *

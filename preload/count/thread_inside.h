@@ -13,7 +13,8 @@ enum { THREAD_CHUNKS = 1 << 14 /* of SNAP_CHUNK_SITES sites each: two million si
 
 struct thread {
     /* drift: host bytes allocated minus freed since the last flush, plus `quantum`. When it leaves [0, limit], a flush
-     * is due. A signal handler may cause a lost update, which shifts the running total, but never a counter. */
+     * is due, which adds these bytes to the running total. A signal handler may cause a lost update, which shifts the
+     * running total, but never a counter. */
     uint64_t drift, limit, quantum;
     /* here: the counter for events without a recorded call stack; NULL: the stack of every event is recorded. If `here`
      * is NULL, `nowhere` is so large that no sum with it equals a seal (header.h); else it is 0. */
@@ -28,7 +29,7 @@ struct thread {
     struct tagged *tagged; /* tags.c; NULL until it is needed */
     /* The slot (stack.h) of the outermost hook that holds a site at which it has not counted yet. 0: none. */
     uintptr_t pinned;
-    uint32_t quiet; /* the last epoch in which the thread was seen without a pin */
+    uint32_t quiet; /* the last epoch (pin.h) in which the thread was seen without a pin */
     uint32_t slot;
     uint32_t chunk_limit;            /* chunks[] is empty from this index on */
     uint64_t random;                 /* the state of the random numbers (sample.c) */
@@ -40,8 +41,8 @@ extern struct thread thread_shared, thread_mapped;
 
 /* The slot of the calling thread, which is made if it does not exist. */
 struct thread *thread_acquire(void);
-/* Starts a new quantum: from now on, the thread holds back nothing, and may hold back as many bytes as are allowed at
- * present. */
+/* Makes drift and quantum begin anew, with the quantum that is allowed at present. Bytes in `drift` that were not added
+ * to the running total are forgotten. */
 void thread_begin_quantum(struct thread *self);
 /* thread_leave: takes the slot from the calling thread, and returns it; NULL: the thread had no slot. thread_give_up:
  * another thread may have that slot. Call it when no thread reads the slot. */

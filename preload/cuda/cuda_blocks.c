@@ -205,7 +205,7 @@ bool cuda_blocks_find(enum cuda_space space, uint64_t number, struct snap_cuda_b
     return true;
 }
 
-/* A record that another thread has claimed counts as present. */
+/* Copies a slot's record if its key is still `key`. If another thread has claimed the record, it is copied, too. */
 static bool copy_if_there(const struct slot *at, uint64_t key, struct snap_cuda_block *out) {
     if (!key) return false;
     *out = copy_of(at->record);

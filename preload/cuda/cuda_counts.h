@@ -29,7 +29,7 @@ void cuda_counts_remove(uint32_t id, uint64_t bytes, uint32_t blocks);
 uint32_t cuda_counts_shift(uint32_t id, uint32_t model, uint64_t bytes, uint32_t blocks);
 /* Ends the use of a record by one block or part. Its counters stay as they are. */
 void cuda_counts_let_go(uint32_t id);
-/* The model in the record's tag. If another owner has adopted the model, that owner is not looked up. */
+/* The model in the record's tag, even if another owner has adopted the model since. */
 uint32_t cuda_counts_model(uint32_t id);
 
 /* The site and tag of a record, by its id. */

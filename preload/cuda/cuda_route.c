@@ -18,7 +18,8 @@ const struct cuda_entry cuda_entries[CUDA_ENTRIES] = {
 };
 
 static const cuda_hooks *all_hooks;
-/* The function that each hook calls. Slot 0 is not used here, because its function depends on the caller. */
+/* The function that each hook calls, by entry and slot: an entry has a hook in each slot (cuda_route.h). Slot 0 is not
+ * used here, because its function depends on the caller. */
 static void *reals[CUDA_ENTRIES][CUDA_SLOTS];
 
 void cuda_route_begin(const cuda_hooks *hooks) { all_hooks = hooks; }

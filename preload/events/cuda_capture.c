@@ -9,7 +9,7 @@
 /* A capture whose blocks are searched for. */
 struct captured {
     uint64_t graph;   /* the graph that the capture has become; 0: none */
-    uint32_t capture; /* its number */
+    uint32_t capture; /* the capture's number */
 };
 
 /* Whether the block belongs to a node of this capture, which has not become a graph yet. */

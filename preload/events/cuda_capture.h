@@ -1,6 +1,6 @@
 /* cuda_capture.h — calls that begin or end the capture of a stream.
- * In: such a call, before and after. Out: the list of captures (cuda_captures.h). Memory of nodes goes to the graph
- * that the capture becomes, or ends with the capture. */
+ * In: such a call, before and after. Out: the list of captures (cuda_captures.h). Memory of the capture's nodes belongs
+ * to the graph that the capture becomes. If it becomes none, that memory ends with the capture. */
 #ifndef MEMSTOW_CUDA_CAPTURE_H
 #define MEMSTOW_CUDA_CAPTURE_H
 

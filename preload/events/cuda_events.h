@@ -40,7 +40,7 @@ struct cuda_call {
     enum cuda_space space;      /* with `number`: the block that the call frees */
     enum snap_cuda_kind asked_kind;
     uint64_t asked;  /* bytes that the program requests from the driver; 0: the call requests no memory */
-    uint64_t number; /* also: the address of host memory that the call registers */
+    uint64_t number; /* the block that the call frees, or the address of host memory that the call registers */
     uint64_t locked; /* bytes from address `number` on that were locked in place; a failed call unlocks them */
     struct snap_cuda_block taken;
 };
@@ -93,7 +93,8 @@ void cuda_events_refused(const struct cuda_call *call);
  * registered memory of the host move again. */
 void cuda_events_forget(enum cuda_space space, const struct snap_cuda_block *block);
 
-/* A resolver gave the program the address of an entry that concerns memory and is not in cuda_table.h. */
+/* Call it when a resolver (a function that returns addresses of CUDA's entries) has given the program the address of an
+ * entry that concerns memory and is not in cuda_table.h. */
 void cuda_events_unknown(const char *name);
 
 /* The bytes of arrays, from their descriptions. Bytes that the driver adds for its layout are not included. */

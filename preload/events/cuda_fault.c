@@ -27,7 +27,8 @@ enum { RING = 64, BLOCKS_TOLD = 8, OWNERS_TOLD = 16, OWNERS_NAMED = 4, FAULTS_MO
 
 struct freed {
     uint64_t address, size, ns;
-    uint32_t made, made_tag, by; /* site and tag of the allocation; site of the free, 0: it is not known */
+    uint32_t made, made_tag, by; /* made, made_tag: site and tag of the allocation; by: the site of the free, 0 if not
+                                  * known */
 };
 static struct freed ring[RING];
 static uint64_t freed_count;     /* frees so far; free n is at ring[n % RING] */

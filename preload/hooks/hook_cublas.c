@@ -1,7 +1,8 @@
 /* hook_cublas.c — the calls that tell cuBLAS where its workspace is.
- * In: calls of the program and of libraries. Out: the same calls to the real functions; the served block that has the
- * workspace does not move from then on. It must not count, and must not be a thread's outermost call of CUDA:
- * allocations that the library makes during the call count by themselves.
+ * In: calls of the program and of libraries. Out: the same calls to the real functions; if memstow serves the block of
+ * memory that has the workspace (serve.h), that block does not move from then on. The hooks neither count anything, nor
+ * are they a thread's outermost call of CUDA: allocations that cuBLAS makes during the call are counted by the hooks of
+ * CUDA.
  *
  * A workspace belongs to a thread and a stream, not to a model: the first product in a model's scope makes it, and
  * every later product uses it, also those of other models. */

@@ -1,6 +1,6 @@
 /* hook_host.c — the malloc family.
- * In: the program's calls. Out: blocks of the next allocator with a header in front, and one event each. It must behave
- * as the family does without us: results, errno, alignment, usable sizes, the reaction to an invalid pointer.
+ * In: the program's calls. Out: blocks of the next allocator with a header in front, each of them counted. It must
+ * behave as the family does without us: results, errno, alignment, usable sizes, the reaction to an invalid pointer.
  *
  * Most blocks are small and 16-aligned. malloc, calloc, realloc and free have a fast path for such blocks, while
  * tracked_page allows it. Everything else goes through host_alloc and host_free. */
@@ -374,7 +374,7 @@ static void *as_it_is(void *p) {
     return misuse_leads_astray(p) || misuse_is_raw(p) ? misuse_nobody() : p;
 }
 
-/* Writes the header anew, from the block's data in the table. */
+/* Writes a damaged header anew, from the facts in `misuse` and the block's entry in the table. */
 static struct host_known hook_host_mend(void *p, const struct misuse *misuse) {
     struct block entry;
     uint32_t mark = blocks_find((uintptr_t)p, &entry) ? entry.mark : tracked_mark;
@@ -495,7 +495,7 @@ static inline void free_small(void *p, uintptr_t slot) {
     free_at_site(p, slot);
 }
 
-/* p may be NULL. */
+/* Frees a block that may be the first in a mapping (host_may_be_first): it may have no header. p may be NULL. */
 __attribute__((noinline)) static void free_first(void *p, uintptr_t slot) {
     if (host_on_page(p) || gone_has(p))
         host_free(p, slot);

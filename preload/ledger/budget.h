@@ -1,6 +1,6 @@
 /* budget.h — whether call stacks, sites and counters may take more memory, and requests for memory when they may not.
- * In: their present size, from the rooms that know it. Out: the steps that the size has reached; requests for memory,
- * which fold.c fulfils. It must cost next to nothing, because each new stack asks. */
+ * In: their present size, from the files that know it. Out: the steps that the size has reached; requests for memory,
+ * which fold.c fulfils by removing old stacks (a fold). It must cost next to nothing, because each new stack asks. */
 #ifndef MEMSTOW_BUDGET_H
 #define MEMSTOW_BUDGET_H
 
@@ -32,7 +32,7 @@ struct budget_use {
     uint64_t ids;   /* used ids, in units of 1/BUDGET_IDS of all ids that there can be: ids run out like memory */
     bool gave_back; /* a fold has freed something by now */
 };
-/* `bytes`: the limit. `use` returns the present sum. */
+/* Sets the limit, `bytes`. `use` returns the present sum of what is used. */
 void budget_begin(uint64_t bytes, struct budget_use (*use)(void));
 
 /* --- requests for memory --- */

@@ -130,7 +130,8 @@ static uint64_t history_resident(void) {
     return os_take_decimal(&at) * OS_PAGE;
 }
 
-/* Whether the resident size is read for such a mark. These kinds are so rare that three system calls do not matter. */
+/* Whether the resident size is read for a mark of this kind. The kinds for which it is read are so rare that three
+ * system calls do not matter. */
 static bool measures_resident(uint32_t kind) {
     return kind == SNAP_MARK_RUN_BEGAN || kind == SNAP_MARK_RUN_ENDED || kind == SNAP_MARK_TRIGGER;
 }

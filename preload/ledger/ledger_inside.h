@@ -1,6 +1,6 @@
-/* ledger_inside.h — new sections, for the files of this room.
+/* ledger_inside.h — new sections, for the files in preload/ledger/.
  * In: calls of series.c and ledger_strings.c, which must make the section visible to readers before the next section is
- * made. Out: the section. Other rooms do not include this file: they use ledger_section. */
+ * made. Out: the section. Files in other folders do not include this one: they use ledger_section. */
 #ifndef MEMSTOW_LEDGER_INSIDE_H
 #define MEMSTOW_LEDGER_INSIDE_H
 

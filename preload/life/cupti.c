@@ -43,7 +43,8 @@ static void pass_on(enum cuda_space space, const struct snap_cuda_block *block, 
     if (is_compared(space, block)) to->visit(space, block, to->context);
 }
 
-/* Passes on the range of a served block, its pieces and their mappings. The ledger does not list them. */
+/* Calls to->visit for what a block consists of that memstow serves (vram_table.h): an address range, physical pieces
+ * and their mappings. The ledger does not list these. */
 static void pass_on_served(const struct vram_block *served, const struct visit *to) {
     struct snap_cuda_block is = {
         .kind = SNAP_CUDA_RESERVED, .device = (uint16_t)served->device, .address = served->at, .size = served->size};

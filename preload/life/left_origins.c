@@ -94,7 +94,7 @@ static void left_origins_describe(uint32_t site, char *to, size_t capacity) {
     if (!words.count) put_frames(&words, place, false);
 }
 
-/* --- answers to the shutdown room --- */
+/* --- answers to preload/shutdown --- */
 
 static void left_origins_tell(const struct snap_origin *origin, struct shutdown_origin *out) {
     uint64_t now = os_now();

@@ -1,6 +1,6 @@
 /* left_origins.h — where descriptors and threads that a program has left behind came from, in words.
- * In: origins, and their stacks. Out: answers for the shutdown room. That room asks through pointers
- * (shutdown_audit.h), because it does not depend on the ledger. No lock, no system call except the clock's. */
+ * In: origins, and their stacks. Out: answers for preload/shutdown, which asks through pointers (shutdown_audit.h),
+ * because it does not depend on the ledger. No lock, no system call except the clock's. */
 #ifndef MEMSTOW_LEFT_ORIGINS_H
 #define MEMSTOW_LEFT_ORIGINS_H
 

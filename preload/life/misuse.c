@@ -157,7 +157,8 @@ static void *misuse_asked(uintptr_t raw, uintptr_t known) {
     return next_found == NEXT_FOREIGN || chunk ? (void *)raw : NULL;
 }
 
-/* Sites of an earlier generation belong to a parent's ledger. */
+/* How often this process was forked, as headers have it (the generation). A block of an earlier generation was made by
+ * a parent, and its site belongs to the parent's ledger. */
 static uint32_t own_generation(void) { return header_generation(tracked_mark); }
 
 /* If the memory is unmapped, the allocator behind ours gets the pointer, and fails as it does without us. Otherwise it
@@ -169,7 +170,7 @@ static void *asked_gone(uintptr_t p, uintptr_t raw, uint32_t mark) {
 }
 
 /* Examines a pointer to a block that is gone. Another block may be in its place by now. If the block was a mapping,
- * perhaps nothing is left there, not even our header. */
+ * perhaps nothing is mapped there any more, not even our header. */
 static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     uintptr_t raw = p - (found->mark & BLOCK_BARE ? 0 : header_distance(found->mark));
     bool again = !can_look() || usable_at(p, 0) || usable_at(raw, 0);

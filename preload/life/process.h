@@ -1,4 +1,4 @@
-/* process.h — the life of tracking in this process: begun at the first event, begun anew in a forked child, ended.
+/* process.h — begins and ends tracking in this process. It begins at the first event, anew in each forked child.
  * In: the environment that `memstow run` set. Out: whether events count. */
 #ifndef MEMSTOW_PROCESS_H
 #define MEMSTOW_PROCESS_H
