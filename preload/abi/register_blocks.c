@@ -80,7 +80,8 @@ static bool find_block(uint64_t address, uint32_t how, struct memstow_block *out
 
 enum { AT_ONCE = 256 };
 
-/* `size` is the size of the caller's structure. */
+/* Writes the blocks to the caller's array `out`, whose structures have `size` bytes. False: the array cannot be
+ * written. */
 static bool hand_out(char *out, uint32_t size, const struct memstow_block *blocks, uint32_t count) {
     if (size == sizeof *blocks) return entry_out(out, blocks, count * sizeof *blocks);
     uint32_t part = size < sizeof *blocks ? size : sizeof *blocks;

@@ -156,8 +156,8 @@ EXPORTED int64_t memstow_state_generation(int64_t state) {
 /* --- values: put, got, listed, released --- */
 
 struct tables {
-    struct state_header *header;      /* of the value: its type, and how long each part is */
-    struct memstow_state_part *parts; /* a copy of the program's table: where each part lies */
+    struct state_header *header;      /* the type of the value, and how long each part of it is */
+    struct memstow_state_part *parts; /* a copy of the program's table, which says where each part lies */
     uint64_t length;                  /* bytes of the mapping that holds both tables */
 };
 

@@ -13,8 +13,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* `items` points to the pointer to the array. `each` is the size of an item in bytes. False: there is no memory, or
- * `need` is more than 2^20 items. */
+/* Makes the array larger, so that it can hold `need` items. `items` points to the pointer to the array. `each` is the
+ * size of an item in bytes. False: there is no memory, or `need` is more than 2^20 items. */
 bool capacity_grow(void *items, uint32_t *capacity, uint32_t need, size_t each);
 
 /* Makes sure that the array `name` of *self, whose capacity is the member `size`, can hold `need` items. False: as in

@@ -12,7 +12,7 @@
 #define FORKED(function)                                                                                               \
     static void (*const function##_forked)(void) __attribute__((section("memstow_forked"), used)) = function
 
-/* In the child: calls all functions, in any order. */
+/* Call it in the child. It calls all registered functions, in any order. */
 void forked_forget(void);
 
 #pragma GCC visibility pop

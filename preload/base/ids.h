@@ -27,11 +27,11 @@ struct ids *ids_new(void);
 struct ids *ids_known(struct ids **set);
 struct ids *ids_made(struct ids **set);
 
-/* False: the id was in the set already. */
+/* Adds an id. False: it was in the set already. */
 bool ids_add(struct ids *self, uint32_t id);
 /* As ids_add, for a set that only one thread at a time uses. It does not update the set's count. */
 bool ids_mark(struct ids *self, uint32_t id);
-/* False: the id was not in the set. */
+/* Takes an id out of the set. False: it was not in the set. */
 bool ids_remove(struct ids *self, uint32_t id);
 bool ids_has(const struct ids *self, uint32_t id);
 

@@ -18,7 +18,8 @@ struct lock {
     uint64_t signals;
 };
 
-/* False: a thread holds the lock. That thread may be the calling one, which a signal handler has interrupted. */
+/* Takes the lock if it is free. False: a thread holds it. That thread may be the calling one, which a signal handler
+ * has interrupted. */
 bool lock_try(struct lock *self);
 /* Waits for the lock, but no longer than lock_pause allows. False: the lock is still held. Its holder may be stopped,
  * or may be a thread of another process. */
@@ -26,8 +27,8 @@ bool lock_wait(struct lock *self);
 /* As lock_wait, but waits as long as it takes: for work that must be finished. */
 void lock_hold(struct lock *self);
 void lock_let_go(struct lock *self);
-/* Lets go of the lock, but no signal handler runs on the thread until lock_let_signals(*before). False: handlers do
- * run. */
+/* Lets go of the lock, but signal handlers stay kept off the calling thread until it calls lock_let_signals(*before).
+ * False: handlers do run. */
 bool lock_pass_on(struct lock *self, uint64_t *before);
 /* How many calls of lock_wait have failed, in all threads. A thread whose wait failed may try again if this number has
  * grown meanwhile: the holder may have waited for the disk. */

@@ -18,10 +18,10 @@ struct block {
 
 enum { BLOCK_BARE = 1 << 1 }; /* a bit that header.h does not use */
 
-/* False: there is no memory. The table then does not know this address. */
+/* Adds a block. False: there is no memory, and the table does not know the block. */
 bool blocks_add(uintptr_t address, const struct block *block, uint32_t thread);
-/* Takes the entry out. False: there is none. If two threads take the same address at once, only one of them gets the
- * entry. */
+/* Takes a block out of the table, and copies its entry to *out. False: there is no entry. If two threads take the same
+ * address at once, only one of them gets the entry. */
 bool blocks_take(uintptr_t address, struct block *out);
 bool blocks_find(uintptr_t address, struct block *out);
 /* Changes site and mark of an entry. The caller knows that nobody frees the block now. False: there is no entry. */

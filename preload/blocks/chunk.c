@@ -8,8 +8,8 @@
 #include "preload/blocks/heaps.h"
 #include "preload/shared/snapshot.h"
 
-/* CHUNK_MAPPED: a bit of glibc's size word. The check sum is a number from 1 to SUMS. It is stored in place of the
- * distance (header_distance), which has 12 bits and counts in units of UNIT bytes. */
+/* CHUNK_MAPPED: a bit of glibc's size word. The check sum is a number from 1 to SUMS. A mark has it in the field for
+ * the distance (header_distance), which has 12 bits and counts in units of UNIT bytes. */
 enum { CHUNK_MAPPED = 2, UNIT = sizeof(struct header), SUMS = 4095 };
 
 /* If one byte changes, the sum changes: 4095 divides no product of a power of two and a number below 256, because it is

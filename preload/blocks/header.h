@@ -75,8 +75,8 @@ static inline bool header_is_small(const struct header *self, uint32_t mark) {
     return (uint64_t)mark + self->site + self->size == self->seal;
 }
 
-/* A key from the address, the mark and a secret of the process, in the bits above the site. It is never 0, because
- * plain blocks have 0 there. */
+/* A key from the address, the mark and a secret of the process, in the bits above the site. It is never 0, because a
+ * block without a key has 0 there. */
 static inline uint32_t header_key(uintptr_t block, uint32_t mark, uint64_t secret) {
     uint64_t all = block ^ secret ^ (uint64_t)mark << 32;
     uint32_t key = (uint32_t)(all * 0x9E3779B97F4A7C15u >> 32) >> HEADER_SITE_BITS;

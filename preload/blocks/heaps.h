@@ -18,8 +18,8 @@ enum { HEAPS_MAPPED = 256 * 1024 }; /* blocks of this size or more are mappings 
 
 /* Whether a raw block is from an owner's heap. */
 bool heaps_have(const void *raw);
-/* The owner is gone. Blocks that are left in its heap wait for the program's free. The free memory of the heap goes
- * back to the system, if the calling thread made the heap. */
+/* Call it when the owner is gone (retired). Blocks that are left in its heap wait for the program's free. The free
+ * memory of the heap goes back to the system, if the calling thread made the heap. */
 void heaps_retire(uint32_t owner);
 /* Gives the free memory of the owner's heap back to the system. mimalloc does not say how much it gave back. */
 void heaps_collect(uint32_t owner);

@@ -5,8 +5,8 @@
 #include "preload/blocks/blocks.h"
 #include "preload/blocks/gone.h"
 
-/* It reads the 16 bytes in front of the pointer. For host_look_at that is safe. A page-aligned pointer comes here only
- * over glibc or mimalloc. There, it is a block of ours or a chunk of glibc, and both have a header in front. */
+/* Reads the 16 bytes in front of p. When host_look_at calls it, that is safe: a page-aligned p then comes only over
+ * glibc or mimalloc, where p is a block of ours or a chunk of glibc, and both have a header in front. */
 bool host_has_header(const void *p) {
     const struct header *header = host_header(p);
     uint32_t mark = header_mark_in(header);

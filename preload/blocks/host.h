@@ -75,7 +75,7 @@ struct host_known {
     uint32_t site, mark;
     bool ours, in_table; /* ours: our hooks made the block; in_table: it has an entry in the table (blocks.h) */
 };
-/* For a pointer that was passed to free or realloc. */
+/* Returns what is known of the block at p, a pointer that was passed to free or realloc. */
 struct host_known host_look_at(void *p);
 /* Whether the 16 bytes in front of p are an intact header of ours. The caller knows that they can be read. */
 bool host_has_header(const void *p);

@@ -30,7 +30,8 @@ struct event {
     uint32_t site, tid, ticket;
     int32_t advice;
     uint64_t address, length, time;
-    /* For ADD: the new mapping gets the kind of the mapping at this address; 0: `kind` and `shared` say it. */
+    /* For ADD: the new mapping gets the kind of the mapping at this address. 0: it gets the event's own `kind` and
+     * `shared`. */
     uint64_t source;
 };
 
@@ -121,7 +122,7 @@ static void apply_queue(void) {
     }
 }
 
-/* False: another thread holds the table, and will look at the queue again. */
+/* Takes hold of the table. False: another thread holds it, and will look at the queue again. */
 static bool take_table(void) {
     uint32_t nobody = 0;
     return __atomic_compare_exchange_n(&busy, &nobody, 1, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);

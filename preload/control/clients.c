@@ -22,7 +22,7 @@ static const uint64_t MILLISECOND = 1000000;
 enum { IDLE_MS = 1000, LOOK_MS = 20, SILENT_MS = 1000, TELL_MS = 250 };
 
 struct client {
-    int fd;                 /* 0: none */
+    int fd;                 /* 0: the entry is free */
     uint64_t since, told;   /* the times when the client connected, and when it was last sent a message */
     uint64_t ticket;        /* the client's request; 0: none yet */
     uint64_t move;          /* the number of the move that this client has told to end; 0: none */
@@ -80,8 +80,8 @@ static struct client *slot_for_one(void) {
     return slot;
 }
 
-/* If there is no free descriptor for the client, the client stays in the kernel's queue, and we wait a little.
- * Otherwise we would try again without end. */
+/* Accepts a client. If there is no free descriptor for the client, the client stays in the kernel's queue, and we wait
+ * a little. Otherwise we would try again without end. */
 static void let_one_in(void) {
     const struct timespec pause = {.tv_nsec = 20 * (long)1000000};
     int fd = (int)os_call(SYS_accept4, listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);

@@ -8,7 +8,7 @@
 
 enum { CLIENTS_MOST = 8 };
 
-/* `fd` is a listening socket, non-blocking. */
+/* Begins to serve clients. `fd` is a listening, non-blocking socket. */
 void clients_begin(int fd);
 /* Waits at most a second for messages. Then handles them, sends answers and progress, and drops silent clients. */
 void clients_serve(void);

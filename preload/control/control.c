@@ -247,8 +247,8 @@ static void *be_listener(void *nothing) {
 
 /* --- the listener begins and ends --- */
 
-/* If no thread can be made, the next owner that is opened tries again. The ledger gets a note of the first failure
- * only. */
+/* Starts the listener. If no thread can be made, the next owner that is opened tries again. The ledger gets a note of
+ * the first failure only. */
 static void control_thread_begin(void) {
     page.pid = os_pid();
     int error = control_start(0, &page.listener, be_listener);
@@ -293,7 +293,7 @@ void control_retry(void) {
     if (__atomic_exchange_n(&page.put_off, false, __ATOMIC_SEQ_CST)) control_begin();
 }
 
-/* False in a vfork child, which has our memory under another pid. */
+/* Whether the threads run, and in this process. A vfork child has our memory, but another pid. */
 static bool runs_here(void) {
     return __atomic_load_n(&page.stage, __ATOMIC_ACQUIRE) == STAGE_RUNS && page.pid == os_pid();
 }

@@ -172,8 +172,8 @@ void requests_leave(uint64_t ticket) {
 
 /* --- what the program and the worker do: take requests, answer them --- */
 
-/* `kinds`: the kinds that the program asks for. 0: the worker asks, and gets the kinds that the program does not
- * answer. */
+/* Takes the oldest request that waits for the caller. `kinds`: the kinds that the program asks for. 0: the worker asks,
+ * and gets the kinds that the program does not answer. */
 static bool take_request(struct memstow_request *out, uint32_t kinds) {
     if (!requests_begin()) return false;
     page.answered |= kinds;

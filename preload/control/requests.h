@@ -37,7 +37,8 @@ bool requests_take_back(uint64_t ticket);
 enum { REQUESTS_OLD = 0x1E, REQUESTS_ALL = 0x19E };
 
 /* Waits for the program's next request of these kinds. From the first call on, the program answers these kinds. 1:
- * `out` is a request. 0: no request came in that time, or a signal came. -ENODEV: no request can come any more. */
+ * `out` is a request. 0: no request came within `milliseconds`, or a signal came. -ENODEV: no request can come any
+ * more. */
 int requests_next(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds);
 /* As requests_next, for memstow's worker, without waiting. False: there is no request of a kind that the program does
  * not answer. */

@@ -27,7 +27,7 @@ struct vram_ring {
     uint64_t turn;          /* how many copies into the device went through buffers; the next copy uses the next lane */
     uint32_t filled;        /* a bit for each lane whose buffer a copy into the device may still read */
     uint32_t copiers;       /* threads that copy, including the caller */
-    bool unsettled;         /* a copy may still go on */
+    bool unsettled;         /* the device may still be copying */
     struct stow_file *file; /* the file that is being written */
     uint32_t refusal;       /* enum stow_refusal: why writing the file failed */
 };

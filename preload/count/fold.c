@@ -47,7 +47,7 @@ static struct {
     struct tree_walk tree;    /* where the present step is in the tree of stacks, or in the index of tagged sites */
     struct peak_walk picture; /* where the present step is in the pictures of the peak */
     uintptr_t slot;           /* the pin (pin.h) of the thread that does the slice */
-    /* next: when the next slice may begin; spent: nanoseconds of folds that were worth little */
+    /* next: when the next slice may begin; spent: the time, in nanoseconds, of the folds that freed little */
     uint64_t next, spent;
     /* wants: budget_wants when this fold began; lost: how many stacks were lost when the previous fold ended */
     uint64_t wants, lost;
@@ -442,7 +442,7 @@ static bool is_urgent(void) {
     return lost_stacks() != fold.lost || !budget_is_short(2 * (os_load(&budget_wants) - fold.wants), site_count());
 }
 
-/* Unless it is urgent, the next slice waits as long as this one took. */
+/* Does a slice of the fold. Unless the fold is urgent, the next slice waits as long as this one took. */
 static void do_slice(void) {
     uint64_t began = os_now(), now = began;
     bool more = true;

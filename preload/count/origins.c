@@ -51,7 +51,8 @@ static void origins_write_record(struct snap_origin *record, const struct snap_o
     __atomic_store_n(&record->sequence, sequence + 1, __ATOMIC_RELEASE);
 }
 
-/* The site has no tag: otherwise each run of the program's work would add a site for each stack. */
+/* The site of the caller's stack. It has no tag: otherwise each run of the program's work would add a site for each
+ * stack. */
 static uint32_t site_of_origin(struct caller caller) { return stack_site(caller.slot, caller.address, caller.rbp); }
 
 /* --- origins of descriptors --- */

@@ -71,7 +71,8 @@ static void peak_publish(void) {
 
 /* --- the bytes of a picture --- */
 
-/* Appends all bytes or none. */
+/* Appends the bytes to the picture that is being made. False: there is no memory for all of them, and none was
+ * appended. */
 static bool peak_append(const uint8_t *bytes, uint32_t count) {
     struct series *buffer = &buffers[picture.buffer];
     uint32_t *length = &picture.length[picture.buffer];
@@ -173,7 +174,7 @@ static uint64_t total_noted(void) {
 
 static bool is_copied(uint32_t site) { return site / SNAP_CHUNK_SITES < picture.next_chunk; }
 
-/* False: the list is full. */
+/* Adds a block to the entry of its site in the list. False: the list is full. */
 static bool peak_note(struct large *list, uint32_t *count, uint32_t site, uint64_t bytes) {
     uint32_t i = 0;
     while (i < *count && list[i].site != site) i++;

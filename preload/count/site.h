@@ -60,8 +60,8 @@ uint32_t site_new(uint32_t tag, uint32_t stack, uint32_t module);
 /* The record of a site, as it is now. */
 struct snap_site site_record(uint32_t site);
 
-/* The sites that site_outer found most recently, by place modulo SITE_OUTER_FOUND. Only one thread at a time uses it,
- * and it is valid only until another site is hidden. It is all zero at the beginning. */
+/* The sites that site_outer found most recently, by place in the tree of stacks (tree.h), modulo SITE_OUTER_FOUND. Only
+ * one thread at a time uses it, and it is valid only until another site is hidden. It is all zero at the beginning. */
 enum { SITE_OUTER_FOUND = 512 };
 struct site_outer_found {
     struct {

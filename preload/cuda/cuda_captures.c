@@ -64,7 +64,8 @@ static void let_waits_end(void) {
     }
 }
 
-/* Also writes the new count to the ledger. If another thread has changed the count meanwhile, it is written again. */
+/* Changes the count, and writes it to the ledger. If another thread has changed the count meanwhile, writes it
+ * again. */
 static void add_to_count(int change) {
     uint32_t *in_ledger = &cuda_counts_head()->captures;
     uint32_t now = __atomic_add_fetch(&count, (uint32_t)change, __ATOMIC_SEQ_CST);

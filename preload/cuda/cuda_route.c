@@ -39,8 +39,8 @@ static uint32_t hash_of(const char *name) {
     return hash;
 }
 
-/* Several threads, or a signal handler, may do this at once. Each makes a table, and the first complete one is used by
- * all. */
+/* Makes the table `by_name`. Several threads, or a signal handler, may do this at once. Each makes a table, and the
+ * first complete one is used by all. */
 static const uint16_t *make_names(void) {
     const uint16_t *none = NULL;
     uint16_t *made = arena_take(NAME_SLOTS * sizeof *made);
@@ -149,7 +149,8 @@ static struct binding *bindings_of(uint32_t level) {
     return level ? __atomic_load_n(&more_bindings[level], __ATOMIC_ACQUIRE) : first_bindings;
 }
 
-/* Several threads may do this at once. The first complete level is used by all. */
+/* Makes a level of the table of bindings. Several threads may do this at once. The first complete level is used by
+ * all. */
 static struct binding *make_bindings(uint32_t level) {
     struct binding *none = NULL, *made = arena_take(((size_t)FIRST_BINDINGS << 2 * level) * sizeof *made);
     if (!made) return NULL;
@@ -234,7 +235,8 @@ void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller)
 
 /* --- hooks for addresses that were returned at run time: slots 1 and above --- */
 
-/* If the library of a slot's function is gone, the slot can be used again. */
+/* Makes the hook in the slot call `real`. False: it calls another function. If the library of that other function is
+ * gone, the slot can be used again. */
 static bool take_slot(enum cuda_entry_id entry, uint32_t slot, void *real) {
     void *seen = __atomic_load_n(&reals[entry][slot], __ATOMIC_ACQUIRE);
     if (seen == real) return true;

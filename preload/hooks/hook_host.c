@@ -79,7 +79,7 @@ static uint32_t site_counted(const void *p, uint64_t size, struct caller caller)
     return site;
 }
 
-/* For a block without a header. False: the table is full, so the block is not ours. */
+/* Enters a block without a header into the table. False: the table is full, so the block is not ours. */
 static bool describe_bare(const void *p, uint64_t size, uint32_t site) {
     if (blocks_add((uintptr_t)p, &(struct block){size, site, chunk_mark(p, size)}, thread_slot())) return true;
     account_free(site, size);
@@ -136,7 +136,7 @@ static void *untracked_alloc(size_t alignment, size_t size, bool zero) {
     return zero ? from->calloc(1, size) : from->malloc(size);
 }
 
-/* Page-aligned blocks have no header, which would cost a page. The table knows them. */
+/* Allocates a page-aligned block. It has no header, because a header would cost a page. The table knows the block. */
 static void *bare_alloc(size_t alignment, size_t size, struct caller caller) {
     char *p = next.memalign(alignment, size);
     if (!p) return NULL;
@@ -167,8 +167,8 @@ static void *mapped_alloc(size_t size, struct caller caller) {
     return raw + OS_PAGE;
 }
 
-/* NULL: mremap failed. It also fails if a part of the block was stowed and came back: then the block consists of
- * several mappings, which mremap cannot move at once. */
+/* Resizes a block that is a mapping of its own. NULL: mremap failed. It also fails if a part of the block was stowed
+ * and came back: then the block consists of several mappings, which mremap cannot move at once. */
 static void *mapped_resize(const struct host_known *block, size_t size) {
     long raw = os_call(SYS_mremap, block->raw, mapped_length(block->size), mapped_length(size), MREMAP_MAYMOVE);
     return raw < 0 && raw > -OS_PAGE ? NULL : (void *)raw;
@@ -387,7 +387,8 @@ static struct misuse misuse_at(void *p) {
     return process_tracked() || !misuse_may_be_chunk(p) ? misuse_of(p) : (struct misuse){0};
 }
 
-/* The allocator gets the pointer, so that it reports the fault as it does without us. */
+/* Frees a pointer that is no block of ours. The allocator gets the pointer, so that it reports the fault as it does
+ * without us. */
 __attribute__((noinline)) static void free_no_block(void *p, uintptr_t slot) {
     struct misuse misuse = misuse_at(p);
     const struct host_known none = {0};

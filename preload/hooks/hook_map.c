@@ -95,8 +95,8 @@ HOOK int munmap(void *start, size_t length) {
     return result;
 }
 
-/* For mremap. Stowed memory has a file behind it, and could grow beyond the end of that file. So the range becomes
- * plain memory first. */
+/* Call it before mremap. Stowed memory has a file behind it, and could grow beyond the end of that file. So the range
+ * becomes plain memory first. False: that failed, and errno is set. */
 static bool make_whole(void *start, size_t length, void *over, size_t over_length) {
     int error = is_range(start, length) ? stow_note_whole((uintptr_t)start, length, false) : 0;
     if (over) stow_note_change((uintptr_t)over, over_length);
@@ -115,7 +115,7 @@ static void *hook_map_remap(void *old, size_t old_length, size_t length, int fla
     return p;
 }
 
-/* For calls that keep the old range: an old length of 0 maps a shared mapping a second time, and MREMAP_DONTUNMAP
+/* Does an mremap that keeps the old range: an old length of 0 maps a shared mapping a second time, and MREMAP_DONTUNMAP
  * leaves the old range empty. */
 static void *remap_keeping_old(void *old, size_t old_length, size_t length, int flags, void *hint,
                                struct caller caller) {

@@ -1,8 +1,8 @@
 /* history.h — memory over time: two curves and the marks on them, in the ledger.
- * In: running totals whenever they are noted, live bytes of devices, and what happens to owners. Out: SNAP_POINT,
- * SNAP_CUDA_POINT, SNAP_MARK. It has no thread and waits for nobody: a thread that finds another thread at work adds no
- * point, and the next change adds it. A change of less than SNAP_POINT_STEP costs a comparison. A larger change soon
- * after the newest point also reads the processor's ticks. */
+ * In: the running totals of memory, whenever they have changed; live bytes of devices; what happens to owners. Out:
+ * records of the types SNAP_POINT, SNAP_CUDA_POINT and SNAP_MARK. It has no thread and waits for nobody: a thread that
+ * finds another thread at work adds no point, and the next change adds it. A change of less than SNAP_POINT_STEP costs
+ * only a comparison. A larger change soon after the newest point also reads the processor's ticks. */
 #ifndef MEMSTOW_HISTORY_H
 #define MEMSTOW_HISTORY_H
 
@@ -22,7 +22,8 @@ struct history_gate {
 extern struct history_gate history_memory, history_on_devices;
 extern uint64_t history_total;                          /* the bytes at the newest point of the memory curve */
 extern uint64_t history_devices[SNAP_POINT_DEVICES];    /* by device: its bytes at its curve's newest point */
-extern const int64_t *history_live[SNAP_POINT_DEVICES]; /* by device: where its live bytes are; NULL: unknown */
+extern const int64_t *history_live[SNAP_POINT_DEVICES]; /* by device: points to the number of its live bytes; NULL:
+                                                         * unknown */
 
 /* Whether a change makes a point. `bytes` must be more than SNAP_POINT_STEP away from the bytes of the newest point
  * (`noted`). Besides, some time must have passed since that point, or `height` must be above all points of the

@@ -64,7 +64,7 @@ static char *address_of(size_t offset) {
 
 static size_t window_end(void) { return ledger.windows[ledger.window].start + ledger.windows[ledger.window].length; }
 
-/* Extends the file behind its mapped part. 0 or -errno. */
+/* Extends the file behind its mapped part. Returns 0 or -errno. */
 static long extend_file(int fd, size_t length) {
     if (ledger.mapped + length > window_end()) return -ENOMEM;
     if (!ledger_file_size_allowed(ledger.mapped + length)) return -EFBIG;

@@ -134,7 +134,8 @@ static bool is_in_cache(uintptr_t raw, uintptr_t known) {
 
 /* --- pointers to raw memory --- */
 
-/* A plain block begins 16 bytes behind its raw memory, an aligned one at the next aligned address. */
+/* A plain block begins 16 bytes behind the start of its raw memory, and an aligned block at the next aligned
+ * address. */
 bool misuse_is_raw(const void *p) {
     uintptr_t raw = (uintptr_t)p;
     uint64_t word;

@@ -46,7 +46,8 @@ void *misuse_nobody(void);
 /* At the end of the process: reports live large blocks whose header was overwritten. */
 void misuse_find_live(void);
 
-/* Call it before the allocator gets the pointer: the allocator may end the process. */
+/* Writes a record of the misuse, and a line on standard error. Call it before the allocator gets the pointer: the
+ * allocator may end the process. */
 void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_call call, struct caller caller);
 
 #pragma GCC visibility pop

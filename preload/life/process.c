@@ -403,8 +403,9 @@ void process_end(enum snap_state state) {
     ledger_end(state);
 }
 
-/* A forked process that becomes another program needs no ledger, so its file is removed. If the exec fails, the process
- * gets a new ledger, as after a fork. The file stays while other threads of the process work in the old ledger. */
+/* A forked process that becomes another program needs no ledger, so its ledger's file is removed. If the exec fails,
+ * the process gets a new ledger, as after a fork. The file stays while other threads of the process work in the old
+ * ledger. */
 void process_exec(bool before) {
     if (!is_ours_to_end()) return;
     if (before) {
