@@ -166,8 +166,8 @@ static void get_slot(void) {
     if (unlikely(thread_self == &thread_nobody) && process_tracked()) thread_slot();
 }
 
-/* Marks the thread's tag as out of date, after a change of its scopes. A signal handler in the middle of the change
- * opens and closes only scopes of its own. */
+/* Marks the thread's tag (the owners of its allocations) as out of date, after a change of its scopes. A signal handler
+ * that interrupts the change opens and closes scopes of its own, but changes no others. */
 static void register_changed(struct scopes *scopes) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scopes->epoch = 0;

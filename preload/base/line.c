@@ -6,7 +6,8 @@
 #include "preload/shared/utf8.h"
 #include "preload/shared/os.h"
 
-/* Texts about an owner are much shorter than a line. If a line becomes too long all the same, it is cut. */
+/* Appends bytes to the line. memstow's texts are much shorter than a line. If a line becomes too long all the same, it
+ * is cut. */
 static void line_put(struct line *self, const char *text, size_t length) {
     if (length > sizeof self->text - self->used) length = sizeof self->text - self->used;
     memcpy(self->text + self->used, text, length);

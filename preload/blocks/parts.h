@@ -1,5 +1,5 @@
 /* parts.h — parts of blocks, whose owner is not the owner of the rest of the block (`memstow_assign`).
- * In: the parts, one by one, and the end of a block. Out: the site of each part. A block with parts has a mark
+ * In: the parts, one by one, and blocks that are freed. Out: the site of each part. A block with parts has a mark
  * (HEADER_PARTS), so other blocks are never looked up here. A lock, held for microseconds, admits one thread at a
  * time. */
 #ifndef MEMSTOW_PARTS_H

@@ -22,7 +22,9 @@ struct owner {
     uint32_t record;        /* 1 + the record's id in the present ledger; 0: no record */
     uint32_t next;          /* the next owner with the same hash of keys; 0: there is none */
     uint32_t scopes;        /* open scopes, over all threads */
-    uint32_t used, idle;    /* used: 1 if a scope of it was opened or left since `used` was last read and cleared */
+    uint32_t used, idle;    /* used: 1 if a scope of the owner was opened or left since `used` was last read and
+                             * cleared; idle: 1 if the program has promised that nobody reads or writes the owner's
+                             * memory */
     uint32_t discards;      /* the content of its device memory need not be kept */
     uint32_t outcome;       /* of a run */
     uint32_t number, first; /* of a run: how many runs came before it, and the first run of its group */

@@ -1,4 +1,4 @@
-/* tags.h — the owners of a thread's allocations, as one number.
+/* tags.h — the owners of a thread's allocations, as one number (the tag).
  * In: owners that each thread enters and leaves, the present run. Out: the tag; and the site of a stack under that tag.
  * As long as no owner was registered, `tags_used` is false and nothing here is called.
  *

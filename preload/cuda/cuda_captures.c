@@ -31,9 +31,9 @@ static uint32_t numbers; /* the newest number that memstow gave to a capture bec
 static uint32_t count;   /* all captures, also those that did not fit into the list */
 static struct lock changing;
 
-/* How many threads wait for a whole context; also a futex. Thread A, which begins a capture, counts the capture and
- * then reads `waits`. Thread B, which is about to wait, counts its wait and then looks for captures. So at least one of
- * them sees the other. */
+/* How many threads wait for all work of a context; also a futex. Thread A, which begins a capture, counts the capture
+ * and then reads `waits`. Thread B, which is about to wait, counts its wait and then looks for captures. So at least
+ * one of them sees the other. */
 static uint32_t waits;
 static uint64_t wait_began_ns; /* when the latest wait began */
 enum { LONG_NS = 1000000000 };

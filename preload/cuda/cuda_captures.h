@@ -1,7 +1,8 @@
 /* cuda_captures.h — the streams in capture (CUDA records their work as a graph), in the whole process. While there are
  * any, the driver must not be asked for most things.
  * In: captures that begin and end, streams and contexts that end. Out: whether there is a capture. No capture begins
- * while memstow waits for a whole context, because the driver's wait would break the capture. Any thread may call. */
+ * while memstow waits for all work of a context, because the driver's wait would break the capture. Any thread may
+ * call. */
 #ifndef MEMSTOW_CUDA_CAPTURES_H
 #define MEMSTOW_CUDA_CAPTURES_H
 
@@ -14,8 +15,8 @@
 
 /* Whether any stream is in capture. */
 bool cuda_captures_any(void);
-/* hold_off: call it before the driver waits for a whole context. False: a stream is in capture, and the driver must not
- * be asked. go_on: call it after the wait, if hold_off returned true. */
+/* hold_off: call it before the driver waits for all work of a context. False: a stream is in capture, and the driver
+ * must not be asked. go_on: call it after the wait, if hold_off returned true. */
 bool cuda_captures_hold_off(void);
 void cuda_captures_go_on(void);
 /* Call it before the driver begins a capture. Returns the capture's slot in the list, as one bit; 0: the list is full.

@@ -1,8 +1,8 @@
 /* cuda_counts.c — see cuda_counts.h. A record is found without a lock by one word, which is made of its site, tag, kind
  * and device (words.h). A block keeps the id of its record; the record's `users` is the number of such blocks. When
- * there are many records, dead records of runs that have ended are closed and used again for other sites. Their sums go
- * to the record with the same tag and without a site. A thread that has found a record while it was being closed
- * notices that, and looks again. */
+ * there are many records, records whose run (of the program's work) has ended and whose blocks are all freed are
+ * closed, and used again for other sites. Their sums go to the record with the same tag and without a site. A thread
+ * that has found a record while it was being closed notices that, and looks again. */
 #include "preload/cuda/cuda_counts.h"
 
 #include "preload/base/arena.h"
@@ -115,8 +115,8 @@ static uint32_t find_or_make(uint32_t site, uint32_t tag, enum snap_cuda_kind ki
     return id == WORDS_NONE ? make_record(site, tag, kind, device) : id;
 }
 
-/* Whether the record is dead for good: its run has ended and none of its blocks lives. Records without a site do not
- * count: they hold the sums of others. */
+/* Whether the record is dead for good: its run has ended and none of its blocks lives. A record without a site is never
+ * dead: it holds the sums of closed records. */
 static bool is_over(const struct snap_cuda_site *record) {
     uint32_t run = tags_at(record->tag).run;
     return record->kind && record->site && run && run != tags_run() && !os_load32(&record->users);

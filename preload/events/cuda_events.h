@@ -82,8 +82,8 @@ void cuda_events_released(struct cuda_call *call);
 void cuda_events_mapped(const struct cuda_call *call, cuda_address at, uint64_t bytes, cuda_memory memory);
 void cuda_events_unmapped(cuda_address at, uint64_t bytes);
 
-/* Sets a flag of a block, or of the physical memory that is mapped at the address. mark_memory: by a handle of the
- * physical memory. */
+/* Sets a flag of a block, or of the physical memory that is mapped at the address. mark_memory: the same, by a handle
+ * of the physical memory. */
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag);
 void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag);
 /* Call it when the driver had no memory for the request of the call. */

@@ -1,6 +1,6 @@
 /* hook_cuda.c — the entry points of CUDA, each made from its line in cuda_table.h.
- * In: calls of the program and of libraries. Out: the same calls to the real functions; their effects, to
- * cuda_events.c. Results are the driver's, with two exceptions: addresses that resolvers return, and stowed memory that
+ * In: calls of the program and of libraries. Out: the same calls to the real functions; cuda_events.c is told of their
+ * effects. Results are the driver's, with two exceptions: addresses that resolvers return, and stowed memory that
  * cannot come back, whose registration is refused. CUDA calls entries from within other entries: only a thread's
  * outermost call counts. */
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* hook_map.c — the mmap family.
- * In: the program's calls. Out: the same calls to the next definition; their effects, to the table of mappings.
- * Mappings that an allocator or this library makes for itself are not counted. */
+ * In: the program's calls. Out: the same calls to the next definition; their effects are noted in the table of
+ * mappings. Mappings that an allocator or this library makes for itself are not counted. */
 #include <errno.h>
 #include <stdarg.h>
 #include <sys/mman.h>

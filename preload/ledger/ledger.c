@@ -130,7 +130,7 @@ static bool begin_in_file(uint32_t *exec_generation) {
     return ledger.file;
 }
 
-/* Memory that `memstow report PID` can still find: a memfd, visible in /proc/PID/maps. */
+/* Makes the ledger in memory that `memstow report PID` can still find: a memfd, visible in /proc/PID/maps. */
 static bool begin_in_memory(void) {
     close_windows();
     if (!open_window(0, 0, FIRST_EXTENT, memory_capacity())) return false;

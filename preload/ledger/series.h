@@ -19,7 +19,7 @@ struct series {
     uint32_t record_size;
     uint32_t first_bits; /* binary logarithm of the first section's capacity */
     uint32_t limit;      /* ids from this one on are refused */
-    /* The first record of each section holds the section's own address, and is no record of the type. */
+    /* True: the first record of each section holds the section's own address, and is no record of the type. */
     bool anchored;
     uint64_t next;                   /* the next new id */
     char *segments[SERIES_SEGMENTS]; /* the first record of each section; NULL: not made yet */

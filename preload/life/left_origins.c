@@ -103,9 +103,9 @@ static void left_origins_tell(const struct snap_origin *origin, struct shutdown_
     left_origins_describe(origin->site, out->by, sizeof out->by);
 }
 
-/* Whether `what` is the descriptor of the record. That descriptor may have been closed unseen, and another one may have
- * its number. Device and inode decide; if the record lacks them, the kind decides. tools/watch/origins.c has the same
- * rule. */
+/* Whether `what` is the descriptor of the record. That descriptor may have been closed unseen, and another descriptor
+ * may have its number. Device and inode decide; if the record lacks them, the kind decides. tools/watch/origins.c has
+ * the same rule. */
 static bool is_same(const struct snap_origin *origin, const struct shutdown_descriptor *what) {
     if (origin->inode || origin->device) return origin->inode == what->inode && origin->device == what->device;
     if (origin->kind == SNAP_ORIGIN_COPY || origin->kind == SNAP_ORIGIN_INHERITED) return true;

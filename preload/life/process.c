@@ -48,9 +48,10 @@
 
 enum { DEFAULT_STACK_MEMORY = 64 * 1000 * 1000 };
 
-/* Copied from the environment once: programs overwrite their environment (setproctitle). */
+/* The settings. They are copied from the environment once, because programs overwrite their environment
+ * (setproctitle). */
 static struct {
-    char out[4096]; /* template of the main process's file */
+    char out[4096]; /* template of the path of the main process's ledger */
     bool out_named; /* -o FILE without any %: other processes use FILE.PID */
     char follow[1024];
     uint32_t main_pid, stacks;

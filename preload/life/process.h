@@ -35,9 +35,9 @@ void process_allow_fast_path(void);
 /* The process ends: completes its ledger. Does nothing in a vfork child, or when called a second time. */
 void process_end(enum snap_state state);
 
-/* Before an exec: the variable that the next image of this process needs in its environment,
- * MEMSTOW_EXEC=PID.STARTED.IMAGES. False: there is nothing to tell, because this process is not tracked, or its ledger
- * is not kept. */
+/* Call it before an exec. It writes the variable that the next image of this process (the program that it becomes)
+ * needs in its environment, MEMSTOW_EXEC=PID.STARTED.IMAGES. False: there is nothing to tell, because this process is
+ * not tracked, or its ledger is not kept. */
 enum { PROCESS_EXEC_SIZE = 80 };
 bool process_exec_variable(char to[PROCESS_EXEC_SIZE]);
 

@@ -1,6 +1,7 @@
 /* sandbox.h — the way into a sandbox (seccomp), where a system call may kill.
- * In: calls that lead into a sandbox if they succeed. Out: a sealed ledger, and no thread of ours; or, if the call
- * fails, everything as it was. It must ask nothing of the kernel between the call and its failure. */
+ * In: calls that lead into a sandbox if they succeed. Out: the process is sealed (seal.h) and has no thread of ours;
+ * or, if the call fails, everything is as it was. It must ask nothing of the kernel between the call and its
+ * failure. */
 #ifndef MEMSTOW_SANDBOX_H
 #define MEMSTOW_SANDBOX_H
 
