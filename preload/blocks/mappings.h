@@ -11,11 +11,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A new mapping; it replaces whatever was in its range. Lengths are rounded up to pages, except for the program break
- * (brk), where each byte counts. */
+/* Adds a new mapping, which replaces whatever was in its range. Lengths are rounded up to pages, except for the program
+ * break (brk), where each byte counts. */
 void mappings_add(uintptr_t address, uint64_t length, enum snap_mapping_kind kind, bool shared, uint32_t site);
 
-/* A new mapping of the same kind as the one at `source`. `source` stays (mremap of length 0, MREMAP_DONTUNMAP). */
+/* Adds a new mapping of the same kind as the mapping at `source`, which stays (mremap of length 0,
+ * MREMAP_DONTUNMAP). */
 void mappings_copy(uintptr_t source, uintptr_t address, uint64_t length, uint32_t site);
 
 /* Takes a range out of the table, before the memory is unmapped or moved. Otherwise another thread's new mapping at the
@@ -27,18 +28,18 @@ void mappings_put(uint32_t ticket, uintptr_t address, uint64_t length); /* the r
 void mappings_restore(uint32_t ticket);                                 /* the call failed: the range is in the table
                                                                          * again */
 
-/* Access to the range was given or withdrawn. Address space without access is not live memory. */
+/* Call it when access to the range was given or withdrawn. Address space without access is not live memory. */
 void mappings_protect(uintptr_t address, uint64_t length, bool accessible);
 
-/* From now on, the range belongs to a model or custom; 0: to nobody. Returns 0; -ENXIO: part of the range is in no
- * mapping of the program; -ENOMEM: there is no memory to record the change. */
+/* Assigns the range to a model or custom; 0: to nobody. Returns 0; -ENXIO: part of the range is in no mapping of the
+ * program; -ENOMEM: there is no memory to record the change. */
 int mappings_assign(uintptr_t address, uint64_t length, uint32_t model);
 
 /* The mapping that contains the address, as its record is now. False: no live mapping contains it. Mappings of files
  * and memory without access are not live. */
 bool mappings_find(uintptr_t address, struct snap_mapping *out);
 
-/* The program gave this advice for the range (madvise). */
+/* Call it when the program has given this advice for the range (madvise). */
 void mappings_advise(uintptr_t address, uint64_t length, int advice);
 
 /* Calls visit for each record in use. It is for the end of the process. */

@@ -77,7 +77,7 @@ static void block_signals(sigset_t *before) {
 }
 
 /* The thread can be joined, so control_stop can wait for its end. A process whose first thread has called pthread_exit
- * goes on until its last thread ends, and that must not be ours. */
+ * goes on until its last thread ends, and a thread of ours must not be the last. */
 static int start_thread(int which, pthread_t *thread, void *(*work)(void *)) {
     pthread_attr_t attributes;
     sigset_t before;

@@ -33,7 +33,7 @@ void control_retry(void);
  * it spins, for some ten seconds to minutes at most. One caller at a time. */
 void control_await(void);
 
-/* The process is about to end: removes the socket. Threads may still be at work. */
+/* Call it when the process is about to end. It removes the socket. Threads may still be at work. */
 void control_end(void);
 
 #pragma GCC visibility pop

@@ -48,8 +48,8 @@ bool owner_is_retired(uint32_t id);
 bool owner_is_idle(uint32_t id);
 bool owner_discards(uint32_t id);
 
-/* A scope of the owner was opened (1) or left (-1). Returns the owner's kind; 0: there is no such owner. Runs and
- * states have no scopes. */
+/* Counts a scope of the owner that was opened (1) or left (-1). Returns the owner's kind; 0: there is no such owner.
+ * Runs and states have no scopes. */
 uint32_t owner_scope(uint32_t id, int change);
 
 /* Makes records in the ledger for the owners of a tag that is about to be used. */

@@ -29,7 +29,7 @@ bool site_is_of_mapping(uint32_t site);
 uint32_t site_of_call(struct caller caller);
 /* As site_of_call, for a call of which only the address is known. 0: there is no site for its stack. */
 uint32_t site_of_address(uintptr_t address);
-/* From now on the site stays, even if nothing is counted there. */
+/* Makes the site stay from now on, even if nothing is counted there. */
 void site_keep(uint32_t site);
 /* The innermost native address in a site's stack for which `skip` is false; if `skip` is true for all, the innermost of
  * them. 0: the stack has no native address. */
@@ -44,7 +44,7 @@ bool site_of_model(uint32_t site, uint32_t model, uint32_t *other);
 
 /* The site that look-ups find for a record's tag and stack; 0: none. */
 uint32_t site_known_tagged(struct snap_site record);
-/* From now on look-ups find the site again. */
+/* Makes look-ups find a hidden site again. */
 void site_show_tagged(uint32_t site);
 /* Hides tagged sites from look-ups: those that are not in `stay`, which it adds to `hidden`. If `stay` is NULL, it
  * hides the sites in `hidden`. It does a part at each call, and returns true when all is done. */

@@ -42,7 +42,7 @@ void tags_set_run(uint32_t run);
 /* The present run; 0: none. */
 uint32_t tags_run(void);
 
-/* The calling thread ends: it leaves its scopes. */
+/* Call it when the calling thread ends: the thread leaves its scopes. */
 void tags_end_thread(void);
 
 /* Works the thread's tag out. tags_present calls it when the tag is out of date. */

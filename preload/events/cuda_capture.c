@@ -25,7 +25,7 @@ static void end_abandoned(enum cuda_space space, const struct snap_cuda_block *b
         cuda_events_forget(space, &gone);
 }
 
-/* The capture ends without becoming a graph, so the blocks of its nodes end. */
+/* Call it when a capture has ended and has not become a graph: the blocks of its nodes end with it. */
 static void abandon_capture(uint32_t capture) {
     struct captured captured = {.capture = capture};
     if (capture && cuda_counts_begun()) cuda_blocks_all(end_abandoned, &captured);

@@ -17,7 +17,7 @@
 enum cuda_ending { CUDA_NOTHING_ENDS, CUDA_GRAPH_ENDS, CUDA_CONTEXT_ENDS, CUDA_DEVICE_ENDS };
 enum cuda_capture { CUDA_NO_CAPTURE, CUDA_CAPTURE_BEGINS, CUDA_CAPTURE_ENDS, CUDA_STREAM_ENDS };
 
-/* A call of an entry. It lies on the stack of the hook. */
+/* A call of an entry (an entry point of CUDA). This structure lies on the stack of the hook. */
 struct cuda_call {
     struct caller caller;
     bool outermost;  /* the thread's outermost call */

@@ -12,8 +12,8 @@
 
 /* Before the call frees this block: notes it in the ring of frees. */
 void cuda_fault_freed(const struct cuda_call *call, const struct snap_cuda_block *block);
-/* A call of the entry `name` returned the error. Later errors of the same context do not count, because all its calls
- * return the error from then on. */
+/* Call it when a call of the entry `name` has returned the error. Later errors of the same context do not count,
+ * because all its calls return the error from then on. */
 void cuda_fault_seen(const struct cuda_call *call, const char *name);
 
 #pragma GCC visibility pop

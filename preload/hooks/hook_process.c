@@ -267,7 +267,8 @@ HOOK __attribute__((noreturn)) void thrd_exit(int value) {
 __attribute__((used, visibility("hidden"))) void *hook_next_dlopen;
 __attribute__((visibility("hidden"))) void *hook_before_dlopen(int flags);
 
-/* Runs for the first call and for RTLD_DEEPBIND. Returns the address to jump to. */
+/* Runs at the first call of dlopen, and at each call with RTLD_DEEPBIND. Returns the address of the real dlopen, for
+ * the jump. */
 void *hook_before_dlopen(int flags) {
     static bool noted;
     if (!hook_next_dlopen) hook_next_dlopen = symbol_next("dlopen");

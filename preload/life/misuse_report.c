@@ -29,7 +29,7 @@ static void put_hex(struct notice *self, uint64_t number) {
     notice_put(self, text);
 }
 
-/* Writes the file and the address in it, as addr2line takes them. */
+/* Writes the file that has the code at the address, and where in the file it is, as addr2line takes it. */
 static void put_address(struct notice *self, const char *what, uintptr_t address) {
     struct dl_find_object object;
     if (!address) return;

@@ -32,7 +32,8 @@ void process_watch(void);
 /* Call it when tracking has begun, and again when tags come into use (tags.h). */
 void process_allow_fast_path(void);
 
-/* The process ends: completes its ledger. Does nothing in a vfork child, or when called a second time. */
+/* Call it when the process ends. It completes the process's ledger. It does nothing in a vfork child, or when called a
+ * second time. */
 void process_end(enum snap_state state);
 
 /* Call it before an exec. It writes the variable that the next image of this process (the program that it becomes)
