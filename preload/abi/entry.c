@@ -27,13 +27,13 @@ int64_t entry_result(int64_t result) {
     } known[] = {
         {-ENOENT, "no such owner"},
         {-ENOMEM, "no memory for the library's own tables"},
-        {-EBUSY, "another thread has held the registry for too long"},
-        {-ENOSPC, "there are as many owners as there can be"},
-        {-EINVAL, "an argument that cannot be meant"},
+        {-EBUSY, "another thread has held a lock of memstow's for too long"},
+        {-ENOSPC, "there are 2^20 owners already"},
+        {-EINVAL, "an argument makes no sense"},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (known[i].code == result) return entry_fails(result, known[i].why);
-    return result < 0 ? entry_fails(result, "it failed") : result;
+    return result < 0 ? entry_fails(result, "the call failed; only its result (-errno) says why") : result;
 }
 
 /* Copies `length` bytes. Once the process is in a sandbox (seccomp), the kernel may not be asked whether the pointer is
@@ -72,6 +72,6 @@ bool entry_text(char *to, size_t capacity, const char *from) {
 int64_t entry_size(const void *structure, uint32_t least, uint32_t most) {
     uint32_t size = 0;
     if (!entry_in(&size, structure, sizeof size)) return entry_fails(-EFAULT, "the structure cannot be read");
-    if (size < least) return entry_fails(-EINVAL, "the structure's first field must be its size, and is too small");
+    if (size < least) return entry_fails(-EINVAL, "the structure's first field, its size, is too small");
     return size < most ? size : most;
 }

@@ -60,14 +60,16 @@ EXPORTED int32_t memstow_owner_adopt(uint32_t owner, uint32_t provisional) {
     if (!process_tracked()) return (int32_t)entry_not_tracked();
     int result = owners_adopt(owner, provisional);
     if (result == -EINVAL)
-        return (int32_t)entry_fails(result, "only a model or custom that nobody adopted is adopted, by another");
+        return (int32_t)entry_fails(
+            result, "the two must be different models or customs, and no owner may have adopted the provisional one");
     return (int32_t)entry_result(result);
 }
 
 EXPORTED int32_t memstow_owner_retire(uint32_t owner) {
     if (!process_tracked()) return (int32_t)entry_not_tracked();
     int result = owner_kind(owner) == MEMSTOW_STATE ? -EINVAL : owners_retire(owner);
-    if (result == -EINVAL) return (int32_t)entry_fails(result, "a run is ended, and a state released: not retired");
+    if (result == -EINVAL)
+        return (int32_t)entry_fails(result, "a run or a state cannot be retired: end the run, or release the state");
     return (int32_t)entry_result(result);
 }
 
@@ -93,7 +95,7 @@ EXPORTED int32_t memstow_owner_idle(uint32_t owner, uint32_t idle) {
     int result = owners_idle(owner, idle);
     if (result == -EINVAL) return (int32_t)entry_fails(result, "only models and customs are idle");
     if (!result && !idle && !rescue_is_over())
-        return (int32_t)entry_fails(-EBUSY, "a rescue moves memory out of a device, and does not end");
+        return (int32_t)entry_fails(-EBUSY, "a rescue that moves memory out of a device has not ended");
     return (int32_t)entry_result(result);
 }
 
@@ -147,7 +149,7 @@ static int64_t hand_out(struct memstow_share *out, uint32_t capacity, uint32_t s
 
 EXPORTED int64_t memstow_shares(struct memstow_share *out, uint32_t capacity, uint32_t size) {
     if (!process_tracked()) return entry_not_tracked();
-    if (capacity && !size) return entry_fails(-EINVAL, "shares of no size");
+    if (capacity && !size) return entry_fails(-EINVAL, "the size of a share must not be 0");
     uint32_t tags = tags_count();
     struct owned *all = owned_of_tags(tags);
     if (!all) return entry_result(-ENOMEM);
@@ -176,14 +178,15 @@ static void register_changed(struct scopes *scopes) {
 static bool has_scopes(uint32_t kind) { return kind && kind != MEMSTOW_RUN && kind != MEMSTOW_STATE; }
 
 static int32_t refuse_scope(uint32_t kind) {
-    if (kind == MEMSTOW_STATE) return (int32_t)entry_fails(-EINVAL, "a state has no scope: it is put");
-    return (int32_t)(kind ? entry_fails(-EINVAL, "a run has no scope: it is begun") : entry_result(-ENOENT));
+    if (kind == MEMSTOW_STATE)
+        return (int32_t)entry_fails(-EINVAL, "a state has no scope: memstow_state_put gives it its memory");
+    return (int32_t)(kind ? entry_fails(-EINVAL, "a run has no scope: memstow_run_begin begins it")
+                          : entry_result(-ENOENT));
 }
 
 EXPORTED int32_t memstow_scope_enter(uint32_t owner) {
     struct scopes *scopes = &tags_scopes;
-    if (unlikely(scopes->count == MEMSTOW_SCOPES))
-        return (int32_t)entry_fails(-ENOSPC, "too many scopes in each other");
+    if (unlikely(scopes->count == MEMSTOW_SCOPES)) return (int32_t)entry_fails(-ENOSPC, "too many scopes are open");
     uint32_t kind = owner_scope(owner, 1);
     if (unlikely(!has_scopes(kind))) return refuse_scope(kind);
     get_slot();
@@ -275,11 +278,13 @@ EXPORTED int32_t memstow_scope_swap(const struct memstow_scopes *now, struct mem
     if (size < 0) return (int32_t)size;
     if (now && !entry_in(&wanted, now, sizeof wanted))
         return (int32_t)entry_fails(-EFAULT, "the scopes cannot be read");
-    if (wanted.count > MEMSTOW_SCOPES) return (int32_t)entry_fails(-EINVAL, "too many scopes");
-    if (!may_enter_all(&wanted)) return (int32_t)entry_fails(-ENOENT, "one of the scopes is of no owner");
+    if (wanted.count > MEMSTOW_SCOPES)
+        return (int32_t)entry_fails(-EINVAL, "there are more than 62 scopes in the list");
+    if (!may_enter_all(&wanted))
+        return (int32_t)entry_fails(-ENOENT, "one of the scopes does not belong to a model, node or custom");
     copy_scopes(&had, sizeof had);
     if (before && !entry_out(before, &had, sizeof had))
-        return (int32_t)entry_fails(-EFAULT, "the scopes before cannot be written there");
+        return (int32_t)entry_fails(-EFAULT, "the former scopes cannot be written there");
     replace_scopes(&wanted);
     for (uint32_t i = 0; vram_table_spares() && i < had.count; i++) give_spares_back(had.owners[i]);
     return 0;
@@ -297,9 +302,12 @@ EXPORTED int32_t memstow_scope_save(struct memstow_scopes *out) {
 
 static int32_t register_assign(uint32_t owner, const void *start, uint64_t length) {
     if (!process_tracked()) return (int32_t)entry_not_tracked();
-    if (!length || (uintptr_t)start + length < (uintptr_t)start) return (int32_t)entry_fails(-EINVAL, "no such range");
+    if (!length || (uintptr_t)start + length < (uintptr_t)start)
+        return (int32_t)entry_fails(-EINVAL, "the range is empty, or goes beyond the last address");
     int result = assign_range((uintptr_t)start, length, owner);
-    if (result == -ENXIO) return (int32_t)entry_fails(result, "it is no block, large block or mapping of the program");
+    if (result == -ENXIO)
+        return (int32_t)entry_fails(result,
+                                    "the range is not a block, and not in a large block or a mapping of the program");
     return (int32_t)entry_result(result);
 }
 
@@ -319,11 +327,11 @@ static int64_t register_moved(int64_t result) {
     const char *why = moving_why_not(result);
     if (why) return entry_fails(result, why);
     if (result == -EBUSY) return entry_fails(result, "memory is being moved already");
-    if (result == -ENOTSUP) return entry_fails(result, "it cannot be moved: the trace has the reasons");
+    if (result == -ENOTSUP) return entry_fails(result, "the memory cannot be moved: the trace has the reasons");
     if (result == -ENOSPC) return entry_fails(result, "the disk is full");
-    if (result == -ECANCELED) return entry_fails(result, "it was cancelled");
+    if (result == -ECANCELED) return entry_fails(result, "the move was cancelled");
     if (result == -EIO) return entry_fails(result, "the disk answered with an error");
-    if (result == -EINVAL) return entry_fails(result, "only what models and customs have is moved");
+    if (result == -EINVAL) return entry_fails(result, "only memory of models, customs and states is moved");
     return entry_result(result);
 }
 
@@ -358,12 +366,13 @@ EXPORTED int64_t memstow_run_begin(const char *name) {
     if (!process_tracked()) return entry_not_tracked();
     if (!entry_text(text, TEXT_SIZE, name)) return entry_fails(-EFAULT, "the name cannot be read");
     int64_t run = owners_begin_run(text);
-    return run == -EBUSY ? entry_fails(run, "a run is on") : register_opened(run);
+    return run == -EBUSY ? entry_fails(run, "another run has not ended") : register_opened(run);
 }
 
 EXPORTED int32_t memstow_run_end(uint32_t run, uint32_t outcome) {
     if (!process_tracked()) return (int32_t)entry_not_tracked();
     if (outcome > MEMSTOW_OUT_OF_MEMORY) return (int32_t)entry_fails(-EINVAL, "no such outcome");
     int result = owners_end_run(run, outcome);
-    return result == -ENOENT ? (int32_t)entry_fails(result, "that run is not on") : (int32_t)entry_result(result);
+    return result == -ENOENT ? (int32_t)entry_fails(result, "that run is not the present one")
+                             : (int32_t)entry_result(result);
 }

@@ -104,12 +104,13 @@ EXPORTED int64_t memstow_blocks(const uint64_t *addresses, uint32_t count, uint3
                                 uint32_t size) {
     int64_t found = 0;
     if (!process_tracked()) return entry_not_tracked();
-    if (!seal_settles()) return entry_fails(-ENODEV, "in a sandbox the kernel is not asked what can be read");
-    if (!size || how & ~(uint32_t)MEMSTOW_INSIDE) return entry_fails(-EINVAL, "no size, or an unknown flag");
+    if (!seal_settles()) return entry_fails(-ENODEV, "the process is in a sandbox, where addresses cannot be checked");
+    if (!size || how & ~(uint32_t)MEMSTOW_INSIDE)
+        return entry_fails(-EINVAL, "the size is 0, or there is an unknown flag");
     for (uint64_t i = 0; i < count; i += AT_ONCE) {
         uint32_t some = count - i < AT_ONCE ? (uint32_t)(count - i) : AT_ONCE;
         int64_t more = find_some(addresses + i, some, how, (char *)out + i * size, size);
-        if (more < 0) return entry_fails(more, "the addresses cannot be read, or the blocks not be written");
+        if (more < 0) return entry_fails(more, "the addresses cannot be read, or the blocks cannot be written there");
         found += more;
     }
     return found;

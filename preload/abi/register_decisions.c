@@ -19,9 +19,9 @@ enum { WORDS_SIZE = 256 };
 static uint32_t reason_of(uint32_t given) { return given <= MEMSTOW_IDLE ? given : 0; }
 
 static int64_t trigger_result(int64_t result) {
-    if (result == -EBUSY) return entry_fails(result, "a trigger is on");
-    if (result == -ENOENT) return entry_fails(result, "no trigger is on");
-    if (result == -EINVAL) return entry_fails(result, "no such reason");
+    if (result == -EBUSY) return entry_fails(result, "another trigger has not ended");
+    if (result == -ENOENT) return entry_fails(result, "no trigger has begun");
+    if (result == -EINVAL) return entry_fails(result, "there is no such reason");
     return entry_result(result);
 }
 
@@ -40,7 +40,7 @@ EXPORTED int64_t memstow_trigger_begin(uint32_t reason, const char *text, uint64
     const struct memstow_decision *decisions;
     if (!process_tracked()) return entry_not_tracked();
     if (!entry_text(words, sizeof words, text)) return entry_fails(-EFAULT, "the text cannot be read");
-    if (capacity && !size) return entry_fails(-EINVAL, "decisions of no size");
+    if (capacity && !size) return entry_fails(-EINVAL, "the size of a decision must not be 0");
     int64_t count = trigger_begin(reason_of(reason), words, reason == MEMSTOW_PRESSURE ? needed : 0, true, &decisions);
     if (count < 0) return trigger_result(count);
     if (hand_out(out, capacity, size, decisions, count)) return count;

@@ -33,7 +33,8 @@ EXPORTED int32_t memstow_request_next(struct memstow_request *out, uint32_t mill
 }
 
 EXPORTED int32_t memstow_request_of(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds) {
-    if (!kinds || kinds & ~(uint32_t)REQUESTS_ALL) return (int32_t)entry_fails(-EINVAL, "no such kinds of request");
+    if (!kinds || kinds & ~(uint32_t)REQUESTS_ALL)
+        return (int32_t)entry_fails(-EINVAL, "there are no such kinds of requests");
     return next_request(out, kinds, milliseconds);
 }
 
@@ -42,7 +43,7 @@ EXPORTED int32_t memstow_request_done(uint64_t ticket, int64_t result, const cha
     if (!process_tracked()) return (int32_t)entry_not_tracked();
     if (!entry_text(copy, sizeof copy, text)) return (int32_t)entry_fails(-EFAULT, "the text cannot be read");
     int error = requests_done(ticket, result, copy);
-    return error ? (int32_t)entry_fails(error, "no such request is to be answered") : 0;
+    return error ? (int32_t)entry_fails(error, "no request with this ticket waits for an answer") : 0;
 }
 
 static const char *why_no_snapshot(int error) {
@@ -50,11 +51,11 @@ static const char *why_no_snapshot(int error) {
     case -EINVAL:
         return "a snapshot needs a file name";
     case -EEXIST:
-        return "there is a file of that name that is no snapshot of this user's";
+        return "a file of that name exists, and is not a snapshot of this user";
     case -ENOENT:
         return "there is no such folder";
     case -EIO:
-        return "the snapshot could not be written, or the ledger not be read";
+        return "the snapshot could not be written, or the ledger could not be read";
     case -ECHILD:
         return "the memstow command could not be run";
     }

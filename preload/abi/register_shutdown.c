@@ -47,7 +47,7 @@ static int32_t add_handler(const struct memstow_handler *handler) {
     if (!name[0] || strlen(name) >= NAME_SIZE || strchr(name, ',') || strlen(after) >= AFTER_SIZE)
         return (int32_t)entry_fails(-EINVAL, "a name is empty, too long, or has a comma in it");
     if (handler->stage < MEMSTOW_STOP_ACCEPTING || handler->stage > MEMSTOW_CLEAN || !handler->run)
-        return (int32_t)entry_fails(-EINVAL, "no such stage, or no function");
+        return (int32_t)entry_fails(-EINVAL, "there is no such stage, or the handler has no function");
     int result = shutdown_handler(handler, name, after);
     if (result == -EEXIST) return (int32_t)entry_fails(result, "there is a handler of that name");
     if (result == -ENOSPC) return (int32_t)entry_fails(result, "there are 256 handlers");
@@ -59,7 +59,7 @@ EXPORTED int32_t memstow_shutdown_handler(const struct memstow_handler *handler)
     uint32_t size = 0;
     if (is_refused()) return (int32_t)register_shutdown_sealed();
     if (!entry_in(&size, handler, sizeof size)) return (int32_t)entry_fails(-EFAULT, "the handler cannot be read");
-    if (size < HANDLER_LEAST) return (int32_t)entry_fails(-EINVAL, "the handler's size is that of no version");
+    if (size < HANDLER_LEAST) return (int32_t)entry_fails(-EINVAL, "the handler's size is too small");
     if (!entry_in(&copy, handler, sizeof copy)) return (int32_t)entry_fails(-EFAULT, "the handler cannot be read");
     return add_handler(&copy);
 }
@@ -69,7 +69,7 @@ static int32_t add_process(int32_t pid, const char *name, uint32_t keep, uint64_
     if (is_refused()) return (int32_t)register_shutdown_sealed();
     if (!entry_text(text, sizeof text, name)) return (int32_t)entry_fails(-EFAULT, "the name cannot be read");
     int result = pid < 2 ? -ESRCH : shutdown_process_add((uint32_t)pid, text, keep == 1, number);
-    if (result == -ESRCH) return (int32_t)entry_fails(result, "no such process, or this one");
+    if (result == -ESRCH) return (int32_t)entry_fails(result, "there is no such process, or it is the calling one");
     if (result == -ENOSPC) return (int32_t)entry_fails(result, "there are 256 processes");
     if (result == -EIO) return (int32_t)entry_fails(result, "process_registry.json cannot be written");
     return (int32_t)entry_result(result);
@@ -80,7 +80,8 @@ EXPORTED int32_t memstow_shutdown_process(int32_t pid, const char *name, uint32_
 }
 
 EXPORTED int32_t memstow_shutdown_launched(int32_t pid, const char *name, uint32_t keep, uint64_t number) {
-    return number ? add_process(pid, name, keep, number) : (int32_t)entry_fails(-EINVAL, "0 is the number of no mark");
+    return number ? add_process(pid, name, keep, number)
+                  : (int32_t)entry_fails(-EINVAL, "NUMBER in MEMSTOW_STARTED must not be 0");
 }
 
 EXPORTED int32_t memstow_shutdown_forget(int32_t pid) {

@@ -40,34 +40,35 @@ static int64_t register_state_noted(int64_t result, const struct reason *reasons
 static int64_t result_of(int64_t result) {
     static const struct reason known[] = {
         {-ENOENT, "no such loop, or no value of that id"},
-        {-EPERM, "no iteration is on"},
+        {-EPERM, "no iteration has begun"},
         {-ECANCELED, "the iteration ended meanwhile"},
         {-ENOSPC, "the disk is full"},
-        {-EFBIG, "it is larger than files may be (RLIMIT_FSIZE, which holds for values in memory, too)"},
-        {-EIO, "the disk answered with an error, or the program has closed a descriptor of the store's"},
+        {-EFBIG, "the value is larger than RLIMIT_FSIZE allows (the limit holds for values in memory, too)"},
+        {-EIO, "the disk answered with an error, or the program has closed a descriptor of the store"},
         {-E2BIG, "the loop has too many values for a prefix: they fill a manifest of 256 MiB"},
         {-EMFILE, "the process has too many descriptors: each value takes one"},
-        {-ENOTSUP, "the directory will not do: it is not there, may not be written to, is in memory or on a network"},
+        {-ENOTSUP,
+         "the directory cannot be used: it does not exist, is not writable, is in memory, on FUSE or on a network"},
         {-EFAULT, "the value cannot be read"},
     };
     return register_state_noted(result, known, sizeof known / sizeof *known, entry_result);
 }
 
 static int64_t register_state_begun(int64_t result) {
-    return result == -EBUSY ? entry_fails(result, "an iteration is on") : result_of(result);
+    return result == -EBUSY ? entry_fails(result, "the last iteration has not ended") : result_of(result);
 }
 
 static int64_t register_state_opened(int64_t result) {
     static const struct reason known[] = {
         {-EEXIST, "a loop of that name is open"},
         {-EBUSY, "another loop has the prefix, here or in another process"},
-        {-EPERM, "files below the prefix are another user's, or can be written by others"},
-        {-EINVAL, "the prefix leads out of the directory, or is no name"},
-        {-ELOOP, "the prefix leads over a link, or a file below it is one"},
-        {-ENOTDIR, "the prefix, or the directory, is no folder"},
+        {-EPERM, "files below the prefix belong to another user, or other users can write to them"},
+        {-EINVAL, "the prefix leads out of the directory, or is not a name"},
+        {-ELOOP, "the prefix contains a link, or a file below it is a link"},
+        {-ENOTDIR, "the prefix or the directory is not a folder"},
         {-ENOENT, "there is no such directory"},
         {-EUCLEAN, "a file below the prefix is damaged"},
-        {-EACCES, "files below the directory may not be made, or not be read"},
+        {-EACCES, "files below the directory may not be made, or may not be read"},
         {-ENOTSUP, "the directory is in memory, on FUSE or on a network"},
     };
     return register_state_noted(result, known, sizeof known / sizeof *known, result_of);

@@ -197,14 +197,15 @@ int32_t memstow_release_range(const void *start, uint64_t length) {
 }
 
 int64_t memstow_run_begin(const char *name) {
-    if (running) return fail(EBUSY, "a run is on");
+    if (running) return fail(EBUSY, "another run has not ended");
     int64_t id = memstow_owner_open(MEMSTOW_RUN, name, "", UINT64_MAX, count + 1);
     running = id > 0 ? id : 0;
     return id;
 }
 
 int32_t memstow_run_end(uint32_t run, uint32_t outcome) {
-    if (!run || run != running || outcome > MEMSTOW_OUT_OF_MEMORY) return fail(ENOENT, "that run is not on");
+    if (!run || run != running || outcome > MEMSTOW_OUT_OF_MEMORY)
+        return fail(ENOENT, "that run is not the present one");
     running = 0;
     return memstow_owner_retire(run);
 }
@@ -247,8 +248,8 @@ int64_t memstow_trigger_begin(uint32_t reason, const char *text, uint64_t needed
     (void)text;
     last_reason = reason, last_needed = needed;
     if (reason < MEMSTOW_RUN_ENDED || reason > MEMSTOW_IDLE || size != sizeof *out)
-        return fail(EINVAL, "no such reason");
-    if (triggering) return fail(EBUSY, "a trigger is on");
+        return fail(EINVAL, "there is no such reason");
+    if (triggering) return fail(EBUSY, "another trigger has not ended");
     triggering = 1;
     uint32_t decided = 0;
     for (uint32_t i = 0; i < count; i++)
@@ -264,7 +265,7 @@ int64_t memstow_trigger_begin(uint32_t reason, const char *text, uint64_t needed
 }
 
 int64_t memstow_trigger_end(void) {
-    if (!triggering) return fail(ENOENT, "no trigger is on");
+    if (!triggering) return fail(ENOENT, "no trigger has begun");
     triggering = 0;
     int64_t moved = 0;
     for (uint32_t i = 0; i < count; i++)

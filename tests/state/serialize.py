@@ -164,9 +164,9 @@ CODE = r"""if True:
     for turn in range(2):
         try:
             store.put("later", models[0])
-            raise AssertionError("a model was put, and no iteration is on")
+            raise AssertionError("a model was put, and no iteration has begun")
         except memstow_state.StateError as error:
-            assert "no iteration is on" in str(error) and "later" in str(error), error
+            assert "no iteration has begun" in str(error) and "later" in str(error), error
         store.begin(); store.abandon()
     assert "later" not in store.ids()
     limited = memstow_state.open("limited", ram_limit=2**64 + 1)

@@ -917,7 +917,7 @@ MOST_DECISIONS = 4096
 
 def decide(reason: str = "request", text: str = "", needed: int = 0) -> list[Decision]:
     """Begins a trigger, and returns the decisions in order. The program then drops what is to be freed, and calls
-    finish(). Raises Error (EBUSY) while a trigger is on."""
+    finish(). Raises Error (EBUSY) while another trigger has not ended."""
     number = _choice(REASONS, reason, "reason")
     if not _ready():
         return []

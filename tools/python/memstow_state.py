@@ -211,7 +211,7 @@ class Store:
             raise StateError(errno.EINVAL, f"loop {self.loop!r}: {id!r} cannot be kept in {where}: {why}")
         with self._lock:
             if not self._begun:
-                raise StateError(errno.EPERM, f"loop {self.loop!r}: put {id!r}: no iteration is on")
+                raise StateError(errno.EPERM, f"loop {self.loop!r}: put {id!r}: no iteration has begun")
             self._put[id] = (value, why)
 
     def commit(self) -> int:
