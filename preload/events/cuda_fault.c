@@ -163,13 +163,13 @@ static void trace_fault(const char *name, const struct stowed *stowed) {
 static void put_owners(struct notice *self, const struct stowed *stowed) {
     for (uint32_t i = 0; i < stowed->owner_count && i < OWNERS_NAMED; i++) {
         const struct owner *owner = owner_known(stowed->owners[i].owner);
-        notice_put(self, i ? ", " : "; off its device: ");
-        notice_put(self, owner && owner->name ? owner->name : "a block of nobody's");
+        notice_put(self, i ? ", " : "; memory off its device: ");
+        notice_put(self, owner && owner->name ? owner->name : "no owner");
         notice_put(self, " (");
         notice_number(self, stowed->owners[i].bytes >> 20);
         notice_put(self, " MiB)");
     }
-    if (!stowed->owner_count) notice_put(self, "; nothing was off its device");
+    if (!stowed->owner_count) notice_put(self, "; no memory was off its device");
 }
 
 static void write_line(const char *name, const struct stowed *stowed, uint32_t freed) {

@@ -273,7 +273,7 @@ void *hook_before_dlopen(int flags) {
     static bool noted;
     if (!hook_next_dlopen) hook_next_dlopen = symbol_next("dlopen");
     if (flags & RTLD_DEEPBIND && process_tracked() && !__atomic_exchange_n(&noted, true, __ATOMIC_RELAXED))
-        ledger_fact(SNAP_FACT_NOTE, "libraries were opened without the RTLD_DEEPBIND that was asked for");
+        ledger_fact(SNAP_FACT_NOTE, "libraries were opened without RTLD_DEEPBIND, although the program asked for it");
     return hook_next_dlopen;
 }
 

@@ -238,9 +238,9 @@ static void hide_from_valgrind(void) {
  * heap tools replace every malloc. */
 static const char *look_for_heap(void) {
     if (symbol_before("malloc"))
-        return "the program defines malloc itself: its heap cannot be seen, but for what that malloc passes on";
+        return "the program defines malloc itself: of its heap, memstow sees only the calls that this malloc passes on";
     if (symbol_before("_vgr10010ZU_VgSoSynsomalloc_malloc"))
-        return "Valgrind serves the heap in place of the program's allocator: it cannot be seen";
+        return "Valgrind serves the heap in place of the program's allocator: memstow cannot see the heap";
     return NULL;
 }
 
@@ -312,28 +312,29 @@ static bool begin_ledger(uint64_t inherited) {
 /* Notes settings with unknown values. The command refuses them, but the environment may be set by hand. */
 static void note_unreadable(void) {
     if (wish.unread_stacks)
-        ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_STACKS is none of full, none, sample and sample:BYTES: it counts as full, "
-                                    "sample:… as sample");
+        ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_STACKS is not full, none, sample or sample:BYTES: it counts as full "
+                                    "(as sample if it begins with sample:)");
     if (wish.unread_stack_memory)
-        ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_STACK_MEMORY is no number of bytes above 0: it counts as not set");
+        ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_STACK_MEMORY is not a number of bytes above 0: it counts as not set");
     if (wish.unread_allocator)
         ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_ALLOCATOR is neither keep nor mimalloc: it counts as keep");
     if (wish.unread_pressure & PRESSURE_UNREADABLE)
-        ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_PRESSURE is no amount, N% or psi:N%: it counts as not set");
+        ledger_fact(SNAP_FACT_NOTE,
+                    "MEMSTOW_PRESSURE is not a list of sizes, N%, psi:N% and kept: it counts as not set");
     if (wish.unread_pressure & PRESSURE_IDLE_UNREADABLE)
-        ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_IDLE is no number of seconds above 0: it counts as not set");
+        ledger_fact(SNAP_FACT_NOTE, "MEMSTOW_IDLE is not a number of seconds above 0: it counts as not set");
     if (serve_settings_unreadable()) ledger_fact(SNAP_FACT_NOTE, serve_settings_unreadable());
 }
 
 static void note_heap(void) {
     if (from_cupti)
-        ledger_fact(SNAP_FACT_NOTE,
-                    "libmemstow.so was not preloaded: this is CUDA memory as CUPTI lists it, and nothing "
-                    "of the host's");
+        ledger_fact(SNAP_FACT_NOTE, "libmemstow.so was not preloaded: this ledger has CUDA memory as CUPTI lists it, "
+                                    "and no memory of the host");
     else if (heap_unseen)
         ledger_fact(SNAP_FACT_NOTE, heap_unseen);
     else if (wish.mimalloc && next_found != NEXT_MIMALLOC)
-        ledger_fact(SNAP_FACT_NOTE, "built without mimalloc: --allocator=keep");
+        ledger_fact(SNAP_FACT_NOTE,
+                    "this memstow was built without mimalloc: the program's own allocator serves memory");
 }
 
 static enum tracked_stage process_begin_once(void) {

@@ -42,7 +42,7 @@ const char *rescue_wish(const char *text) {
     bool known = !*text || !strcmp(text, "0") || !strcmp(text, "1") || !strcmp(text, "kept");
     off = !strcmp(text, "0");
     takes_kept = !strcmp(text, "kept");
-    return known ? NULL : "MEMSTOW_CUDA_RESCUE is none of 0, 1 and kept: it counts as not set";
+    return known ? NULL : "MEMSTOW_CUDA_RESCUE is not 0, 1 or kept: it counts as not set";
 }
 
 /* Whether the refusal is an error. A refusal of plain memory need not be an error: the program may only try how much

@@ -85,8 +85,8 @@ static void tell_of_export(void) {
     struct notice line;
     if (seal_is_set() || __atomic_exchange_n(&told_of_export, true, __ATOMIC_RELAXED)) return;
     notice_begin(&line);
-    notice_put(&line, "cuIpcGetMemHandle was asked to export memory that memstow serves, and cannot: ");
-    notice_put(&line, "with MEMSTOW_CUDA_IPC=1 memory of cudaMalloc is left to the driver, and does not move");
+    notice_put(&line, "cuIpcGetMemHandle cannot export memory that memstow serves: ");
+    notice_put(&line, "set MEMSTOW_CUDA_IPC=1, and it can export memory of cudaMalloc, which then does not move");
     notice_write(&line);
 }
 

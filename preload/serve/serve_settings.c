@@ -25,20 +25,20 @@ static void read_spare(const char *text) {
     if (pressure_bytes(text, &most) || !strcmp(text, "0"))
         vram_spare_most = most;
     else if (*text)
-        unreadable = "MEMSTOW_CUDA_SPARE is no amount (1G): it counts as not set";
+        unreadable = "MEMSTOW_CUDA_SPARE is not a size like 1G: it counts as not set";
 }
 
 /* The threshold is at least a granule: each served block takes a whole granule. */
 __attribute__((constructor)) static void read_wish(void) {
     unreadable = NULL;
     serve_settings.limits.memory =
-        size_of("MEMSTOW_CUDA_HOST", "MEMSTOW_CUDA_HOST is no amount (8G): it counts as not set");
+        size_of("MEMSTOW_CUDA_HOST", "MEMSTOW_CUDA_HOST is not a size like 8G: it counts as not set");
     serve_settings.limits.pinned =
-        size_of("MEMSTOW_CUDA_PINNED", "MEMSTOW_CUDA_PINNED is no amount (8G): it counts as not set");
+        size_of("MEMSTOW_CUDA_PINNED", "MEMSTOW_CUDA_PINNED is not a size like 8G: it counts as not set");
     serve_settings.limits.disk =
-        size_of("MEMSTOW_CUDA_DISK", "MEMSTOW_CUDA_DISK is no amount (64G): it counts as not set");
+        size_of("MEMSTOW_CUDA_DISK", "MEMSTOW_CUDA_DISK is not a size like 64G: it counts as not set");
     serve_settings.threshold =
-        size_of("MEMSTOW_CUDA_MOVES", "MEMSTOW_CUDA_MOVES is no amount (64M): it counts as not set");
+        size_of("MEMSTOW_CUDA_MOVES", "MEMSTOW_CUDA_MOVES is not a size like 64M: it counts as not set");
     read_spare(os_variable("MEMSTOW_CUDA_SPARE"));
     serve_settings.verifies = !strcmp(os_variable("MEMSTOW_CUDA_VERIFY"), "1");
     serve_settings.exports = !strcmp(os_variable("MEMSTOW_CUDA_IPC"), "1");

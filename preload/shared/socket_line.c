@@ -134,7 +134,7 @@ static void put_address(struct words *self, const char *address, uint64_t port) 
 
 static const char *state_text(uint64_t state) {
     static const char *const names[] = {[1] = "connected",      [2] = "connecting",  [3] = "being connected",
-                                        [4] = "closing",        [5] = "half closed", [6] = "waits after its end",
+                                        [4] = "closing",        [5] = "half closed", [6] = "closed (TIME_WAIT)",
                                         [8] = "closed by peer", [9] = "closing",     [10] = "listens",
                                         [11] = "closing"};
     return state < sizeof names / sizeof *names ? names[state] : NULL;

@@ -55,7 +55,7 @@ const char *shutdown_kin_words(enum kin_link link) {
     static const char *const words[] = {
         [KIN_NONE] = "",
         [KIN_STARTED] = "started by this program",
-        [KIN_KNOWN] = "was so before its parent ended",
+        [KIN_KNOWN] = "came from this program before its parent ended",
         [KIN_GROUP] = "in a group or session of this program",
         [KIN_MARK] = "has this program's mark",
         [KIN_SEED] = "registered",

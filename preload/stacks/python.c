@@ -125,8 +125,8 @@ static bool python_describe(struct interpreter *self, const struct dl_find_objec
 static void say_unknown(void) {
     static bool said;
     if (!__atomic_exchange_n(&said, true, __ATOMIC_RELAXED))
-        ledger_fact(SNAP_FACT_NOTE,
-                    "call stacks do not show the functions of a Python that is not understood (3.11 and later are)");
+        ledger_fact(SNAP_FACT_NOTE, "call stacks lack the functions of a Python interpreter that memstow cannot read "
+                                    "(it reads 3.11 and later)");
 }
 
 /* Adds an interpreter. The number of interpreters grows last; from then on other threads see the new one. */

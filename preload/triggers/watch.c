@@ -81,7 +81,7 @@ static bool poll_idle(uint64_t now_ns, ask_function *ask) {
     if (!idle_ns || now_ns < watch.idle_next_ns) return false;
     watch.idle_next_ns = now_ns + idle_ns / 10;
     if (!somebody_became_idle(now_ns)) return false;
-    if (!do_or_ask(MEMSTOW_IDLE, "not used for long", 0, ask, &gave)) return false;
+    if (!do_or_ask(MEMSTOW_IDLE, "an owner was not used lately", 0, ask, &gave)) return false;
     watch.idle_since_ns = now_ns;
     return true;
 }

@@ -123,7 +123,7 @@ for case in support.run(program).stdout.split():
         wrong = _simulated.wrong(lines, f"{case}.mst")
         assert not wrong, f"{case} {options}:\n" + "\n".join(wrong)
         if case == "old":
-            assert "the driver lacks a function that it takes" in support.memstow(
+            assert "the driver lacks a function that memstow needs" in support.memstow(
                 "decisions", f"{case}.mst", "--json").stdout
         os.remove(f"{case}.mst")
 assert not list(folder.iterdir())

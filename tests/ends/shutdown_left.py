@@ -133,7 +133,7 @@ int main(int argc, char **argv) {
     return 0;
 }
 """, "left", ("-O1", "-g", "-pthread", "-Wno-all", "-I", ROOT / "include"))
-BY_PARENT, BEFORE, BY_GROUP, BY_MARK = ("started by this program", "was so before its parent ended",
+BY_PARENT, BEFORE, BY_GROUP, BY_MARK = ("started by this program", "came from this program before its parent ended",
                                         "in a group or session of this program", "has this program's mark")
 
 

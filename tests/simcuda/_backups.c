@@ -173,7 +173,7 @@ static void refused(void) {
 static void whose_reason(void) {
     struct model host = model_open("host");
     load();
-    MUST(memstow_stow_(first.owner) == -ENOTSUP && strstr(memstow_error_(), "no directory"));
+    MUST(memstow_stow_(first.owner) == -ENOTSUP && strstr(memstow_error_(), "no usable directory"));
     MUST(!memstow_scope_enter_(host.owner) && (host.at = malloc(8 * MIB)) && !memstow_scope_leave_(host.owner));
     memset(host.at, 1, 8 * MIB);
     MUST(memstow_stow_(host.owner) == -ENOTSUP && strstr(memstow_error_(), "the trace has the reasons"));
@@ -316,7 +316,7 @@ static void others_know(void) {
     MUST(why_is(memstow_stow_(each[3].owner), "GPUDirect RDMA"));
     at = block_of(mixed.owner);
     MUST(!memstow_owner_idle_(mixed.owner, 1) && !memstow_assign_(vae.owner, at + MIB, MIB));
-    MUST(!memstow_assign_(all.owner, at, 4096) && why_is(memstow_stow_(mixed.owner), "other owners'"));
+    MUST(!memstow_assign_(all.owner, at, 4096) && why_is(memstow_stow_(mixed.owner), "belong to other owners"));
     at = block_of(all.owner);
     MUST(!cuMemRetainAllocationHandle(&handle, at) && !memstow_assign_(vae.owner, block_of(all.owner), MIB));
     block_of(all.owner);

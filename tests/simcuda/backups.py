@@ -62,9 +62,9 @@ for file, why, answer, wish in (("nowhere", "no host memory to move it to", -err
                                  {"MEMSTOW_CUDA_HOST": "12M"}),
                                 ("too_large", "no host memory to move it to", -errno.ENOMEM,
                                  {**DISK, "MEMSTOW_CUDA_DISK": "19M"}),
-                                ("no_folder", "there is no directory that will do to move it to", -errno.ENOTSUP,
+                                ("no_folder", "there is no usable directory to move it to", -errno.ENOTSUP,
                                  {**DISK, "MEMSTOW_STOW_DIR": str(support.HERE / "not there")}),
-                                ("in_memory", "there is no directory that will do to move it to", -errno.ENOTSUP,
+                                ("in_memory", "there is no usable directory to move it to", -errno.ENOTSUP,
                                  {**DISK, "MEMSTOW_STOW_DIR": "/dev/shm"})):
     case("refused", answer, file=f"{file}.mst", **wish)
     assert because(file) == {why}, (file, because(file))
@@ -96,14 +96,15 @@ def refusals(trace):
 
 refused = refusals(trace)
 HANDLE, EXPORTED, RDMA, MIXED = ("its handle was handed out", "it was exported to another process or device",
-                                 "it was set up for other devices' direct access", "parts of a block are other owners'")
+                                 "it was set up for other devices' direct access",
+                                 "parts of a block belong to other owners")
 block = 2 << 20
 assert sorted(refused, key=str) == sorted([
     (owner["handle"], HANDLE, block, []), (owner["range"], EXPORTED, block, []), (owner["attribute"], RDMA, block, []),
     (owner["token"], RDMA, block, []), (owner["mixed"], MIXED, block, sorted([owner["all"], owner["vae"]])),
     (owner["all"], HANDLE, block, []), (owner["all"], MIXED, block, [owner["vae"]])], key=str), refused
 text = support.memstow("decisions", "others_know.mst").stdout
-assert re.search(r"parts of a block are other owners' \((all, vae|vae, all)\)", " ".join(text.split())), text
+assert re.search(r"parts of a block belong to other owners \((all, vae|vae, all)\)", " ".join(text.split())), text
 
 case("two_reasons", MEMSTOW_CUDA_HOST="12M")
 trace = json.loads(support.memstow("decisions", "two_reasons.mst", "--check", "--json").stdout)
@@ -111,9 +112,9 @@ who = trace["owners"][0]["id"]
 assert refusals(trace) == 2 * [(who, HANDLE, block, []),
                                (who, "no host memory to move it to", 20 << 20, [])], refusals(trace)
 
-# Texts that are no amounts count as not set, and the report says so.
+# Texts that are no sizes count as not set, and the report says so.
 for key in ("MEMSTOW_CUDA_PINNED", "MEMSTOW_CUDA_DISK"):
     case("not_pinned", file="word.mst", **{key: "much"})
     notes = support.report("word.mst")["process"]["notes"]
-    assert any(note.startswith(f"{key} is no amount") for note in notes), (key, notes)
+    assert any(note.startswith(f"{key} is not a size like") for note in notes), (key, notes)
 folder.rmdir()

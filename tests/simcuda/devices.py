@@ -16,7 +16,7 @@ def wish(case):
 
 run_cases("devices", 12, wish)
 
-assert refusals("no_peers.mst") == {"there is a device that could not copy from it": 4 << 20}, refusals("no_peers.mst")
+assert refusals("no_peers.mst") == {"another device could not copy from it": 4 << 20}, refusals("no_peers.mst")
 if not left_out("devices"):
     assert refusals("each_to_its_own.mst") == {}, refusals("each_to_its_own.mst")
 

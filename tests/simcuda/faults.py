@@ -28,7 +28,7 @@ def functions(place):
 
 for case, trigger in (("stowed", 1), ("asked", None)):
     errors, used, faults, misuses = run(case, MEMSTOW_CUDA_MOVES="2M")
-    assert "found by cuCtxSynchronize; off its device: unet (14 MiB)" in errors, errors
+    assert "found by cuCtxSynchronize; memory off its device: unet (14 MiB)" in errors, errors
     fault, stowed = faults
     assert (fault["kind"], fault["cuda_error"], fault["bytes"]) == ("FAULT", 700, 14 * MIB), fault
     assert (stowed["kind"], stowed["owner"], stowed["bytes"], stowed["blocks"], stowed.get("of_trigger")) == (
@@ -44,7 +44,7 @@ for case, trigger in (("stowed", 1), ("asked", None)):
     support.memstow("decisions", f"{case}.mst", "--check")
 
 errors, used, faults, misuses = run("freed")
-assert "nothing was off its device; the last blocks that were freed are noted" in errors, errors
+assert "no memory was off its device; the last blocks that were freed are noted" in errors, errors
 assert [(m["kind"], m["size_bytes"], m["model"]) for m in misuses] == [
     ("device_fault_freed", 8 * MIB, "unet"), ("device_fault_freed", 8 * MIB, None)], misuses
 assert misuses[0]["address"] == used[0]

@@ -45,8 +45,9 @@ done = support.track(program, "exports", env=environment(MEMSTOW_CUDA_MOVES="2M"
 assert done.stderr.count("cuIpcGetMemHandle") == done.stderr.count("MEMSTOW_CUDA_IPC=1") == 1, done.stderr
 
 # Each reason why memory is not served, with the amount.
-below = "below MEMSTOW_CUDA_MOVES, of an explicit pool, a library's, kept for IPC, or part of another's block"
-kind = "managed, arrays, graphs, or mapped by the program"
+below = ("it is smaller than MEMSTOW_CUDA_MOVES, or it is in an explicit pool, made by a library, "
+         "kept for IPC, or in a block of another owner")
+kind = "it is managed memory, an array, memory of a graph, or mapped by the program"
 assert refusals("not_served.mst") == {below: 5 << 20, kind: 3 << 20}, refusals("not_served.mst")
 done = support.track(program, "not_served", env=environment(), file="why.mst")
 assert refusals("why.mst") == {"MEMSTOW_CUDA_MOVES is not set": 19 << 20, kind: 3 << 20}, refusals("why.mst")
@@ -56,7 +57,7 @@ for key, word in (("MEMSTOW_CUDA_MOVES", "2m"), ("MEMSTOW_CUDA_MOVES", "64MB"), 
                   ("MEMSTOW_CUDA_HOST", "lots")):
     support.track(program, "off", env=environment(**{key: word}), file="word.mst")
     notes = support.report("word.mst")["process"]["notes"]
-    assert any(note.startswith(f"{key} is no amount") for note in notes), (key, word, notes)
+    assert any(note.startswith(f"{key} is not a size like") for note in notes), (key, word, notes)
 
 # A model without host memory is decided about, too, and the trace has what it left.
 lines = json.loads(support.memstow("decisions", "by_policy.mst", "--check", "--json").stdout)["lines"]

@@ -18,7 +18,7 @@ def wish(case):
 
 
 run_cases("registered", 6, wish)
-for case, because in (("registered", "a device was told where it is"),
+for case, because in (("registered", "a device knows its address"),
                       ("read_by_the_device",
                        "a device can use it where it is (HMM, ATS), and is busy, or the owner is not idle")):
     assert because in refusals(f"{case}.mst"), f"{case}: {refusals(f'{case}.mst')}"

@@ -50,4 +50,4 @@ assert device["spare_bytes"] <= 8 << 20, device
 support.track(BUILD / "spares", "in_a_stream", env=environment(MEMSTOW_CUDA_MOVES="2M", MEMSTOW_CUDA_SPARE="lots"),
               file="word.mst")
 notes = support.report("word.mst")["process"]["notes"]
-assert any(note.startswith("MEMSTOW_CUDA_SPARE is no amount") for note in notes), notes
+assert any(note.startswith("MEMSTOW_CUDA_SPARE is not a size like") for note in notes), notes

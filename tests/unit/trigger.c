@@ -324,7 +324,7 @@ static uint64_t asked_for;
 static bool passed_on;
 
 static bool ask(uint32_t reason, const char *text, uint64_t needed) {
-    cr_expect_str_eq(text, reason == MEMSTOW_IDLE ? "not used for long" : "too much memory is in use");
+    cr_expect_str_eq(text, reason == MEMSTOW_IDLE ? "an owner was not used lately" : "too much memory is in use");
     asked = reason;
     asked_for = needed;
     return passed_on;
