@@ -22,7 +22,7 @@ install(CODE "
     endforeach()
     file(GLOB libraries \"\${bundle}/*.so*\")
     if(NOT libraries)
-        message(FATAL_ERROR \"no library of the command's is in \${bundle}\")
+        message(FATAL_ERROR \"no library of the command is in \${bundle}\")
     endif()
     foreach(library IN LISTS libraries)
         execute_process(COMMAND ${PATCHELF} --set-rpath \$ORIGIN \${library} COMMAND_ERROR_IS_FATAL ANY)

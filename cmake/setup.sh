@@ -129,7 +129,7 @@ need_mimalloc() {
     need_venv
     [ -d build/deps/cmeel-mimalloc ] || rm -f build/.done-mimalloc
     once mimalloc unpack_wheel "$MIMALLOC_WHEEL" build/deps/cmeel-mimalloc ||
-        say "mimalloc: not to be had; building without --allocator=mimalloc"
+        say "mimalloc could not be installed; building without --allocator=mimalloc"
 }
 
 # pip_pinned ARGUMENT…: runs pip with the versions of cmake/comfyui.txt, if Python is 3.11 or newer, which they need.
@@ -174,7 +174,7 @@ need_comfyui_manager() {
     [ -d build/deps/comfyui-manager ] || rm -f build/.done-comfyui-manager
     once comfyui-manager pip_quiet install --no-deps --target build/deps/comfyui-manager $MANAGER_PACKAGES \
         2>build/comfyui-manager.log ||
-        say "ComfyUI-Manager: not to be had; $(tail -n 1 build/comfyui-manager.log)"
+        say "ComfyUI-Manager could not be installed: $(tail -n 1 build/comfyui-manager.log)"
 }
 
 # ComfyUI's front end in two versions, in build/front-ends/VERSION: of ComfyUI 0.3.64, and of November 2026. If a
@@ -187,7 +187,7 @@ need_comfyui_front_ends() {
         [ -d "build/front-ends/$version" ] || rm -f "build/.done-front-end-$version"
         once "front-end-$version" unpack_wheel "comfyui-frontend-package==$version" "build/front-ends/$version" \
             2>build/front-ends/log || {
-            say "ComfyUI's front end $version: not to be had; $(tail -n 1 build/front-ends/log)"
+            say "ComfyUI's front end $version could not be installed: $(tail -n 1 build/front-ends/log)"
             rm -rf "build/front-ends/$version"{,.wheel} # the folder is incomplete
         }
     done
@@ -211,7 +211,7 @@ need_comfyui_multigpu() {
     mkdir -p build/deps/comfyui-multigpu
     [ -d build/deps/comfyui-multigpu/2.5.10 ] && [ -d build/deps/accelerate ] || rm -f build/.done-comfyui-multigpu
     once comfyui-multigpu clone_multigpu 2>build/comfyui-multigpu.log || {
-        say "ComfyUI-MultiGPU: not to be had; $(tail -n 1 build/comfyui-multigpu.log)"
+        say "ComfyUI-MultiGPU could not be installed: $(tail -n 1 build/comfyui-multigpu.log)"
         rm -rf build/deps/comfyui-multigpu
     }
 }
@@ -227,7 +227,7 @@ need_comfy_cli() {
     mkdir -p build
     [ -x build/comfy-cli/bin/comfy ] || rm -f build/.done-comfy-cli
     once comfy-cli install_comfy_cli 2>build/comfy-cli.log || {
-        say "comfy-cli: not to be had; $(tail -n 1 build/comfy-cli.log)"
+        say "comfy-cli could not be installed: $(tail -n 1 build/comfy-cli.log)"
         rm -rf build/comfy-cli
     }
 }
@@ -237,7 +237,7 @@ need_mimalloc_bench() {
     [ -d build/deps/mimalloc-bench/bench ] || rm -f build/.done-mimalloc-bench
     once mimalloc-bench clone_commit "$MIMALLOC_BENCH_URL" ce5784f1cef3d48ddc931479e4899ffad5ab3943 \
         build/deps/mimalloc-bench 2>build/mimalloc-bench.log || {
-        say "mimalloc-bench: not to be had; $(tail -n 1 build/mimalloc-bench.log)"
+        say "mimalloc-bench could not be installed: $(tail -n 1 build/mimalloc-bench.log)"
         rm -rf build/deps/mimalloc-bench
     }
 }

@@ -40,7 +40,7 @@ outcomes = []
 for suite in ("bookworm", "trixie"):
     root, why = bare(suite)
     if root is None:
-        outcomes.append(f"{suite}: not to be had here: {why}")
+        outcomes.append(f"{suite}: not available here: {why}")
         continue
     shutil.copytree(released[0], root / "release")
     home = {"PATH": "/v/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}

@@ -43,7 +43,7 @@ def check(part, when):
 
 program = support.compile(PROGRAM)
 if support.run(program, status=None).returncode == 77:
-    support.skip("no 64 TiB of address space are to be had")
+    support.skip("64 TiB of address space are not available")
 running = support.start(support.MEMSTOW, "run", "--quiet", "-o", "runs.mst", "--", program, "waits",
                         stdout=subprocess.PIPE, text=True)
 pid = int(running.stdout.readline())

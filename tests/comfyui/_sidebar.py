@@ -15,7 +15,7 @@ def with_front_end(version, *tests):
     """Runs tests of this room with another version of ComfyUI's page."""
     page = support.ROOT / f"build/front-ends/{version}/{PACKAGE}/static"
     if not (page / "index.html").is_file():
-        support.skip(f"ComfyUI's front end {version} is not there: tests/check installs it where it is to be had")
+        support.skip(f"ComfyUI's front end {version} is not there: tests/check installs it where it can")
     for test in tests:
         folder = support.HERE / test
         folder.mkdir()

@@ -11,7 +11,7 @@ from _comfy import Comfy, mixed, need_real
 
 MANAGER = support.ROOT / "build/deps/comfyui-manager"
 if not MANAGER.is_dir():
-    support.skip("ComfyUI-Manager is not to be had here: pip could not install comfyui-manager")
+    support.skip("ComfyUI-Manager is not installed: pip could not install comfyui-manager")
 need_real("trigger_begin", "trigger_end", "trace", "decisions")
 
 BEFORE = f'''

@@ -15,7 +15,7 @@ found = os.environ.get("COMFYUI_MULTIGPU", "").split(":")
 VERSIONS = [pathlib.Path(folder) for folder in found
             if folder] or sorted((DEPENDENCIES / "comfyui-multigpu").glob("2*"))
 if not VERSIONS:
-    support.skip("ComfyUI-MultiGPU is not to be had here: git could not fetch it")
+    support.skip("ComfyUI-MultiGPU is not installed: git could not fetch it")
 need_real("trigger_begin", "trigger_end", "trace", "decisions")
 
 PATHS = {"__init__.py": "NODE_CLASS_MAPPINGS = {}",

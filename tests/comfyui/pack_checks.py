@@ -9,7 +9,7 @@ import support
 
 CLI = support.ROOT / "build/comfy-cli/bin"
 if not (CLI / "comfy").is_file():
-    support.skip("comfy-cli is not there: tests/check installs it where it is to be had")
+    support.skip("comfy-cli is not there: tests/check installs it where it can")
 READS = """import dataclasses, json
 from comfy_cli.registry.config_parser import extract_node_configuration
 print(json.dumps(dataclasses.asdict(extract_node_configuration("pyproject.toml"))))"""

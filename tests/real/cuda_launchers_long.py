@@ -70,7 +70,7 @@ except cupy.cuda.runtime.CUDARuntimeError as error:
 launchers = support.ROOT / "build/launchers"
 if "13.5" not in _entries.headers() or not (launchers / "triton/triton").exists() or not (
         launchers / "cupy-cuda12x/cupy").exists():
-    support.skip("Triton, CuPy or headers of CUDA 13.5 are not to be had (build/launchers.log)")
+    support.skip("Triton, CuPy or headers of CUDA 13.5 are not installed (build/launchers.log)")
 
 (support.HERE / "launches.py").write_text(LAUNCHES) # Triton reads the kernel's source
 cache = support.HERE / "triton"

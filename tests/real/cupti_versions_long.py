@@ -17,7 +17,7 @@ for version in WANTED:
     folder = support.ROOT / "build/cupti" / text
     library = next(folder.glob("libcupti.so.*"), None)
     if not library:
-        print(f"{text}: not to be had (build/cupti.log)")
+        print(f"{text}: not installed (build/cupti.log)")
         continue
     clients, source = _cupti.as_documented(version, library)
     found = _cupti.found_in(library) & second
@@ -28,5 +28,5 @@ for version in WANTED:
     print(f"{text}: {library.name}, {clients} client{'s' * (clients == 'several')}, asked: {source}")
     checked += 1
 if not checked:
-    support.skip("no CUPTI is to be had")
+    support.skip("no CUPTI is installed")
 print(f"{checked} of {len(WANTED)} versions of CUPTI are as documented")

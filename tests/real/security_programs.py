@@ -10,7 +10,7 @@ import support
 
 FOLDER = pathlib.Path(os.environ.get("MIMALLOC_BENCH", support.ROOT / "build/deps/mimalloc-bench")) / "bench/security"
 if not FOLDER.is_dir():
-    support.skip("mimalloc-bench is not to be had here: git could not fetch it")
+    support.skip("mimalloc-bench is not installed: git could not fetch it")
 
 FLAGS = ["-O3", "-w", "-fno-inline", "-fno-builtin-inline", "-fno-inline-small-functions", "-fno-ipa-pure-const"]
 SIZES = {"small": "8", "medium": "4096", "large": "256*1024"}
