@@ -73,8 +73,8 @@ def prepare():
 TESTS = ("T1", "T2", "T3", "T4", "T5", "T6")
 # Warnings that are no failure here. A life that still drains after five seconds has a thread for which Python waits.
 WARNINGS = re.compile(r"took [12]\d\.\d s to close, more than 10 s|"
-                      r"grew by (\d+(\.\d+)? [KM]i?B|\d+ B), from 10 s after it was to be closed|"
-                      r"\d+ Python threads? (is|are) no daemon: Python waits for (it|them) at its end")
+                      r"grew by (\d+(\.\d+)? [KM]i?B|\d+ B), measured from 10 s after the close|"
+                      r"\d+ Python threads? (is not a daemon|are not daemons): Python waits for (it|them) at exit")
 
 
 def check(life):

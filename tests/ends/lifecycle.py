@@ -113,7 +113,7 @@ queue: input {"x" * 500000}
 """)
 text = memstow("lifecycle", "--test=T2,T3", "--repeat=1", "--untracked", "open.scenario", status=4).stdout
 assert "line 3, load: says never: not within 3.0 s" in text, text
-assert "the program does not read it" in text and "2 failed" in text, text
+assert "the program does not read its input" in text and "2 failed" in text, text
 
 # An interrupt ends the program, too, and leaves no ledgers.
 pathlib.Path("w.scenario").write_text("program: sh -c 'echo $$ >pid.txt; exec sleep 600'\nready: says never\n")

@@ -35,4 +35,4 @@ assert pathlib.Path("inside/told").read_text() == f"red of {port}, {port}\n"
 ran = pathlib.Path("ran").read_text().splitlines()
 assert len(ran) == 2 and ran[0] != ran[1] and all(line.endswith(f" {port}") for line in ran), ran
 text = memstow("lifecycle", "--untracked", "--test=T3", "--repeat=1", "x.scenario", status=4).stdout
-assert "queue: run exit 5: it failed, with 5" in text, text
+assert "queue: run exit 5: the command failed with 5" in text, text

@@ -17,7 +17,7 @@ for name, expected in (("slow", 0), ("strict", 1)):
 if run(PYTHON, "-c", "import sys; print(sys.version_info[:2])").stdout.strip() in ("(3, 11)", "(3, 12)"):
     status, verdict, reasons, life = lives["thread"]
     assert (status, verdict) == (0, "warning"), lives["thread"]
-    assert reasons == ["1 Python thread is no daemon: Python waits for it at its end"], reasons
+    assert reasons == ["1 Python thread is not a daemon: Python waits for it at exit"], reasons
 status, verdict, reasons, life = lives["daemon"]
 assert (status, verdict,
         reasons) == (0, "passed", []) and life["threads"] == 2 and life["gone_seconds"] > 6, lives["daemon"]
@@ -25,7 +25,7 @@ assert (status, verdict,
 status, verdict, reasons, life = lives["grows"]
 assert (status, verdict) == (0, "warning") and 1 << 20 < life["growth_bytes"] < 5 << 20, lives["grows"]
 assert sum(reason.startswith("grew by ")
-           and reason.endswith(", from 10 s after it was to be closed") for reason in reasons) == 1, reasons
+           and reason.endswith(", measured from 10 s after the close") for reason in reasons) == 1, reasons
 status, verdict, reasons, life = lives["leaks"]
 assert (status, verdict) == (1, "failed") and life["growth_bytes"] > 5 << 20, lives["leaks"]
 assert "1 process left after 18.0 s" in reasons, lives["leaks"]

@@ -63,4 +63,4 @@ assert f"pid {stubborn.pid}, " in out and "ended on SIGKILL" in out and "ended o
 assert stubborn.wait(10) == -signal.SIGKILL and group.wait(10) == -signal.SIGTERM
 wait_for(lambda: all(is_gone(child) for child in children), 10)
 assert kept.poll() is None and recycled.poll() is None
-assert "nothing of it is left" in memstow("reap").stdout
+assert "none of its processes is left" in memstow("reap").stdout

@@ -21,7 +21,7 @@ for text, place, message in (
         (good.replace('"start_ticks": 3', '"start_ticks": 3, "keep": 1'), "5:41", '"keep" is neither'),
         (good.replace('"start_ticks": 3', '"start_ticks": 3, "number": "1"'), "5:43", '"number" is not a whole number'),
         (good.replace('{"pid": 12, "start_ticks": 3}', "7"), "5:3", "a process is an object"),
-        (good.replace('"version": 1', '"version": 2'), "1:44", "of another version"),
+        (good.replace('"version": 1', '"version": 2'), "1:44", "the version is not 1"),
         (good.replace("memstow-processes", "other"), "1:12", "the format is not"),
         (good.replace("cdef-0123", "cdef-xyz3"), "2:13", '"boot_id" is not 32 hexadecimal digits'),
         (good.replace('"parent"', '"child"'), "1:1", '"parent" is missing'),
@@ -30,7 +30,7 @@ for text, place, message in (
     done = memstow("reap", "--end", "bad.json", status=3)
     assert done.stderr.startswith(f"memstow: bad.json:{place}: {message}"), (text, done.stderr)
     assert done.stderr.endswith(
-        "\nmemstow: no process was ended: this list may name processes to be left alone\n"), done.stderr
+        "\nmemstow: no process was ended: this list may name processes that must not be ended\n"), done.stderr
     assert done.stderr.count("\n") == 2 and not done.stdout
 # a process that cannot be looked at, because we have no descriptors left, does not count as gone
 sleeper = subprocess.Popen(["sleep", "100"])

@@ -93,7 +93,7 @@ assert not is_gone(left["kept"]) and not is_gone(left["wiped"])
 for one in strangers:
     assert not is_gone(getattr(one, "pid", one)), one
     os.kill(getattr(one, "pid", one), signal.SIGKILL)
-assert "nothing of it is left" in memstow("reap", "--end").stdout
+assert "none of its processes is left" in memstow("reap", "--end").stdout
 for name in ("kept", "wiped"):
     os.kill(left[name], signal.SIGKILL)
 

@@ -34,7 +34,7 @@ program, worker = behind("worker")
 write("", parent=entry(program.pid))
 write("4194303.", entry(worker), parent=GONE)
 text = memstow("reap", "--end").stdout
-assert f"pid {worker}, " in text and "nothing of it is left" not in text, text
+assert f"pid {worker}, " in text and "none of its processes is left" not in text, text
 wait_for(lambda: is_gone(worker), 10)
 assert program.poll() is None
 os.killpg(program.pid, signal.SIGKILL), program.wait()

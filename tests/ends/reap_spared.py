@@ -58,14 +58,14 @@ below = wait_for(lambda: pathlib.Path(f"/proc/{kept.pid}/task/{kept.pid}/childre
 for number, other in (("", "4194302."), ("4194302.", "")): # in the first list that is read, and in the second
     write(entry(kept.pid, keep=True), number=number), write(entry(kept.pid), number=other)
     text = memstow("reap", "--end").stdout
-    assert text.count("nothing of it is left") == 2 and stat(kept.pid)[0] not in "ZX", text
+    assert text.count("none of its processes is left") == 2 and stat(kept.pid)[0] not in "ZX", text
     assert stat(below)[0] not in "ZX", text
 write(parent=entry(os.getpid())).write_text("{")
 aside = write(entry(kept.pid), number="4194302.")
 done = memstow("reap", "--end", status=3)
 assert done.stderr.startswith("memstow: process_registry.json:1:2: this is not JSON"), done.stderr
-assert done.stderr.endswith("\nmemstow: no process was ended: this list may name processes to be left alone "
-                            "(remove it, or name the other lists)\n"), done.stderr
+assert done.stderr.endswith("\nmemstow: no process was ended: this list may name processes that must not be ended "
+                            "(remove what cannot be read, or name only the other lists)\n"), done.stderr
 assert not done.stdout and stat(kept.pid)[0] not in "ZX"
 assert f"pid {kept.pid}, " in memstow("reap", status=3).stdout # without --end it is shown
 damaged = write(number="4194301.")
@@ -83,7 +83,7 @@ leader = start("sh", "-c", "(sleep 600 & echo $! > new; mv new behind); exec sle
 wait_for(lambda: pathlib.Path("behind").exists())
 behind = int(pathlib.Path("behind").read_text())
 text = reap(entry(leader.pid, keep=True), entry(behind))
-assert "nothing of it is left" in text and stat(behind)[0] not in "ZX" and leader.poll() is None, text
+assert "none of its processes is left" in text and stat(behind)[0] not in "ZX" and leader.poll() is None, text
 os.killpg(leader.pid, 9), leader.wait()
 
 # A program whose first thread has ended still runs; so does process 1.
@@ -97,8 +97,8 @@ if os.getuid() == 0:
     other = subprocess.Popen(["sleep", "600"], user=65534)
     try:
         text = reap(entry(other.pid), status=1)
-        assert f"pid {other.pid}, " in text and "of another user, and left alone" in text, text
-        assert "nothing of it is left" not in text and other.poll() is None
+        assert f"pid {other.pid}, " in text and "belongs to another user: left alone" in text, text
+        assert "none of its processes is left" not in text and other.poll() is None
     finally:
         other.kill(), other.wait()
 memstow("reap", "--end", status=0)
@@ -111,7 +111,7 @@ hide = ["unshare", "-m", "sh", "-c", f'mount --bind {empty.resolve()} /proc/sys/
 if subprocess.run([*hide, "true"], stderr=subprocess.DEVNULL).returncode == 0: # may this process mount?
     aside = write(entry(server), number="4194302.")
     done = subprocess.run([*hide, MEMSTOW, "reap", "--end"], capture_output=True, text=True)
-    assert "4194302.json: whether the machine was started since cannot be told: left alone" in done.stdout, done
+    assert "4194302.json: it is not known whether the machine was started again since: left alone" in done.stdout, done
     assert done.returncode == 0 and aside.exists() and stat(server)[0] not in "ZX"
     aside.unlink()
 for pid in (server, child):

@@ -191,5 +191,5 @@ text = memstow("reap", status=1).stdout
 # the last process is a child
 assert [text.count(f"coordinated{name}, pid") for name in (" (plain)", " (stubborn)", "")] == [1, 1, 1], text
 memstow("reap", "--end")
-assert "nothing of it is left" in memstow("reap").stdout
+assert "none of its processes is left" in memstow("reap").stdout
 os.kill(int(done.stdout.split()[done.stdout.split().index("kept") + 1]), 9)

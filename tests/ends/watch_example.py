@@ -19,7 +19,7 @@ def shapes(text):
     lines = [line for line in lines if not re.match(r" {9}| {6}/|\s*…", line)]
     lines = [re.sub(r"\d[\d.]*( [KMG]iB| B)?", "N", line) for line in lines]
     # setsid may end before it is seen
-    return [line.replace("process N that started it", "what started it") for line in lines]
+    return [line.replace("process N that started it", "the process that started it") for line in lines]
 
 
 said = iter(shapes(done.stderr))

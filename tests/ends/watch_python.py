@@ -37,10 +37,10 @@ assert re.search(r"was asked to end, 1 process is still there", text), text
 assert re.search(r"\(main thread\), since [^:]*: in futex; Python's main thread, .*in _shutdown \(threading.py\)",
                  text), text
 assert re.search(
-    r"since [^:]*: in \w+; Python waits for it at its end, 'consumer', in (wait \(threading.py\)|get \(queue.py\))",
+    r"since [^:]*: in \w+; Python waits for it at exit, 'consumer', in (wait \(threading.py\)|get \(queue.py\))",
     text), text
 assert re.search(r"; Python's daemon, 'helper', in (wait \(threading.py\)|get \(queue.py\))", text), text
-assert re.search(r"; Python waits for it at its end, 'pump', in run \(app.py\)", text), text
+assert re.search(r"; Python waits for it at exit, 'pump', in run \(app.py\)", text), text
 assert re.search(r"\d+ mappings of files, .*\n +\S*/weights.bin, 32.0 MiB\n(.*\n)* +and \d+ programs and libraries\n",
                  text), text
 assert not re.search(r"\.(so[.\d]*|mst), \d", text), text

@@ -49,7 +49,7 @@ for text in (texts["thread"], now):
     # Its live memory grew, if its resident memory did not grow between two looks.
     assert re.search(r"pid \d+ \(the program itself\): .*(, |\n +its live memory )grows by \d+\.\d KiB/s", text), text
     assert "py pump  app.py:6\n" in text and "in _shutdown (threading.py)" in text, text
-    assert "Python waits for it at its end, 'pump', in pump (app.py)" in text, text
+    assert "Python waits for it at exit, 'pump', in pump (app.py)" in text, text
 assert texts["joins"] == "", texts["joins"]
 assert re.search(r"main thread of python\S*, pid \d+, came to its end, 2 processes are still there",
                  texts["script"]), texts["script"]

@@ -253,7 +253,7 @@ static size_t cmd_reap_list(struct reap *reap, struct ending *endings) {
         if (is_own(entry->pid)) {
             endings[count++] = (struct ending){.pid = entry->pid, .start_ticks = entry->start_ticks};
         } else {
-            cmd_reap_describe(reap, entry, "of another user, and left alone");
+            cmd_reap_describe(reap, entry, "belongs to another user: left alone");
             reap->stayed++;
         }
     }
@@ -281,8 +281,8 @@ static bool program_runs(const struct reap *reap) {
 
 /* The reason why no process of the list is ended; NULL: there is none. */
 static const char *left_alone(const struct reap *reap) {
-    if (!reap->boot_known) return "whether the machine was started since cannot be told: left alone";
-    if (!is_this_boot(reap)) return "was written before this machine was started: nothing of it is there";
+    if (!reap->boot_known) return "it is not known whether the machine was started again since: left alone";
+    if (!is_this_boot(reap)) return "written before this machine was started: none of its processes is there";
     return program_runs(reap) ? "the program that wrote it still runs: left alone" : NULL;
 }
 
@@ -314,7 +314,7 @@ static int reap_file(struct reap *reap, const char *path) {
         size_t before = reap->found, count = cmd_reap_list(reap, endings);
         if (reap->end) ending_all(endings, count, PATIENCE_NS, NULL, NULL);
         endings_tell(reap, endings, count);
-        if (reap->found == before) printf("%s: nothing of it is left\n", TEXT_SAFE(path));
+        if (reap->found == before) printf("%s: none of its processes is left\n", TEXT_SAFE(path));
     }
     reap->over = reap->stayed == stayed && reap->boot_known && !program_runs(reap);
     free(endings);
@@ -356,9 +356,9 @@ static int note_all_claims(struct reap *reap, char *const *files, size_t count) 
         reap_clear(reap);
     }
     if (!unreadable || !reap->end) return EXIT_FINE;
-    complain("no process was ended: %s may name processes to be left alone%s",
+    complain("no process was ended: %s may name processes that must not be ended%s",
              unreadable > 1 ? "these lists" : "this list",
-             count > unreadable ? " (remove it, or name the other lists)" : "");
+             count > unreadable ? " (remove what cannot be read, or name only the other lists)" : "");
     return EXIT_UNREADABLE;
 }
 
@@ -392,7 +392,7 @@ static int reap_folder(struct reap *reap) {
     if (!files) complain("not enough memory");
     int code = files ? reap_files(reap, files, count, true) : EXIT_UNREADABLE;
     if (files && !numbered && access(usual, F_OK) != 0)
-        complain("programs that register what they start keep one in their folder: see memstow-reap(1)");
+        complain("a program that registers processes keeps this list in its folder: see memstow-reap(1)");
     for (size_t i = 0; i < numbered; i++) free(entries[i]);
     free(entries);
     free(files);
@@ -413,7 +413,7 @@ int cmd_reap(int argc, char **argv) {
     int code = optind < argc ? reap_files(&reap, argv + optind, (size_t)(argc - optind), false) : reap_folder(&reap);
     free(reap.claimed);
     free(reap.programs);
-    if (reap.stayed && !reap.end) puts("nothing was ended: that is what --end is for");
+    if (reap.stayed && !reap.end) puts("nothing was ended: --end ends these processes");
     if (code == EXIT_FINE && reap.stayed) code = EXIT_OVER;
     return complain_finish(code);
 }

@@ -40,7 +40,7 @@ struct watch {
     /* when the present wait began: a main thread ended, or the program was asked to end, or ended; 0: no wait */
     uint64_t since_ns;
     pid_t pid;       /* pid of --pid; 0: a command is run */
-    bool of_command; /* an option was given that goes with a command only */
+    bool of_command; /* an option was given that only a command can have */
     size_t left;
 };
 
@@ -180,7 +180,7 @@ static void watch_settle(struct watch *watch) {
     observe_look(observe);
     bool unknown = observe->blind && !observe_is_over(observe);
     watch->left = observe->family.here + unknown;
-    if (unknown) fprintf(stderr, "memstow: something is left, and /proc cannot be read to say what\n");
+    if (unknown) fprintf(stderr, "memstow: something is left, but /proc cannot be read to say what it is\n");
     if (observe->family.here && !watch->told_late) watch_tell(watch);
     if (observe->family.here && watch->end) observe_end_all(observe, stderr);
     traces_settle(&observe->traces, &observe->family);

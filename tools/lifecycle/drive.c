@@ -171,7 +171,7 @@ static int look_finished(struct drive *drive) {
     if (!answer_member(drive, drive->prompt_id, &run)) return 0;
     if (jsontext_member(run, "status", &status) && *status.at == '{' && jsontext_member(status, "status_str", &word))
         jsontext_string(word, outcome, sizeof outcome);
-    return strcmp(outcome, "success") == 0 ? 1 : step_fail(drive, "it ended with '%s'", outcome);
+    return strcmp(outcome, "success") == 0 ? 1 : step_fail(drive, "the workflow ended with '%s'", outcome);
 }
 
 /* Returns 0: the step may go on waiting; -1: it has failed. */
@@ -179,7 +179,7 @@ static int check_wait(struct drive *drive) {
     const struct launch *launch = drive->observe->launch;
     if (drive->observe->interrupted) return step_fail(drive, "interrupted");
     if (!launch->ended || drive->step->phase == PHASE_CLOSE) return 0;
-    return step_fail(drive, "the program had ended, with %d", launch_exit_code(launch));
+    return step_fail(drive, "the program had ended with exit status %d", launch_exit_code(launch));
 }
 
 static int drive_wait_for(struct drive *drive, int (*look)(struct drive *drive)) {
@@ -250,7 +250,7 @@ static int do_input(struct drive *drive) {
     struct iovec parts[] = {{(char *)drive->text, strlen(drive->text)}, {(char *)"\n", 1}};
     struct msghdr line = {.msg_iov = parts, .msg_iovlen = 2};
     ssize_t sent = sendmsg(drive->input, &line, MSG_NOSIGNAL | MSG_DONTWAIT);
-    return sent == (ssize_t)parts[0].iov_len + 1 ? 0 : step_fail(drive, "the program does not read it");
+    return sent == (ssize_t)parts[0].iov_len + 1 ? 0 : step_fail(drive, "the program does not read its input");
 }
 
 static _Noreturn void run_shell(const struct drive *drive) {
@@ -280,11 +280,11 @@ static int do_run(struct drive *drive) {
         if (duration_now() > end) {
             kill(pid, SIGKILL);
             waitpid(pid, NULL, 0);
-            return step_fail(drive, "it did not end in time");
+            return step_fail(drive, "the command did not end in time");
         }
         usleep(TURN_NS / 1000);
     }
-    return status == 0 ? 0 : step_fail(drive, "it failed, with %d", status >> 8 & 255);
+    return status == 0 ? 0 : step_fail(drive, "the command failed with %d", status >> 8 & 255);
 }
 
 /* --- doing a phase's steps --- */

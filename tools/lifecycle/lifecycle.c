@@ -109,7 +109,7 @@ static void judge_growth(struct life *life) {
     struct growth growth = {.bytes = (int64_t)life->growth_bytes, .before = life->settled_bytes};
     enum verdict verdict = thresholds_judge(&standard, LIMIT_TOTAL, growth, &passed);
     if (verdict == VERDICT_FINE) return;
-    lifecycle_judge(life, verdict, "grew by %s, from 10 s after it was to be closed", text_size(life->growth_bytes).s);
+    lifecycle_judge(life, verdict, "grew by %s, measured from 10 s after the close", text_size(life->growth_bytes).s);
 }
 
 static bool is_fine_exit(const struct scenario *scenario, const struct drive *drive, int code) {
@@ -181,8 +181,8 @@ static void watch_end(struct life *life, struct observe *observe, uint64_t begun
         if ((!told && passed >= TELL_NS) || passed >= observe_ns) {
             size_t threads = told ? 0 : leftovers_python_threads(&observe->family);
             if (threads)
-                lifecycle_judge(life, VERDICT_WARNING, "%zu Python thread%s no daemon: Python waits for %s at its end",
-                                threads, threads == 1 ? " is" : "s are", threads == 1 ? "it" : "them");
+                lifecycle_judge(life, VERDICT_WARNING, "%zu Python thread%s: Python waits for %s at exit", threads,
+                                threads == 1 ? " is not a daemon" : "s are not daemons", threads == 1 ? "it" : "them");
             told = true;
             fprintf(details, "%s after close, still there:\n", text_duration(passed).s);
             leftovers_print(details, &observe->family);
@@ -193,7 +193,7 @@ static void watch_end(struct life *life, struct observe *observe, uint64_t begun
     life->gone_ns = UINT64_MAX;
     life->left_processes = observe->family.here;
     if (!life->left_processes) { /* /proc cannot be read, or the last look saw no process */
-        fprintf(details, "something is left, and it cannot be told what\n");
+        fprintf(details, "something is left, but it is not known what it is\n");
         life->left_processes = 1;
     }
     life->exit_code = observe->launch->ended ? 0 : -1;
@@ -214,7 +214,7 @@ static void write_tail(FILE *details, int output) {
     ssize_t got = pread(output, text, TAIL, from);
     if (got <= 0) return;
     text[got] = 0;
-    fputs("the last that it wrote:\n", details);
+    fputs("the last output of the program:\n", details);
     char *rest = NULL;
     for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest))
         fprintf(details, "  | %s\n", text_fit(line, 150).s);

@@ -65,7 +65,7 @@ static int take_within(const struct line *line, char *text, uint64_t *within_ns)
         if (found == text || isblank((unsigned char)found[-1])) last = found;
     if (!last) return 0;
     if (!duration_parse(skip_blanks(last + 7), within_ns)) return 0; /* "within" is part of the step's text */
-    if (!*within_ns) return line_fault(line, last, "no time at all to wait");
+    if (!*within_ns) return line_fault(line, last, "the time to wait is 0");
     *last = 0;
     cut_end(text);
     return 0;
@@ -75,7 +75,7 @@ static int check_step(const struct line *line, const struct step *step, const ch
     uint64_t time;
     char why[96];
     if (verbs[step->verb].takes != (step->text[0] != 0)) {
-        snprintf(why, sizeof why, verbs[step->verb].takes ? "'%s' says nothing more" : "nothing may follow '%s'",
+        snprintf(why, sizeof why, verbs[step->verb].takes ? "something must follow '%s'" : "nothing may follow '%s'",
                  verbs[step->verb].name);
         return line_fault(line, at, why);
     }
@@ -97,7 +97,7 @@ static int take_step(struct line *line, enum phase phase) {
         return line_fault(
             line, line->value,
             "not one of wait, says, file, http, run, input, signal, prompt, running, waiting, finished, interrupt");
-    if (scenario->step_count == SCENARIO_STEPS_MOST) return line_fault(line, line->key, "more steps than can be");
+    if (scenario->step_count == SCENARIO_STEPS_MOST) return line_fault(line, line->key, "too many steps");
     char *rest = skip_blanks(line->value + length);
     if (take_within(line, rest, &step.within_ns) < 0) return -1;
     step.text = rest;
@@ -141,7 +141,7 @@ static int take_port(struct line *line) {
 static int take_set(struct line *line) {
     struct scenario *scenario = line->scenario;
     if (line->value[0] == '=' || !strchr(line->value, '=')) return line_fault(line, line->value, "not NAME=VALUE");
-    if (scenario->set_count == SCENARIO_SETS_MOST) return line_fault(line, line->key, "more variables than can be");
+    if (scenario->set_count == SCENARIO_SETS_MOST) return line_fault(line, line->key, "too many variables");
     scenario->sets[scenario->set_count++] = line->value;
     return 0;
 }
@@ -152,7 +152,7 @@ static int take_exits(struct line *line) {
     for (char *word = strtok_r(line->value, " \t,", &rest); word; word = strtok_r(NULL, " \t,", &rest)) {
         int status = take_number(line, word, 0, 255, "not an exit status, 0 to 255");
         if (status < 0) return -1;
-        if (scenario->exit_count == SCENARIO_EXITS_MOST) return line_fault(line, word, "more statuses than can be");
+        if (scenario->exit_count == SCENARIO_EXITS_MOST) return line_fault(line, word, "too many exit statuses");
         scenario->exits[scenario->exit_count++] = status;
     }
     return 0;
@@ -178,7 +178,7 @@ static int check_bytes(const struct line *line) {
     for (const char *at = line->text; *at;) {
         size_t size = utf8_size(at, strlen(at));
         if (!size || ((unsigned char)*at < 0x20 && *at != '\t' && *at != '\r'))
-            return line_fault(line, at, "a byte that is no text");
+            return line_fault(line, at, "a byte that is not text");
         at += size;
     }
     return 0;
@@ -205,7 +205,7 @@ static int take_lines(struct scenario *scenario, const char *name, char *text, s
     for (char *rest = text, *end = text + length; rest && rest < end; line.number++) {
         line.text = strsep(&rest, "\n");
         const char *stop = line.text + strlen(line.text);
-        if (!rest && stop < end) return line_fault(&line, stop, "a byte that is no text"); /* a NUL */
+        if (!rest && stop < end) return line_fault(&line, stop, "a byte that is not text"); /* a NUL */
         if (take_line(&line) < 0) return -1;
     }
     line.text = "";

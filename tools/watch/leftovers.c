@@ -24,7 +24,7 @@ static void leftovers_print_head(FILE *to, const struct family *family, const st
     else if (member->orphan && member->parent)
         fprintf(to, " (orphan: process %d that started it has ended)", (int)member->parent);
     else if (member->orphan)
-        fputs(" (orphan: what started it has ended)", to);
+        fputs(" (orphan: the process that started it has ended)", to);
     else
         fprintf(to, " (child of %d)", (int)member->parent);
     fprintf(to, ": %s, %s old", text_size(member->rss).s, text_duration(age_of(member->start_ticks)).s);
@@ -54,7 +54,7 @@ static void print_growth(FILE *to, struct member *member) {
 
 /* Python's facts about a thread: "; Python's daemon, 'worker', in get". "": Python does not know the thread. */
 static void python_words(const struct python_threads *threads, pid_t tid, char *words, size_t size) {
-    static const char *const kinds[] = {"Python's main thread", "Python's daemon", "Python waits for it at its end",
+    static const char *const kinds[] = {"Python's main thread", "Python's daemon", "Python waits for it at exit",
                                         "runs Python"};
     const struct python_thread *thread = python_threads_find(threads, tid);
     words[0] = 0;
@@ -133,7 +133,7 @@ static void print_holdings(FILE *to, const struct holdings *holdings) {
     for (int kind = 0; kind < HANDLE_KINDS; kind++) print_kind(to, holdings, (enum handle_kind)kind, &origins);
     print_mapped(to, holdings);
     const char *missing = origins_missing(&origins);
-    if (missing) fprintf(to, "%*swhat opened and started these is not known: %s\n", INDENT, "", missing);
+    if (missing) fprintf(to, "%*swhere these were opened and started is not known: %s\n", INDENT, "", missing);
     origins_clear(&origins);
 }
 

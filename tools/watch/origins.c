@@ -36,7 +36,7 @@ void origins_clear(struct origins *origins) {
 }
 
 const char *origins_missing(const struct origins *origins) {
-    if (!origins->symbols) return "it keeps no ledger that can be read";
+    if (!origins->symbols) return "the process keeps no ledger that can be read";
     return origins->image.header.stacks == SNAP_STACKS_NONE ? "no call stacks are recorded" : NULL;
 }
 
@@ -88,7 +88,7 @@ static void origin_tell(struct origins *origins, const struct origin *origin, co
     struct innermost stack;
     struct text ago = text_duration(age_of(origin));
     if (origin->stack == origins->told) {
-        fprintf(to, "%*s%s %s ago, where the one above was\n", indent, "", what, ago.s);
+        fprintf(to, "%*s%s %s ago, by the call stack above\n", indent, "", what, ago.s);
         return;
     }
     innermost_of(&stack, &origins->image, origins->symbols, origin->stack);
@@ -101,7 +101,7 @@ static void origin_tell(struct origins *origins, const struct origin *origin, co
 const char *origins_without_stack(const struct origins *origins, const struct handle *handle) {
     if (handle->fd < 0 || origins_missing(origins)) return "";
     const struct origin *origin = find_any(origins, is_of_handle, handle);
-    if (!origin || !is_same_thing(origins, origin)) return ", opened unseen";
+    if (!origin || !is_same_thing(origins, origin)) return ", memstow did not see it opened";
     return origin->kind == SNAP_ORIGIN_INHERITED ? ", inherited" : "";
 }
 

@@ -84,7 +84,7 @@ static int take_processes(const struct document *document, struct jsontext list)
     struct jsontext element;
     if (*list.at != '[') return document_fault(document, list.at, "\"processes\" is not an array");
     for (size_t next = 0; jsontext_next(list, &next, NULL, &element); registry->count++) {
-        if (registry->count == REGISTRY_MOST) return document_fault(document, element.at, "more processes than can be");
+        if (registry->count == REGISTRY_MOST) return document_fault(document, element.at, "too many processes");
         if (!LIST_GROW(registry->processes, registry->count, registry->capacity))
             return document_fault(document, element.at, "not enough memory");
         struct registered *process = &registry->processes[registry->count];
@@ -128,7 +128,7 @@ int registry_parse(struct registry *registry, const char *name, const char *text
         return document_fault(&document, value.at, "the format is not \"memstow-processes\"");
     if (registry_take_number(&document, root, "version", UINT64_MAX, &version) < 0) return -1;
     if (version != 1 && jsontext_member(root, "version", &value))
-        return document_fault(&document, value.at, "of another version than 1");
+        return document_fault(&document, value.at, "the version is not 1");
     if (take_boot_id(&document, root) < 0 || registry_member(&document, root, "parent", &value) < 0 ||
         take_process(&document, value, 1, &registry->parent) < 0)
         return -1;
