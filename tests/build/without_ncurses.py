@@ -15,5 +15,5 @@ command = folder / "memstow"
 assert "curses" not in support.run("ldd", command).stdout
 assert support.run(command, "--version").stdout.rstrip().endswith("no ncurses (no top)")
 done = support.run(command, "top", str(os.getpid()), status=2)
-assert done.stderr == "memstow: top: this memstow was built without ncurses, which it needs for that\n", done.stderr
+assert done.stderr == "memstow: top: this memstow was built without ncurses, which top needs\n", done.stderr
 assert "usage: memstow top [PID]" in support.run(command, "top", "--help").stdout

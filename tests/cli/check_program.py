@@ -105,7 +105,8 @@ assert "is not an empty folder" in check(options=("--baseline=base.txt", "--keep
 check(options=("--baseline=peak.txt", "--update-baseline", "--peak"))
 assert "measure peak\n" in pathlib.Path("peak.txt").read_text()
 check(leak=2000, options=("--baseline=peak.txt", "--runs=1", "--fail-over=1M"), status=1)
-assert "--peak: base.txt is of what was live" in check(options=("--baseline=base.txt", "--peak"), status=2).stderr
+assert "--peak: base.txt is a baseline of live memory, not of the peak" in check(
+    options=("--baseline=base.txt", "--peak"), status=2).stderr
 
 # Each fault has an exit code and one line.
 for options, status, message in (
@@ -123,7 +124,7 @@ for options, status, message in (
         (("--baseline=base.txt", "--fail-over=5q"), 2, "--fail-over=5q: not SIZE, PCT% or COUNTx"),
         (("--baseline=base.txt", "--pass-under=5%"), 2, "--pass-under=5%: not a size"),
         (("--baseline=base.txt", "--stacks=sample"), 2, "--stacks=sample: not full or none"),
-        (("--baseline=base.txt", "--json", "--junit"), 2, "--json on standard output is the whole of it"),
+        (("--baseline=base.txt", "--json", "--junit"), 2, "--json must be alone on standard output"),
         (("--baseline=base.txt", "--top=x"), 2, "--top=x: not a number")):
     done = check(options=options, status=status)
     lines = [line for line in done.stderr.split("\n") if line.startswith("memstow: ")]

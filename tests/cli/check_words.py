@@ -74,7 +74,7 @@ xml.etree.ElementTree.fromstring(check(457, "--junit").stdout)
 # A file belongs to its option; a command is not mistaken for a file.
 done = memstow("check", "--baseline=base.txt", "--junit", "out.xml", "./prog-5f3c", 0, status=2)
 assert done.stderr == (
-    "memstow: out.xml is no command: for a file of that name write --junit=out.xml (see 'memstow check --help')\n"
+    "memstow: out.xml is not a command: to write to that file, give --junit=out.xml (see 'memstow check --help')\n"
 ), done.stderr
 assert memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--junit", "./prog-5f3c",
                0).stdout.startswith("<?xml ")

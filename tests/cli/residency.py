@@ -41,7 +41,7 @@ text = memstow("report", "small.mst").stdout
 assert "allocator overhead of live blocks (estimate)" in text and "headers of live blocks" in text, text
 
 # A part that was not measured is named.
-for state, why in ((RUNNING, "ended without telling (a raw exit, or killed)"),
+for state, why in ((RUNNING, "ended unseen, by a raw exit or a signal"),
                    (EXECED, "went on as another program (exec)"), (EXITED, "could not look at its own pages")):
     ledger = Ledger(state=state)
     text = memstow("report", ledger.save("none.mst")).stdout

@@ -29,7 +29,7 @@ assert stack() == FULL, stack()
 assert stack(identity=b"") == FULL and said() == "" # there is nothing to compare with
 assert stack(bias=0) == FULL
 assert stack(identity=bytes(20)) == [(None, None, None)] * 2
-assert said() == f"memstow: {path} is another build than the process ran: its functions are not named\n", said()
+assert said() == f"memstow: {path} is not the build that the process ran: its functions are not named\n", said()
 
 # No debug information, then no symbol table either: then there are no names, and no message.
 whole, identity = path.with_name("whole"), build_id(path)

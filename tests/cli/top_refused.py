@@ -10,7 +10,7 @@ usage = memstow("top", "--help").stdout
 assert "usage: memstow top [PID]" in usage
 if "no ncurses" in memstow("--version").stdout:
     done = memstow("top", status=2)
-    assert done.stderr == "memstow: top: this memstow was built without ncurses, which it needs for that\n", done.stderr
+    assert done.stderr == "memstow: top: this memstow was built without ncurses, which top needs\n", done.stderr
     sys.exit()
 
 done = memstow("top", status=2, stdin=subprocess.DEVNULL)
@@ -53,7 +53,7 @@ def watched(file):
 process, top = watched("x.mst")
 process.kill()
 process.wait()
-top.see(r"ENDED: it ended without telling|ENDED: it was killed")
+top.see(r"ENDED: it ended unseen|ENDED: it was killed")
 top.see(r"50\.0 MiB ")
 os.kill(top.child.pid, signal.SIGHUP)
 top.finish()

@@ -5,7 +5,7 @@ from support import ROOT, memstow
 simple().save("x.mst")
 for words, message in (
         (("help", "frobnicate"), "unknown command 'frobnicate'"),
-        (("run", "-o", "-", "true"), "-o -: a ledger is a file, it cannot go to standard output"),
+        (("run", "-o", "-", "true"), "-o -: a ledger must be a file, so it cannot go to standard output"),
         (("run", "-o", "", "true"), "-o '': not a file name"),
         (("snapshot", "1", "-o", "-"), "-: it cannot go to standard output"),
         (("frobnicate",), "unknown command 'frobnicate'"), (("leaks",), "one FILE or PID is needed, or several FILEs"),

@@ -75,4 +75,4 @@ assert "no such owner" not in text("trigger", "--help") and "no such owner" in t
 done = memstow("reap", status=3)
 assert done.stderr == (
     "memstow: process_registry.json: No such file or directory\n"
-    "memstow: programs that register what they start keep one in their folder: see memstow-reap(1)\n"), done.stderr
+    "memstow: a program that registers processes keeps this list in its folder: see memstow-reap(1)\n"), done.stderr

@@ -90,7 +90,7 @@ for generation in (12, 13):
             for d in cupti["differences"]} == {
                 ("only_cupti", "pool", 2 * MB, 0),
                 ("other_size", "pool handle", 512 + 11 * MB, 100 + 9 * MB)}, cupti["differences"]
-    assert "1 pools, or what is given out of them" in line, line
+    assert "1 pool or its bytes in use" in line, line
     cupti, line = verify("pools", generation, SIMCUPTI_DROP="1")
     assert [(d["difference"], d["kind"])
             for d in cupti["differences"]] == [("only_ledger", "pool handle")], cupti["differences"]
@@ -100,11 +100,11 @@ cupti, line = verify("pools", 12, SIMCUPTI_RECORD="112", SIMCUPTI_POOL="64")
 assert not cupti["differences"] and cupti["pools"]["same"] == 1 and cupti["pools"]["used_bytes"] == 0, cupti["pools"]
 cupti, line = verify("pools", SIMCUPTI_NO_POOLS="35")
 assert not cupti["differences"] and cupti["pools"]["refused"] == 35, line
-assert "without pools: CUPTI gave no records of them (35)" in line, line
+assert "without pools, which CUPTI does not report (error 35)" in line, line
 cupti, line = verify("physical", SIMCUPTI_CALLS="35")
 assert sums(cupti)["same"] == (1, 100) and cupti["calls"] == 0 and cupti["calls_refused"] == 35, cupti
 assert not cupti["differences"], cupti
-assert "without physical memory: CUPTI told of no calls (35)" in line, line
+assert "without physical memory, which CUPTI does not report (error 35)" in line, line
 cupti, line = verify("unseen", 12, SIMCUPTI_SOURCE="1", SIMCUPTI_VERSION="26")
 assert cupti["sources"][0]["source"].endswith("libunseen.so"), cupti
 # Another client of CUPTI is left alone. If it shares CUPTI, the comparison takes place; if it does not, or cannot,
@@ -157,7 +157,7 @@ for environment, state, said in (
     cupti, line = verify("equal", **environment)
     assert cupti["state"] == state and line.startswith(said), (cupti, line)
 cupti, line = verify("killed", status=3)
-assert cupti["state"] == "listening" and line == "not compared: the program has not come to its exit handlers", line
+assert cupti["state"] == "listening" and line == "not compared: the program has not run its exit handlers", line
 cupti, line = verify("none")
 assert cupti is None and line.startswith("not compared: CUDA did not begin"), line
 cupti, line = verify("equal", CUDA_INJECTION64_PATH="/somebody/else.so")

@@ -83,5 +83,6 @@ done = program.ask("stow", "a", status=1)
 assert "too many requests are unanswered" in done.stderr, done.stderr
 for ticket in tickets[8:]:
     assert program.tell(f"done({ticket}, 0)") == 0
-assert "nobody came to it" in program.ask("stow", "a", "--timeout=0.2", status=1).stderr
+assert "withdrawn: the process did not begin the request in time" in program.ask(
+    "stow", "a", "--timeout=0.2", status=1).stderr
 program.end()

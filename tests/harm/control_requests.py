@@ -44,12 +44,12 @@ assert begun.returncode == 1
 
 # The program does not take the request, or takes it and does not finish it.
 done = program.ask("stow", "one", "--timeout=0.3", status=1)
-assert "nobody came to it in time: taken back" in done.stderr, done.stderr
+assert "withdrawn: the process did not begin the request in time" in done.stderr, done.stderr
 assert program.tell("take(0)") == 0
 program.begin("take()")
 begun = start(MEMSTOW, "stow", program.pid, "one", "--timeout=1", stderr=subprocess.PIPE, text=True)
 ticket = program.after()[2]
-assert "not finished in time: it goes on" in begun.communicate(timeout=60)[1] and begun.returncode == 1
+assert "not finished in time: the request goes on" in begun.communicate(timeout=60)[1] and begun.returncode == 1
 assert program.tell(f"done({ticket}, 0)") == 0
 begun = start(MEMSTOW, "stow", program.pid, "one", stderr=subprocess.PIPE, text=True)
 connection = connected(program.socket_path()) # an idle client does not delay others
@@ -89,7 +89,8 @@ assert program.tell(f"done({ticket}, -125)") == 0 # ECANCELED
 assert "not stowed: cancelled" in begun.communicate(timeout=60)[1] and begun.returncode == 1
 begun, ticket = interrupted_twice()
 wait_for(lambda: begun.send_signal(signal.SIGINT) or time.sleep(0.7) or begun.poll() is not None, what="its end")
-assert "left alone: it goes on in the process" in begun.communicate(timeout=60)[1] and begun.returncode == 1
+said = begun.communicate(timeout=60)[1]
+assert "not waited for any longer: the request goes on" in said and begun.returncode == 1, said
 assert program.tell(f"done({ticket}, 0)") == 0
 
 # On a terminal it shows the progress, and removes that line at the end.
@@ -108,7 +109,7 @@ with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as other:
     other.bind(str(path))
     assert "its control socket is gone" in program.ask("trigger", status=3).stderr
     other.listen()
-    assert "its control socket is another's" in program.ask("trigger", status=3).stderr
+    assert "its control socket belongs to another process" in program.ask("trigger", status=3).stderr
 os.rename(path.with_name("aside"), path)
 program.tell("answer = threading.Thread(target=lambda: (r := take()) and done(r[2], 0)).start()")
 program.ask("trigger")

@@ -61,7 +61,7 @@ def cancel(verb, *owner):
         nonlocal said
         done = memstow(verb, program.pid, *owner, "--cancel", status=None)
         if done.returncode:
-            assert done.returncode == 1 and f"nothing of it is being {PAST[verb]}" in done.stderr, done
+            assert done.returncode == 1 and f"no memory of it is being {PAST[verb]}" in done.stderr, done
             return program.has_answered()
         said = done.stdout
         return program.has_answered(seconds=5)
@@ -84,7 +84,7 @@ models, before = program.tell("models"), program.tell("sums()")
 path = program.listening()
 
 nothing = memstow("stow", program.pid, "--cancel", status=1)
-assert nothing.stderr == f"memstow: process {program.pid}: nothing of it is being stowed\n", nothing.stderr
+assert nothing.stderr == f"memstow: process {program.pid}: no memory of it is being stowed\n", nothing.stderr
 
 # The moves of one owner, on the program's only thread: out, then back.
 for verb, way, owner in (("stow", "out", ()), ("restore", "back", ("model0",)), ("stow", "out", (models[0],))):

@@ -54,7 +54,8 @@ int library_find(char *path, size_t size, char *error, size_t error_size) {
         return -1;
     }
     if ((!given || !*given) && library_search(path, size) < 0) {
-        snprintf(error, error_size, "libmemstow.so was not found beside this command (MEMSTOW_LIBRARY names it)");
+        snprintf(error, error_size,
+                 "libmemstow.so was not found beside this command (set MEMSTOW_LIBRARY to its path)");
         return -1;
     }
     /* the loader splits LD_PRELOAD at colons and blanks, and has no quotes */

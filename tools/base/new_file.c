@@ -48,4 +48,4 @@ int new_file_end(struct new_file *file, bool keep) {
     return error;
 }
 
-const char *new_file_why(int error) { return error == ENAMETOOLONG ? "name is too long" : strerror(error); }
+const char *new_file_why(int error) { return error == ENAMETOOLONG ? "the name is too long" : strerror(error); }

@@ -42,7 +42,7 @@ int template_make(struct template *template, const char *file, char *error, size
         return -1;
     }
     if (strcmp(text, "-") == 0) {
-        snprintf(error, error_size, "-o -: a ledger is a file, it cannot go to standard output");
+        snprintf(error, error_size, "-o -: a ledger must be a file, so it cannot go to standard output");
         return -1;
     }
     if (!valid_conversions(text)) {
@@ -56,7 +56,7 @@ int template_make(struct template *template, const char *file, char *error, size
     if ((*text != '/' &&
          (!append_literal(template->text, size, &used, cwd) || !path_append(template->text, size, &used, "/", 1))) ||
         !path_append(template->text, size, &used, text, strlen(text))) {
-        snprintf(error, error_size, "-o %s: name is too long", TEXT_SAFE(text));
+        snprintf(error, error_size, "-o %s: the name is too long", TEXT_SAFE(text));
         return -1;
     }
     return 0;

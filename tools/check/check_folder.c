@@ -41,7 +41,7 @@ int check_folder_make(struct check *check) {
     int used = snprintf(check->folder, sizeof check->folder - 64, "%s/memstow-check.XXXXXX",
                         folder && *folder == '/' ? folder : "/tmp");
     if (used < 0 || (size_t)used >= sizeof check->folder - 64) {
-        complain("TMPDIR: name is too long");
+        complain("TMPDIR: the name is too long");
         return EXIT_USAGE;
     }
     return mkdtemp(check->folder) ? EXIT_FINE : check_folder_fails(check->folder);

@@ -123,7 +123,7 @@ static int take_passed_on(struct check *check, int option) {
     if (option == OPTION_STACKS && (strcmp(optarg, "full") == 0 || strcmp(optarg, "none") == 0))
         check->stacks = optarg;
     else if (option == OPTION_STACKS)
-        return complain_usage("check", "--stacks=%s: not full or none: samples are no baseline", TEXT_SAFE(optarg));
+        return complain_usage("check", "--stacks=%s: not full or none: samples give no baseline", TEXT_SAFE(optarg));
     else if (!valid_follow(optarg))
         return complain_usage("check", "--follow=%s: not all, none or names, separated by commas", TEXT_SAFE(optarg));
     else
@@ -202,7 +202,7 @@ static int check_usage(const struct check *check) {
     if (check->page && check->update) return complain_usage("check", "--html and --update-baseline exclude each other");
     if (check->update && !check->baseline) return complain_usage("check", "--update-baseline needs --baseline");
     if (check->output[CHECK_JSON] && to_stdout > 1 && strcmp(check->output[CHECK_JSON], "-") == 0)
-        return complain_usage("check", "--json on standard output is the whole of it: give the others files");
+        return complain_usage("check", "--json must be alone on standard output: write the other forms to files");
     if (check->comfy && check->peak) return complain_usage("check", "--peak and --comfy exclude each other");
     if (check->comfy && !check->baseline && check->runs < 2)
         return complain_usage("check", "--comfy needs two runs at least, or a baseline");
@@ -227,7 +227,8 @@ static int load_baseline(struct check *check) {
     if (result < 0) complain("%s%s", scan.error, missing ? ": --update-baseline writes one" : "");
     if (result == 0 && !check->update) {
         if (check->peak && !check->before.peak)
-            return complain_usage("check", "--peak: %s is of what was live", TEXT_SAFE(check->baseline));
+            return complain_usage("check", "--peak: %s is a baseline of live memory, not of the peak",
+                                  TEXT_SAFE(check->baseline));
         check->now.peak = check->before.peak;
     }
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
@@ -329,7 +330,7 @@ static int check_file_of_form(char **argv, int command) {
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++)
         if (argv[command] && strcmp(argv[command - 1], forms[i]) == 0 &&
             program_find(argv[command], path, sizeof path) == ENOENT)
-            return complain_usage("check", "%s is no command: for a file of that name write %s=%s",
+            return complain_usage("check", "%s is not a command: to write to that file, give %s=%s",
                                   TEXT_SAFE(argv[command]), forms[i], TEXT_SAFE(argv[command]));
     return EXIT_FINE;
 }

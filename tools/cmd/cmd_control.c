@@ -103,7 +103,7 @@ static int cmd_control_help(const struct verb *verb) {
 
 static void show_progress(const struct order *order) {
     const char *state = order->cancels || order->ends      ? "cancelling"
-                        : order->last.type == WIRE_WAITING ? "waiting until the program comes to it"
+                        : order->last.type == WIRE_WAITING ? "waiting for the program to take the request"
                                                            : order->verb->doing;
     struct text moved = text_size(order->last.number > 0 ? (uint64_t)order->last.number : 0), whole = {""};
     if (*order->last.text) whole = text_size(strtoull(order->last.text, NULL, 10));
@@ -136,10 +136,10 @@ static int tell_ended(struct order *order) {
     int64_t number = order->last.number;
     char why[160];
     if (number == -ENOENT) {
-        snprintf(why, sizeof why, "nothing of it is being %s", order->verb->done);
+        snprintf(why, sizeof why, "no memory of it is being %s", order->verb->done);
         return not_done(order, why);
     }
-    if (number == -EPROTO) return not_done(order, "its memstow is older, and cannot end a move");
+    if (number == -EPROTO) return not_done(order, "the process's memstow is too old to end a move");
     if (number < 0) {
         snprintf(why, sizeof why, "not cancelled: %s", error_text(number));
         return not_done(order, why);
@@ -155,7 +155,8 @@ static int tell_end(struct order *order) {
     const char *text = order->last.text;
     int64_t number = order->last.number;
     if (order->ends) return tell_ended(order);
-    if (number == -ECANCELED && order->late) return not_done(order, "nobody came to it in time: taken back");
+    if (number == -ECANCELED && order->late)
+        return not_done(order, "withdrawn: the process did not begin the request in time");
     if (number < 0) {
         snprintf(why, sizeof why, "not %s: %s%s%.300s", order->meant ? order->verb->done : "done", error_text(number),
                  *text ? ": " : "", *text ? TEXT_SAFE(text) : "");
@@ -190,13 +191,13 @@ static int look_at_time(struct order *order, int fd) {
         interrupts > order->interrupts && (!order->cancels || cmd_control_now() - order->cancelled > AT_ONCE_SECONDS);
     bool late = order->timeout > 0 && cmd_control_now() - order->begun > order->timeout;
     order->interrupts = interrupts;
-    if (order->ends && (interrupted || late)) return not_done(order, "told to end, and has not yet");
+    if (order->ends && (interrupted || late)) return not_done(order, "the move was told to end, and has not ended yet");
     if (interrupted) {
-        if (order->cancels) return not_done(order, "left alone: it goes on in the process");
+        if (order->cancels) return not_done(order, "not waited for any longer: the request goes on in the process");
         cmd_control_cancel(order, fd);
     }
     if (late && !order->cancels) {
-        if (begun) return not_done(order, "not finished in time: it goes on in the process");
+        if (begun) return not_done(order, "not finished in time: the request goes on in the process");
         order->late = true;
         cmd_control_cancel(order, fd);
     }

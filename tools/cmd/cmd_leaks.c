@@ -154,9 +154,9 @@ static void say_why_no_holders(const struct choice *choice, const struct leaks_a
     view.can_ask = error == -EAGAIN;
     if (!choice->holders) return;
     complain("process %d does not say what holds memory: %s", (int)choice->pid,
-             error == -ETIMEDOUT ? "it did not come to it in time"
+             error == -ETIMEDOUT ? "it did not answer in time"
              : error != -ENOTSUP ? TEXT_SAFE(ask->text)
-                                 : "it takes no such requests; Python programs that import memstow do");
+                                 : "it does not answer such requests; Python programs that import memstow do");
 }
 
 static int count_paths(const struct leaks_ask_stack *stacks, size_t count) {

@@ -73,8 +73,7 @@ int cmd_run(int argc, char **argv) {
         if (code != EXIT_FINE) return code;
     }
     if (start.verify && start.from_cupti)
-        return complain_usage("run",
-                              "--cupti has nothing to compare CUPTI with: give one of it and --verify-with-cupti");
+        return complain_usage("run", "--cupti and --verify-with-cupti exclude each other");
     if (optind == argc) return complain_usage("run", "no command given");
     int code = start_prepare(&start, argv + optind);
     if (code != EXIT_FINE) return code;

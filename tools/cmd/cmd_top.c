@@ -29,7 +29,7 @@ static int cmd_top_run(pid_t pid) {
     return loop_run(pid);
 #else
     (void)pid;
-    complain("top: this memstow was built without ncurses, which it needs for that");
+    complain("top: this memstow was built without ncurses, which top needs");
     return EXIT_USAGE;
 #endif
 }

@@ -157,7 +157,7 @@ static int check_output(const struct start *start) {
     const char *name = base_name(start->argv[0]);
     if (!template_expand(&start->template, name, 0, path, sizeof path) &&
         !template_expand(&start->template, name, getpid(), path, sizeof path))
-        return complain_usage(start->subcommand, "-o %s: name is too long",
+        return complain_usage(start->subcommand, "-o %s: the name is too long",
                               TEXT_SAFE(start->output ? start->output : ""));
     if (outfile_check(path, error, sizeof error) < 0) {
         complain("%s", error);

@@ -203,7 +203,8 @@ static void print_stepped_aside(const struct summary *summary, const struct tree
 /* Notes that the last program with a ledger was replaced (exec) by a program without a ledger. */
 static void print_gone_on(const struct image *image) {
     if (image->header.state == SNAP_EXECED)
-        print_sentence("note", "it went on as another program (exec) that is not tracked: the figures are from before");
+        print_sentence("note",
+                       "it went on as another program (exec) that is not tracked: the figures are from before that");
 }
 
 static void print_since_freed(const struct summary *summary, struct tree *tree) {
@@ -282,10 +283,10 @@ void summary_print(const struct summary *summary) {
     if (tree.found)
         print_main(summary, &tree);
     else if (summary->from_cupti)
-        fputs("  no ledger of it was found: CUDA did not begin, its driver loads no library by\n"
-              "  CUDA_INJECTION64_PATH, or the file could not be written\n",
+        fputs("  no ledger was found: CUDA did not begin, or its driver does not load the\n"
+              "  library that CUDA_INJECTION64_PATH names, or the file could not be written\n",
               stderr);
     else if (!summary->expected_none)
-        fputs("  no ledger of it was found: it could not be preloaded, or the file not written\n", stderr);
+        fputs("  no ledger was found: libmemstow.so was not loaded, or could not write the file\n", stderr);
     image_clear(&tree.main);
 }

@@ -67,11 +67,12 @@ static const char *control_client_explain(int error) {
     switch (error) {
     case -ENOENT:
     case -ECONNREFUSED:
-        return "its control socket is gone: the program went on as another one, into a sandbox, or it was removed";
+        return "its control socket is gone: the process ran another program (exec) or entered a sandbox, or the socket "
+               "was removed";
     case -EAGAIN:
-        return "too many others are connected";
+        return "too many clients are connected";
     case -EPERM:
-        return "it runs as another user, or its control socket is another's";
+        return "it runs as another user, or its control socket belongs to another process";
     default:
         return strerror(-error);
     }
@@ -91,7 +92,7 @@ int control_connect(pid_t pid, const char *path, char *error, size_t size) {
     snprintf(folder, sizeof folder, "%s", path);
     char *name = strrchr(folder, '/');
     if (!name) {
-        snprintf(error, size, "its ledger names no path of a socket");
+        snprintf(error, size, "its ledger has no path of a control socket");
         return -1;
     }
     *name++ = 0;

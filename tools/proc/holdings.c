@@ -34,7 +34,8 @@ static struct handle *add_handle(struct holdings *holdings) {
 static void describe_socket(struct handle *handle, const struct sockets *sockets, const char *target) {
     uint64_t inode = strtoull(target + sizeof "socket:[" - 1, NULL, 10);
     const struct socket_line *entry = sockets_find(sockets, inode);
-    snprintf(handle->what, sizeof handle->what, "%s", entry ? entry->text : "not of a kind that is listed");
+    snprintf(handle->what, sizeof handle->what, "%s",
+             entry ? entry->text : "not a TCP, UDP or Unix socket that /proc lists");
 }
 
 /* Whether the descriptor is one that the parent gave at the start: descriptors 0 to 2, which come first, and others
@@ -235,7 +236,7 @@ static void describe_wait(const struct holdings *holdings, struct task *task) {
     if (task->state == 'Z' || task->state == 'X')
         snprintf(task->waits, sizeof task->waits, "has ended");
     else if (!wait.call && wait.number < 0)
-        snprintf(task->waits, sizeof task->waits, task->state == 'R' ? "runs" : "cannot be told");
+        snprintf(task->waits, sizeof task->waits, task->state == 'R' ? "runs" : "does not run; /proc does not say why");
     else if (!wait.call)
         snprintf(task->waits, sizeof task->waits, "in system call %d", wait.number);
     else if (strcmp(wait.call, "runs") == 0)

@@ -32,13 +32,13 @@ static const struct {
     {SYS_recvmsg, true, "recvmsg"},
     {SYS_sendto, true, "send"},
     {SYS_sendmsg, true, "sendmsg"},
-    {SYS_wait4, false, "waiting for a child"},
-    {SYS_waitid, false, "waiting for a child"},
+    {SYS_wait4, false, "a wait for a child"},
+    {SYS_waitid, false, "a wait for a child"},
     {SYS_nanosleep, false, "sleep"},
     {SYS_clock_nanosleep, false, "sleep"},
     {SYS_pause, false, "pause"},
-    {SYS_rt_sigtimedwait, false, "waiting for a signal"},
-    {SYS_rt_sigsuspend, false, "waiting for a signal"},
+    {SYS_rt_sigtimedwait, false, "a wait for a signal"},
+    {SYS_rt_sigsuspend, false, "a wait for a signal"},
     {SYS_flock, true, "flock"},
     {SYS_fcntl, true, "fcntl"},
     {SYS_fsync, true, "fsync"},
@@ -48,7 +48,7 @@ static const struct {
     {SYS_semtimedop, false, "semop"},
     {SYS_msgrcv, false, "msgrcv"},
     {SYS_io_getevents, false, "io_getevents"},
-    {SYS_restart_syscall, false, "a call that goes on"},
+    {SYS_restart_syscall, false, "a call that was restarted"},
 };
 
 static void name_call(struct wait *wait, long number, unsigned long first) {

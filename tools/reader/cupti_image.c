@@ -100,13 +100,13 @@ static void add_sources(char text[CUPTI_SENTENCE], const struct cupti_image *cup
 }
 
 static void add_lost(char text[CUPTI_SENTENCE], const struct snap_cupti *head) {
-    if (head->no_calls) add(text, "; without physical memory: CUPTI told of no calls (%u)", head->no_calls);
-    if (head->no_pools) add(text, "; without pools: CUPTI gave no records of them (%u)", head->no_pools);
+    if (head->no_calls) add(text, "; without physical memory, which CUPTI does not report (error %u)", head->no_calls);
+    if (head->no_pools) add(text, "; without pools, which CUPTI does not report (error %u)", head->no_pools);
     if (head->unknown)
         add(text, "; %s records of a kind or layout that is not known (the first: %u)", text_count(head->unknown).s,
             head->unknown_kind);
     uint64_t lost = head->dropped + head->unread;
-    if (lost) add(text, "; %s of CUPTI's records were lost, so that it is not certain", text_count(lost).s);
+    if (lost) add(text, "; %s of CUPTI's records were lost, so the result is not certain", text_count(lost).s);
 }
 
 static bool cupti_image_differs(const struct snap_cupti *head) {
@@ -126,8 +126,8 @@ static void add_comparison(char text[CUPTI_SENTENCE], const struct cupti_image *
             add(text, "%s %s mappings or reserved addresses", text[strlen(text) - 1] == ':' ? "" : ";",
                 text_count(head->addresses_other.blocks).s);
         if (head->pools_other)
-            add(text, "%s %s pools, or what is given out of them", text[strlen(text) - 1] == ':' ? "" : ";",
-                text_count(head->pools_other).s);
+            add(text, "%s %s pool%s in use", text[strlen(text) - 1] == ':' ? "" : ";", text_count(head->pools_other).s,
+                head->pools_other == 1 ? " or its bytes" : "s or their bytes");
         add_sum(text, &head->same, "the same in both");
     } else {
         add(text, "agrees with the ledger: %s, %s", text_block_count(head->same.blocks).s,
@@ -145,8 +145,8 @@ static void add_source(char text[CUPTI_SENTENCE], const struct image *image) {
     add(text, "is where this ledger comes from: %s records", text_count(head->records).s);
     if (head->state == SNAP_CUPTI_SOURCE && !live)
         add(text,
-            "; the program ended without its exit handlers, and what it did in CUDA after %s, when CUPTI was asked for "
-            "records last, may be missing",
+            "; CUDA calls after %s may be missing: CUPTI was last asked for records then, and the program "
+            "ended without its exit handlers",
             text_duration(since).s);
     else if (head->state == SNAP_CUPTI_SOURCE)
         add(text, ", up to %s after the start", text_duration(since).s);
@@ -156,7 +156,7 @@ static void add_source(char text[CUPTI_SENTENCE], const struct image *image) {
 static const char *cupti_image_reason(uint32_t result) {
     if (result == ANOTHER_SUBSCRIBER) return ": another profiler has CUPTI";
     return result == UNKNOWN_ERROR || result == NOT_INITIALIZED
-               ? ": there is no driver, or it does not let this process"
+               ? ": there is no driver, or the driver refuses this process"
                : "";
 }
 
@@ -172,13 +172,14 @@ const char *cupti_sentence(const struct image *image, char text[CUPTI_SENTENCE])
     const char *nothing = image->header.flags & SNAP_FROM_CUPTI ? "no source" : "not compared";
     *text = 0;
     if (!cupti->asked)
-        add(text, "%s: CUDA did not begin, or its driver loads no library by CUDA_INJECTION64_PATH", nothing);
+        add(text, "%s: CUDA did not begin, or its driver does not load the library that CUDA_INJECTION64_PATH names",
+            nothing);
     else if (head->state == SNAP_CUPTI_SOURCE || head->state == SNAP_CUPTI_ENDED)
         add_source(text, image);
     else if (head->state == SNAP_CUPTI_COMPARED)
         add_comparison(text, cupti);
     else if (head->state == SNAP_CUPTI_LISTENING)
-        add(text, "%s: the program has not come to its exit handlers", nothing);
+        add(text, "%s: the program has not run its exit handlers", nothing);
     else if (head->state == SNAP_CUPTI_NOT_FOUND)
         add(text, "%s: no libcupti.so was found for the program's CUDA", nothing);
     else if (head->state == SNAP_CUPTI_TOO_OLD)

@@ -107,6 +107,6 @@ struct text_line last_word_of_untold(const struct snap_header *header) {
     else if (header->ended == SNAP_ENDED_KILLED)
         snprintf(line.s, sizeof line.s, "was killed by %s", last_word_signal(with).s);
     else
-        snprintf(line.s, sizeof line.s, "ended without telling (a raw exit, or killed)");
+        snprintf(line.s, sizeof line.s, "ended unseen, by a raw exit or a signal");
     return line;
 }

@@ -153,7 +153,7 @@ static struct named_frame *name_python(struct symbols *symbols, const struct sna
 static void symbols_say(struct symbols *symbols, uint32_t module, enum symfile_state state) {
     static const char *const words[] = {
         [SYMFILE_MISSING] = "cannot be opened",
-        [SYMFILE_OTHER_BUILD] = "is another build than the process ran",
+        [SYMFILE_OTHER_BUILD] = "is not the build that the process ran",
         [SYMFILE_DAMAGED] = "cannot be read as a program or library",
     };
     const char *path = image_string(symbols->image, symbols->image->modules[module].path);
