@@ -109,21 +109,21 @@ def link_folder(home):
     home.symlink_to(outside)
 
 
-refused("ELOOP", "over a link", change=link_folder)
-refused("ELOOP", "over a link", "link/x", lambda home: (home.parent / "link").symlink_to(outside))
+refused("ELOOP", "contains a link", change=link_folder)
+refused("ELOOP", "contains a link", "link/x", lambda home: (home.parent / "link").symlink_to(outside))
 value = next(path.name for path in good.rglob("*.value"))
 for name in (value, "manifest", "lock"):
     def link(home, name=name):
         (home / name).unlink(missing_ok=True)
         (home / name).symlink_to(outside / "there")
-    refused("ELOOP", "over a link", change=link)
-refused("EPERM", "written by others", change=lambda home: home.chmod(0o777))
+    refused("ELOOP", "contains a link", change=link)
+refused("EPERM", "other users can write", change=lambda home: home.chmod(0o777))
 for name in (value, "manifest"):
-    refused("EPERM", "written by others", change=lambda home, name=name: (home / name).chmod(0o666))
+    refused("EPERM", "other users can write", change=lambda home, name=name: (home / name).chmod(0o666))
 refused("EUCLEAN", "damaged", change=lambda home: (home / value).unlink())
 if os.geteuid() == 0: # only root can give files away
     for name in (".", value, "manifest"):
-        refused("EPERM", "written by others", change=lambda home, name=name: os.chown(home / name, 65534, 65534))
+        refused("EPERM", "other users can write", change=lambda home, name=name: os.chown(home / name, 65534, 65534))
 
 # --- close without keep removes all files
 shutil.rmtree(folder)
