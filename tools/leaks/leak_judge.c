@@ -70,15 +70,15 @@ static struct part part_of(struct sequence all, uint32_t from, uint32_t to) {
     return part;
 }
 
-/* The first point with growth, from `from` on; `to`: none. */
+/* The first point with growth from `from` on and before `to`. `to`: there is none. */
 static uint32_t first_growth(struct sequence all, uint32_t from, uint32_t to) {
     for (size_t i = 0; i < all.count && all.changes[i].point < to; i++)
         if (all.changes[i].point >= from && all.changes[i].bytes > 0) return all.changes[i].point;
     return to;
 }
 
-/* Whether new memory replaces old memory. `start` is the first judged run that left memory. If earlier judged runs
- * allocated memory here, nothing of it is left. */
+/* Whether new memory replaces old memory: judged runs before `start` allocated memory at the site, and nothing of it is
+ * left. `from`: the first judged run. `start`: the first judged run that left memory. */
 static bool leak_judge_replaces(struct sequence all, const struct leak_rule *rule, uint32_t from, uint32_t start) {
     if (!rule->left || start == from) return false;
     struct sequence forgotten = {rule->forgotten, rule->forgotten_count};
@@ -89,7 +89,8 @@ static bool is_slowing(const struct part *first, const struct part *last) {
     return last->grown < first->grown / SLOWING;
 }
 
-/* Whether the share that is left of the old memory is less than half of the share that is left of the new memory. */
+/* Whether the share of the old allocations that is left is less than half of the share of the new ones. `first`,
+ * `last`: the figures of the first and of the last points. */
 static bool loses_the_old(const struct part *first, const struct part *last) {
     if (!first->allocated || !last->allocated) return false;
     double old = (double)first->grown / (double)first->allocated, young = (double)last->grown / (double)last->allocated;
@@ -113,7 +114,7 @@ static bool lost_the_first(struct sequence all, const struct leak_rule *rule, ui
     return lost && (points < ENOUGH || lost == took);
 }
 
-/* With few points, a leak shows growth at each. */
+/* The verdict from few points: a leak grows at each of them. */
 static enum leak_verdict judge_few(struct sequence all, uint32_t start, uint32_t to) {
     uint32_t judged = to - start, half = judged / 2;
     struct part whole = part_of(all, start, to), first = part_of(all, start, start + half),
@@ -124,8 +125,8 @@ static enum leak_verdict judge_few(struct sequence all, uint32_t start, uint32_t
     return is_slowing(&first, &last) || loses_the_old(&first, &last) ? LEAK_PLATEAU : LEAK_FOUND;
 }
 
-/* With many points, a leak grows in each third of them. Its lowest bytes in the last third exceed its highest bytes in
- * the first third. */
+/* The verdict from many points: a leak grows in each third of them, and its lowest bytes in the last third exceed its
+ * highest bytes in the first third. */
 static enum leak_verdict judge_many(struct sequence all, uint32_t start, uint32_t to) {
     uint32_t judged = to - start, third = judged / 3;
     struct part whole = part_of(all, start, to), first = part_of(all, start, start + third);

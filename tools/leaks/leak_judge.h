@@ -1,7 +1,8 @@
 /* leak_judge.h — judges whether a site leaks, from its growth run after run. If the site does not leak, the verdict
  * names the kind of growth.
- * In: changes in the order of their points, at most one change for each point. A point is a run, or a reading of a
- * series. Out: a verdict with figures. Pure: it allocates no memory. docs/leaks.md explains the rules. */
+ * In: changes in the order of their points, at most one change for each point. A point is a run, or a reading of the
+ * process's memory at some time. Out: a verdict with figures. Pure: it allocates no memory. docs/leaks.md explains the
+ * rules. */
 #ifndef MEMSTOW_LEAK_JUDGE_H
 #define MEMSTOW_LEAK_JUDGE_H
 
@@ -10,11 +11,11 @@
 #include <stdint.h>
 
 enum leak_verdict {
-    LEAK_NOTHING,    /* it never gained anything */
+    LEAK_NOTHING,    /* the site never grew */
     LEAK_FOUND,      /* it keeps growing */
     LEAK_ONE_OFF,    /* it grew while warming up, or once or twice since */
     LEAK_PLATEAU,    /* it grew, but stopped or slowed down; or new memory replaces old memory */
-    LEAK_FLUCTUATES, /* it comes and goes */
+    LEAK_FLUCTUATES, /* its memory comes and goes */
     LEAK_YOUNG,      /* only the last runs left memory, which may still be in use */
     LEAK_SMALL,      /* it keeps growing, by less than the floor */
     LEAK_KEPT,       /* it grows in an owner whose policy is keep */
@@ -41,9 +42,9 @@ struct leak_rule {
     /* True: a change is the memory that is left of a run's allocations. False: a change is the difference in the site's
      * memory from the previous point to this one. */
     bool left;
-    uint32_t young; /* how many points at the end are not judged */
-    /* Allocations of the same owner at call stacks that were folded, since nothing was left there. Some of these
-     * allocations may be from the site's own stack. */
+    uint32_t young; /* how many points at the end are not judged: their memory may be in use or garbage */
+    /* Allocations of the site's owner at call stacks that memstow has forgotten (folded), because nothing was left
+     * there. Some of these allocations may be from the site's own stack. */
     const struct leak_change *forgotten;
     size_t forgotten_count;
     uint64_t floor;       /* in bytes a run: growth below it counts as small */

@@ -8,11 +8,11 @@
 enum {
     IN_USE = 2,  /* a site that was used in one of the last two runs has no successor: its use goes on */
     SIMILAR = 4, /* factor between amounts that are similar */
-    NEAR = 8,    /* number of candidates that are compared on each side: those with less memory, and those with more */
+    NEAR = 8,    /* so many candidates with less memory, and so many with more, are compared at most */
 };
 
-/* The runs that used a site, from `first` to `last`. `each`: bytes that a run allocated there, on average. `left`:
- * bytes that a run left there, on average. */
+/* A site, and the runs that used it, from `first` to `last`. `each`: bytes that a run allocated there, on average.
+ * `left`: bytes of a run that are left there, on average. */
 struct stretch {
     uint32_t site, first, last;
     double each, left;
@@ -33,7 +33,7 @@ static int by_end(const void *left, const void *right, void *context) {
     return a->each < b->each ? -1 : a->each > b->each;
 }
 
-/* Writes the stretches of all sites with a line of Python. Returns their number. */
+/* Writes the stretches of all sites whose stacks have Python frames. Returns their number. */
 static size_t find_stretches(const struct leak_sites *sites, struct stretch *list) {
     const struct leak_entries *left = &sites->left;
     size_t count = 0;
@@ -84,7 +84,7 @@ static const struct stretch *ended_in(const struct leak_sites *sites, const stru
     return best;
 }
 
-/* Sets first_of for each site that follows another one: to the first site of its chain. */
+/* For each site that follows another site, sets first_of to the first site of its chain. */
 static void find_chains(const struct leak_sites *sites, const struct stretch *list, size_t count, uint32_t *first_of) {
     for (size_t i = 0; i < count; i++) {
         const struct stretch *next = &list[i];

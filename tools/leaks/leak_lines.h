@@ -7,7 +7,7 @@
 
 #include "tools/leaks/leak_sites.h"
 
-/* Joins the sites. They take no further readings after that. Returns 0, or -1: no memory. */
+/* Joins the sites. No image may be read into them after that. Returns 0, or -1: no memory. */
 int leak_lines_join(struct leak_sites *sites);
 
 #endif

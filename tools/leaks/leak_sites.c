@@ -175,8 +175,8 @@ static void leak_sites_unite(struct leak_entries *entries) {
     entries->count = kept;
 }
 
-/* Whether the entries are sorted already. Those of a series are, and may be millions, so that sorting them would take
- * long. */
+/* Whether the entries are sorted already. Entries from a series are, and there may be millions of them, which would
+ * take long to sort. */
 static bool are_in_order(const struct leak_entries *entries) {
     for (size_t i = 1; i < entries->count; i++) {
         const struct leak_entry *a = &entries->list[i - 1], *b = &entries->list[i];
@@ -213,10 +213,10 @@ size_t leak_entries_first(const struct leak_entries *entries, uint32_t site) {
 struct known {
     struct whose {
         uint32_t model, node;
-        int32_t run; /* index of the run, RUN_NONE or RUN_ON */
+        int32_t run; /* index of the run; RUN_NONE: no run; RUN_ON: the run has not ended */
         bool gone;   /* the model is retired */
     } * tags;
-    uint64_t *stacks, *modules; /* by node, and by 1 + id of the module: the path (leak_site.path) */
+    uint64_t *stacks, *modules; /* the path (leak_site.path) of each node; of each module, by 1 + its id */
     uint64_t *python;           /* by node: hash of the stack's Python frames; 0: it has none */
 };
 
@@ -291,8 +291,8 @@ static int leak_sites_know(struct leak_sites *self, const struct image *image, s
     return 0;
 }
 
-/* The key of a line of Python. Mappings get a key of their own: the line that finds Python's arena full maps the next
- * arena, but that arena is for all lines. */
+/* Makes leak_site.line from the hash of the Python frames. Mappings get another value than blocks: a line of Python
+ * that finds Python's arena full maps the next arena, but all lines use that arena. */
 static uint64_t leak_sites_line_of(uint64_t python, uint8_t class) {
     return python ? (python ^ class) * UINT64_C(0xff51afd7ed558ccd) : 0;
 }
@@ -325,8 +325,8 @@ static int add_total(struct leak_sites *self, const struct image *image, const s
     return leak_entries_add(&self->left, (uint32_t)(site - self->list), change);
 }
 
-/* Clears the figures of the reading before this one. Makes capacity for all sites of the image at once, because there
- * may be a million. */
+/* Clears the figures of the previous image. Makes capacity for all sites of the new image at once, because there may be
+ * a million. */
 static int leak_sites_prepare(struct leak_sites *self, const struct image *image) {
     size_t all = cuda_every_count(image);
     self->sampled = image->header.sample_bytes != 0;

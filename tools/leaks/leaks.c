@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* The rest of an owner: its sites that are no findings by themselves. */
 enum {
     MUCH = 4,        /* the rest of an owner, or an undecided site, must grow by this many times the floor */
     REMAINDER = 20,  /* the rest of an owner counts if it grows by at least 1/20 of the growth of the owner's leaks */
@@ -18,7 +19,7 @@ enum {
 
 /* --- the entries of one site --- */
 
-/* The entries of one site, among sorted entries. */
+/* Goes through sorted entries, and collects the changes of one site after the other. */
 struct cursor {
     const struct leak_entries *entries;
     size_t at;
@@ -62,7 +63,7 @@ static void end_search(struct search *search) {
     free(search->forgotten.changes);
 }
 
-/* Finds the owner's allocations at folded call stacks, which are counted at a site without stack
+/* Finds the owner's allocations at call stacks that were forgotten. These are counted at a site without a stack
  * (preload/count/fold.c). */
 static int find_forgotten(struct search *search, const struct leak_finding *finding) {
     const struct leaks *leaks = search->leaks;
@@ -109,8 +110,8 @@ static int finding_keep(struct leak_finding **list, size_t *count, size_t *capac
     return 0;
 }
 
-/* Whether the rest of an owner grows little beside the owner's leaks. Then it is headers, keys and the like, which
- * belong to the leaks. */
+/* Whether the rest of an owner grows little beside the owner's leaks. Then the rest is headers, keys and the like,
+ * which belong to the leaks. */
 static bool is_remainder(const struct leaks *self, const struct leak_finding *rest) {
     double leaks = 0;
     for (size_t i = 0; i < self->count; i++)
@@ -136,7 +137,7 @@ static int finding_take(struct search *search, struct leak_finding *finding) {
     return finding_keep(&leaks->kept, &leaks->kept_count, &leaks->kept_capacity, finding);
 }
 
-/* Counts the memory of a site that may leak. */
+/* Adds the memory of a site that may leak to self->doubtful. */
 static void note_doubt(struct leaks *self, const struct leak_finding *finding) {
     const struct leak_judgement *judged = &finding->judged;
     bool kept = finding->model && self->sites->names[finding->model]->kept;
@@ -178,9 +179,9 @@ bool leaks_is_in_rest(const struct leak_site *site, const struct leak_finding *r
     return site->in_rest && site->model == rest->model && site->node == rest->node;
 }
 
-/* The owner of each site, and the memory of each owner that no finding has yet. */
+/* The rest of each owner: its sites that are no findings by themselves, and their memory. */
 struct owners {
-    uint32_t *of; /* by site: 1 + index of the owner; 0: none, or the site is a finding already */
+    uint32_t *of; /* by site: 1 + index of its owner in `list`; 0: it has no owner, or is a finding by itself */
     struct leak_finding *list;
     uint32_t count;
     struct leak_entries left, moved;
@@ -279,7 +280,7 @@ static int search_owners(struct leaks *self) {
     return result;
 }
 
-/* Counts each site with live memory that is no part of a leak, under the site's verdict. */
+/* Adds each site that has live memory and is in no leak to the sums of its verdict. */
 static void count_others(struct leaks *self) {
     for (size_t i = 0; i < self->sites->count; i++) {
         const struct leak_site *site = &self->sites->list[i];

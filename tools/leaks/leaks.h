@@ -1,7 +1,7 @@
-/* leaks.h — finds leaks in a process, growth that only looks like a leak, and the holders of memory that retired owners
- * left.
- * In: sites that were last read from an image. Out: findings, one for each cause, the largest loss first. leaks_text.c
- * and leaks_json.c print them. docs/leaks.md explains the rules. */
+/* leaks.h — finds leaks in a process, growth that only looks like a leak, and the Python objects that hold memory of
+ * retired owners.
+ * In: sites (leak_sites.h), and the image from which they were last read. Out: findings, one for each cause, the
+ * largest loss first. leaks_text.c and leaks_json.c print them. docs/leaks.md explains the rules. */
 #ifndef MEMSTOW_LEAKS_H
 #define MEMSTOW_LEAKS_H
 
@@ -13,33 +13,35 @@
 
 enum { LEAKS_STACKS = 3, LEAK_NO_SITE = UINT32_MAX };
 
-/* A holder of memory, from a HELD line of the trace. A text of length 0 is missing. */
+/* A holder: the variable, class or function of a Python program that keeps memory, as a line HELD of the trace names
+ * it. pack: the package whose code it is. held_at: its name. holders: the objects that keep the memory. A text of
+ * length 0 is missing. */
 struct leak_holder {
     uint32_t site; /* the site with the held memory; LEAK_NO_SITE: all memory that an owner left */
     uint32_t name; /* id of the name of the owner who left the memory */
-    uint64_t path; /* path of a call stack for whose blocks no Python object was found; 0: none */
+    uint64_t path; /* set if no Python object was found for the blocks of a call stack: that stack's path; 0: none */
     struct jsontext pack, held_at, holders;
     /* blocks: number of blocks that Python objects own. followed: number of these whose holders were looked for. held:
      * number of the followed blocks that this holder keeps. */
     uint64_t blocks, followed, held;
 };
 
-/* A growing site; or the rest of an owner's sites, whose growth shows only in their sum. Findings of one cause are
- * merged. A merged finding has the sums of their figures. Its site, owner and evidence are those of the finding that
- * grows most. */
+/* A growing site; or the rest of an owner: its sites that are no findings by themselves, but grow in sum. Findings of
+ * one cause are merged. A merged finding has the sums of their figures. Its site, owner and evidence are those of the
+ * finding that grows most. */
 struct leak_finding {
-    uint32_t site;        /* LEAK_NO_SITE: the rest of an owner's sites */
+    uint32_t site;        /* LEAK_NO_SITE: the rest of an owner */
     uint32_t stacks;      /* number of growing stacks */
-    uint32_t example;     /* the site to show; of an owner, the site that grows fastest. LEAK_NO_SITE: none */
+    uint32_t example;     /* the site whose stack is shown; for the rest of an owner: its fastest. LEAK_NO_SITE: none */
     uint32_t model, node; /* ids of names; 0: none */
     uint64_t live_bytes, live_blocks;
-    uint32_t oldest, newest; /* indices of the runs that left memory; UINT32_MAX: none */
-    bool by_readings;        /* judged by the readings of a series, not by the remains of runs */
+    uint32_t oldest, newest; /* indices of the first and last run that left memory; UINT32_MAX: none */
+    bool by_readings;        /* judged by points in time, not by what is left of each run */
     bool is_retired;         /* a retired owner left some of the memory */
     struct leak_judgement judged;
-    uint64_t key;                     /* key of its cause: leaks_groups.c */
+    uint64_t key;                     /* findings of one cause have the same key (leaks_groups.c) */
     const struct leak_holder *holder; /* NULL: not known */
-    size_t first_part, part_count;    /* the merged findings, in leaks.parts */
+    size_t first_part, part_count;    /* the findings that were merged into this one, in leaks.parts */
 };
 
 /* Retired owners of one name that still have memory. */
@@ -49,11 +51,11 @@ struct leak_retired {
     /* the memory of those owners that were retired before the last run ended */
     uint64_t old_live_bytes, old_allocated_bytes;
     uint32_t runs_since; /* runs that ended after the first of these owners was retired */
-    bool is_leak;        /* false: only a small remainder, or retired just now */
-    /* findings report the owner already: they have all but a small remainder of its memory, or have its holder */
+    bool is_leak;        /* false: they left little, or were retired just now */
+    /* the findings report these owners already: they have all but a little of the owners' memory, or the same holder */
     bool is_told;
-    bool is_same; /* its holder also holds another retired owner's memory, and is counted with that owner */
-    uint64_t rest_bytes, rest_blocks; /* the live memory that is no part of a finding */
+    bool is_same;                     /* an entry before this one has the same holder: the two count as one leak */
+    uint64_t rest_bytes, rest_blocks; /* the live memory that is in no finding */
     uint32_t rest_site;               /* the site that allocated most of the rest, or LEAK_NO_SITE */
     const struct leak_holder *holder; /* the holder of most of the rest; NULL: not known */
     const struct leak_holder *other;  /* another holder that the program has named for the owner; NULL: none */
@@ -64,7 +66,7 @@ struct leak_retired {
     uint32_t stack_count;
 };
 
-/* Sites that do not leak, of one verdict. */
+/* All sites with one verdict that is no leak. */
 struct leak_rest {
     uint64_t sites, live_bytes;
 };
@@ -75,16 +77,16 @@ struct leaks {
     uint64_t floor;
     struct leak_rule left_rule, moved_rule;
     uint32_t uncollected; /* runs that ended since Python's last full garbage collection; 0 also if that is not known */
-    uint32_t runs_of[LEAK_POINTS_MOST]; /* the array behind moved_rule.runs */
-    /* findings of sites and owners; after leaks_group, of causes. The largest loss comes first */
+    uint32_t runs_of[LEAK_POINTS_MOST]; /* moved_rule.runs points here */
+    /* findings for sites and owners; after leaks_group, one for each cause. The largest loss comes first */
     struct leak_finding *list;
     size_t count, capacity;
-    struct leak_finding *parts; /* the findings that causes are made of, cause by cause */
+    struct leak_finding *parts; /* the findings that were merged, cause by cause */
     size_t part_count;
     struct leak_retired *retired; /* leaks first */
     size_t retired_count, retired_leaks;
     uint64_t *run_ends; /* the times when runs ended, in order */
-    /* holders of memory of sites, sorted by site; then those of owners' memory, sorted by name */
+    /* holders for sites, by site; then for retired owners, by name; then for call stacks without a Python object */
     struct leak_holder *holders;
     size_t holder_count;
     struct leak_rest rest[LEAK_VERDICTS];
@@ -92,7 +94,7 @@ struct leaks {
     struct leak_finding *kept; /* growing sites whose owner has the policy keep: they do not leak */
     size_t kept_count, kept_capacity;
     uint64_t retained; /* bytes that the process freed and its allocator keeps; 0: none, or not measured */
-    bool measured;     /* residency is known, and so is `retained` */
+    bool measured;     /* resident memory was measured, so `retained` is known */
 };
 
 enum { LEAKS_FLOOR = 1024 };
@@ -113,7 +115,7 @@ struct leaks_doubt {
     char why[96], advice[80];
 };
 struct leaks_doubt leaks_doubt(const struct leaks *self);
-/* Whether runs are left out because Python may hold garbage of them. */
+/* Whether runs are not judged, because their memory may be Python's garbage. */
 bool leaks_has_garbage(const struct leaks *self);
 
 /* --- shared by leaks.c, leaks_retired.c, leaks_holders.c and leaks_groups.c --- */
@@ -128,19 +130,19 @@ bool leaks_is_too_much(uint64_t live, uint64_t allocated);
 /* The holder from the newest HELD line about the site, or about the owner with that name. NULL: there is none. */
 const struct leak_holder *leaks_holder_of_site(const struct leaks *self, uint32_t site);
 const struct leak_holder *leaks_holder_of_owner(const struct leaks *self, uint32_t name);
-/* Whether both are the same holder. */
+/* Whether both have the same pack and held_at. False if one is NULL or has no held_at. */
 bool leaks_same_holder(const struct leak_holder *a, const struct leak_holder *b);
-/* Whether the site belongs to a finding that stands for the rest of an owner's sites. */
+/* Whether the site is one of those that `rest`, a finding for the rest of an owner, stands for. */
 bool leaks_is_in_rest(const struct leak_site *site, const struct leak_finding *rest);
 /* For qsort: the finding that grows fastest comes first. */
 int leaks_by_growth(const void *left, const void *right);
 
 struct leaks_ask_stack;
-/* The call stacks of findings whose holders nobody has looked for yet, the largest first. Stacks of one path follow
- * each other. The caller frees the list. Returns 0, or -1: no memory. */
+/* Finds the call stacks of findings and of retired owners whose holders nobody has looked for yet. They are sorted by
+ * path. The caller frees the list. Returns 0, or -1: no memory. */
 int leaks_unknown(const struct leaks *self, struct leaks_ask_stack **stacks, size_t *count);
-/* The owner id of the last run that was judged; 0: all were. Nobody is asked for the holders of later runs' blocks,
- * which may still be in use. */
+/* The owner id of the last run that was judged; 0: all runs were. memstow does not ask who holds blocks of later runs,
+ * because these may still be in use. */
 uint32_t leaks_last_judged(const struct leaks *self);
 
 /* The printable name of the run with that index. */

@@ -84,8 +84,8 @@ static int send_stacks(struct leaks_ask *self, const char *word, uint32_t before
     return request_ask(self, &message, "waiting until it has looked for holders between two runs");
 }
 
-/* Writes " PATH=PLACE,PLACE…" for the first path in the list, with 8 places at most. Returns how many stacks have that
- * path. */
+/* Writes " PATH=PLACE,PLACE…": the first path in the list, and the places of its stacks (leaks_ask.h), at most 8.
+ * Returns how many stacks have that path. */
 static size_t write_path(char *to, size_t capacity, const struct leaks_ask_stack *stacks, size_t count) {
     enum { PLACES = 8 };
     size_t same = 1, used = (size_t)snprintf(to, capacity, " %" PRIx64 "=%" PRIx32, stacks->path, stacks->place);

@@ -1,8 +1,8 @@
 /* leaks_ask.h — requests of memstow leaks to a running program: to collect all garbage, or to find the holders of some
  * memory. The program does so between two runs.
- * In: a pid, the path of its socket, and call stacks by their places in the ledger. Out: the number that the program
- * answers, or the reason why it did nothing. Holders that the program finds are in its trace. The wait has the given
- * limit, and is shown on a terminal. */
+ * In: a pid, the path of its socket, and call stacks by their numbers in the process. Out: the number that the program
+ * answers, or the reason why it did nothing. The program writes the holders that it finds into its trace. The wait for
+ * an answer has the given limit, and is shown on a terminal. */
 #ifndef MEMSTOW_LEAKS_ASK_H
 #define MEMSTOW_LEAKS_ASK_H
 
@@ -25,7 +25,7 @@ void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double
  * has no socket. -ETIMEDOUT: it did not answer in time. -EAGAIN: it does this only if a person asks (`meant`). */
 int leaks_ask_collect(struct leaks_ask *self);
 
-/* A call stack: its path in the trace, and its number in the ledger (a place of tree.h). */
+/* A call stack. path: the hash of its frames by which the trace names it. place: its number in the process (tree.h). */
 struct leaks_ask_stack {
     uint64_t path;
     uint32_t place;

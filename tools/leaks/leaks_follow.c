@@ -77,7 +77,7 @@ static void drop_pending(void) {
     pending.there = false;
 }
 
-/* Makes the pending reading the open subject. Makes a point of it, if a run has ended since the last point. */
+/* Makes the pending reading the open subject, and makes a point of it if a run has ended since the last point. */
 static int take_pending(struct subject *subject, struct leak_sites *sites) {
     if (!pending.there) return EXIT_FINE;
     subject_close(subject);
@@ -98,8 +98,8 @@ static int take_reading(pid_t pid, struct subject *subject, struct leak_sites *s
     return EXIT_FINE;
 }
 
-/* Decides about the pending reading when the following is over: drops it if the process ended too soon after it, or
- * else takes it. The first reading is always taken. */
+/* Drops the pending reading if the process ended soon after it; otherwise takes it. The first reading is always taken.
+ * Called when nothing more is to be followed. */
 static int reading_settle(struct subject *subject, struct leak_sites *sites, bool is_gone) {
     bool too_late = is_gone && sites->point_count && duration_now() - pending.taken_ns < GRACE_NS;
     if (!too_late) return take_pending(subject, sites);

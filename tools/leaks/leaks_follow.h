@@ -1,6 +1,7 @@
-/* leaks_follow.h — follows a running process, and takes a reading after each of its runs.
- * In: a pid. Out: points, and a series file that is whole at any time. It only reads the ledger, and the process does
- * not notice. If a run ends during a reading, the next reading covers both runs. */
+/* leaks_follow.h — follows a running process, and reads its ledger after each of its runs.
+ * In: a pid. Out: points (leak_sites.h), and a file with all of them, the series, which is complete at any time. The
+ * process does not notice that its ledger is read. If a run ends while the ledger is read, the next reading covers both
+ * runs. */
 #ifndef MEMSTOW_LEAKS_FOLLOW_H
 #define MEMSTOW_LEAKS_FOLLOW_H
 
@@ -13,9 +14,9 @@ struct follow {
     uint32_t runs; /* number of runs to wait for; 0: until the process ends, or SIGINT or SIGTERM comes */
 };
 
-/* Returns an exit code. The subject stays open with the last reading that was kept. If the process has ended, a reading
- * of its last second is dropped, unless it is the first, because the process may have freed what it leaks. The sites
- * keep the readings since the last exec. */
+/* Returns an exit code. The subject stays open with the last reading that was kept. A reading from the last second
+ * before the process ended is dropped, because the process may have freed the memory that it leaks. Only the first
+ * reading is kept in any case. The sites have the readings since the last exec. */
 int leaks_follow(const struct follow *self, struct subject *subject, struct leak_sites *sites);
 
 #endif

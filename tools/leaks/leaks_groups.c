@@ -11,7 +11,7 @@
 
 /* --- memory that comes with threads --- */
 
-/* Whether the module's file name begins with the name: a version may follow. */
+/* Whether the module's file name begins with `name`. A version may follow. */
 static bool is_file(const char *module, const char *name) {
     return strncmp(text_base_name(module), name, strlen(name)) == 0;
 }
@@ -76,8 +76,8 @@ static void hash_frame(const struct image *image, const struct snap_frame *frame
     *key = bytes_hash(*key, &frame->line, sizeof frame->line);
 }
 
-/* Hashes the innermost line of Python that is not in a library, or else the innermost line of Python. False: there is
- * none. */
+/* Hashes into *key the innermost line of Python that is not in a library, or else the innermost line of Python. False:
+ * the stack has no line of Python. */
 static bool hash_line(const struct image *image, uint32_t stack, uint64_t *key) {
     size_t count;
     const uint32_t *frames = stack_all(image, stack, &count);
@@ -116,8 +116,7 @@ static int by_key(const void *left, const void *right) {
     return leaks_by_growth(left, right);
 }
 
-/* The holder of a finding's memory. For the rest of an owner's sites: the holder of the largest of these sites whose
- * holder is known. */
+/* The holder of a finding's memory. For the rest of an owner: the holder of its largest site whose holder is known. */
 static const struct leak_holder *holder_of(const struct leaks *self, const struct leak_finding *finding) {
     const struct leak_holder *found = NULL;
     uint64_t most = 0;
@@ -140,8 +139,8 @@ static size_t end_of_key(const struct leaks *self, size_t first) {
 
 static bool is_named(const struct leak_holder *holder) { return holder && holder->held_at.length; }
 
-/* Gives each finding without a known holder the holder of another finding at the same line. It is assumed that one
- * place holds everything that one line allocated. */
+/* Gives each finding without a known holder the holder of another finding with the same key. It is assumed that one
+ * object holds everything that one line allocated. */
 static void share_holders(struct leaks *self) {
     for (size_t first = 0, end; first < self->part_count; first = end) {
         const struct leak_holder *holder = NULL;
@@ -225,7 +224,8 @@ static void retired_tell(struct leaks *self, struct leak_retired *retired, const
                        is_held_elsewhere(self, retired->holder);
 }
 
-/* Marks retired owners whose holder also holds memory of an earlier one in the list. They are counted once together. */
+/* Marks each entry of the list of retired owners whose holder also holds memory of an entry before it. The two count as
+ * one leak. */
 static void count_once(struct leaks *self) {
     for (size_t i = 0; i < self->retired_leaks; i++)
         for (size_t k = 0; k < i && !self->retired[i].is_same; k++)

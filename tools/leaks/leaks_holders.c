@@ -1,6 +1,6 @@
-/* leaks_holders.c — the holders of memory, as the trace has them, and the call stacks whose holders nobody has looked
- * for yet; see leaks.h. A HELD line is about a retired owner ("owner"), or about one call stack of a model and a node
- * ("path"). */
+/* leaks_holders.c — finds who holds memory, by the lines HELD of the trace, and the call stacks whose holders nobody
+ * has looked for yet; see leaks.h. A line HELD is about a retired owner (it has "owner"), or about one call stack of a
+ * model and a node (it has "path"). */
 #include "tools/reader/cuda_image.h"
 #include "tools/base/list.h"
 #include "tools/leaks/leaks.h"
@@ -20,8 +20,8 @@ static uint64_t leaks_holders_number_of(struct jsontext line, const char *key) {
     return jsontext_member(line, key, &value) && jsontext_number(value, &number) ? number : 0;
 }
 
-/* The id of the name of the owner in a line; 0: the line has no owner, or the image does not know it. UINT32_MAX: no
- * memory. */
+/* The id of the name of the owner that a line has under `key`; 0: the line has no owner, or the image does not know it.
+ * UINT32_MAX: no memory. */
 static uint32_t leaks_holders_name_of(struct leaks *self, struct jsontext line, const char *key) {
     uint64_t owner = leaks_holders_number_of(line, key);
     return owner && owner <= UINT32_MAX ? leak_sites_name(self->sites, self->image, (uint32_t)owner) : 0;
@@ -42,7 +42,7 @@ static bool is_held_line(struct jsontext line, struct leak_holder *holder) {
            *holder->holders.at == '[';
 }
 
-/* Reads the path of a line, which is in hexadecimal digits. False: the line has no path. */
+/* Reads the path (leak_site.path) of a line, in hexadecimal digits. False: the line has no path. */
 static bool path_of(struct jsontext line, uint64_t *path) {
     char text[24], *end;
     struct jsontext value;
@@ -52,8 +52,8 @@ static bool path_of(struct jsontext line, uint64_t *path) {
     return !errno && !*end;
 }
 
-/* Finds the site or the owner that a line is about. If no Python object was found ("blocks" is 0), the line is about a
- * path. Returns 1: found; 0: there is none here; -1: no memory. */
+/* Finds what a line is about: a site, a retired owner or, if no Python object was found ("blocks" is 0), only a path.
+ * Returns 1; 0: the image has no such site or owner; -1: no memory. */
 static int find_subject(struct leaks *self, struct jsontext line, struct leak_holder *holder) {
     uint64_t path;
     if (!path_of(line, &path)) {
@@ -85,8 +85,8 @@ static int leaks_holders_compare(const struct leak_holder *a, const struct leak_
     return a->name < b->name ? -1 : a->name > b->name;
 }
 
-/* Sorts by subject. Lines about one subject are in reverse order, because the last line of the trace replaces the
- * others. */
+/* Compares for qsort: by site, path and name. Lines about the same thing are in reverse order, because the last line of
+ * the trace replaces the others. */
 static int by_subject(const void *left, const void *right) {
     const struct leak_holder *a = left, *b = right;
     int order = leaks_holders_compare(a, b);
@@ -162,8 +162,8 @@ static void add_site(struct unknown *unknown, uint32_t site) {
     if (unknown->count < SITES_MOST && can_be_asked(unknown->leaks, site)) unknown->sites[unknown->count++] = site;
 }
 
-/* Adds the largest sites without a known holder, of a retired owner or of the rest of an owner's sites. `is`: whether a
- * site is one of them. */
+/* Adds the largest sites without a known holder, among those for which `is` returns true: the sites of a retired owner,
+ * or of the rest of an owner. `context` is passed to `is`. */
 static void add_largest(struct unknown *unknown, bool (*is)(const struct leak_site *site, const void *context),
                         const void *context) {
     const struct leak_sites *sites = unknown->leaks->sites;
@@ -211,8 +211,8 @@ static bool is_wanted(const struct unknown *unknown, uint64_t path) {
     return false;
 }
 
-/* Finds the places of the paths in the ledger. One path may have several places, because a call in one line of Python
- * may be at several instructions. */
+/* Finds the process's numbers (places) of the stacks with the wanted paths. One path may have several places, because a
+ * call in one line of Python may be at several instructions. */
 static int find_places(const struct unknown *unknown, struct leaks_ask_stack **stacks, size_t *count) {
     const struct image *image = unknown->leaks->image;
     uint64_t *hashes = stack_hashes(image);

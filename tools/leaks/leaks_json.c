@@ -19,8 +19,8 @@ static void json_holders_of(struct json *json, const struct leak_holder *holder)
         json_value(json, NULL, value.at, value.length);
 }
 
-/* Writes the pack and the place first, because they are at fault. `other`: another holder of some of the memory; NULL:
- * none. */
+/* Writes who holds memory: first the package ("held_by") and the variable, class or function in it ("held_at") that are
+ * at fault, then the objects that keep the memory. `other`: another holder of some of the memory; NULL: none. */
 static void json_holders(struct json *json, const struct leak_holder *holder, const struct leak_holder *other) {
     const struct jsontext none = {"null", 4};
     struct jsontext pack = holder && holder->pack.length ? holder->pack : none;
@@ -128,7 +128,7 @@ static void json_owner(struct json *json, const struct leaks *self, const struct
     json_string(json, "node_origin", finding->node ? self->sites->names[finding->node]->origin : NULL);
 }
 
-/* Writes the owner and the figures of each part of a finding. */
+/* Writes the owner and the figures of each finding that was merged into this one. */
 static void json_owners(struct json *json, const struct leaks *self, const struct leak_finding *finding) {
     json_array(json, "parts");
     for (size_t i = 0; i < finding->part_count; i++) {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    /* a remainder is small if it is less than 1/SHARE of the memory that the owners had allocated, as in
+    /* what the owners left is a small remainder if it is less than 1/SHARE of what they had allocated, as in
      * preload/shared/policy.c */
     SHARE = 20,
     LITTLE = 64 * 1024, /* less memory than this is a small remainder in any case */
@@ -37,7 +37,7 @@ static struct had *sum_owners(const struct image *image) {
 }
 
 /* Whether no run has ended since the owner was retired. Then its memory may still be freed. `since`: the number of runs
- * that ended after that. */
+ * that ended after it was retired. */
 static bool is_just_gone(const struct leaks *self, uint32_t since) {
     return self->sites->run_count && self->image->header.state == SNAP_RUNNING && !since;
 }
@@ -62,7 +62,7 @@ static void leaks_retired_add_owner(struct leaks *self, const struct snap_owner 
 
 /* --- where retired owners' memory was allocated --- */
 
-/* The memory of one path that the owners of one group left. */
+/* The memory that the retired owners of one name (a group) left at one call stack. */
 struct piece {
     uint32_t group;
     struct leak_stack stack;
@@ -74,7 +74,7 @@ static int by_path(const void *left, const void *right) {
     return a->stack.path < b->stack.path ? -1 : a->stack.path > b->stack.path;
 }
 
-/* Inserts the stack among the largest of its group. */
+/* Inserts the stack into the group's list of its largest stacks. */
 static void leaks_retired_rank(struct leak_retired *group, const struct leak_stack *stack) {
     uint32_t at = group->stack_count < LEAKS_STACKS ? group->stack_count++ : LEAKS_STACKS;
     for (; at > 0 && group->stacks[at - 1].live_bytes < stack->live_bytes; at--)

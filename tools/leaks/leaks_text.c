@@ -76,7 +76,7 @@ static void print_verdict(const struct leaks *self) {
 
 /* --- retired owners --- */
 
-/* The length of the next line: up to a blank, if there is one in the second half of the width. */
+/* The length of the next line in bytes: up to a blank, if there is one in the second half of the width. */
 static size_t line_length(const char *text, int width) {
     size_t length = 0, blank = 0;
     for (int columns = 0; text[length] && columns < width; columns++) {
@@ -100,7 +100,7 @@ static void print_long(struct margin *margin, const char *text) {
     }
 }
 
-/* Prints a holder in words, with its pack first. Words that begin with the pack already do not get it again. */
+/* Prints a holder in words. The package comes first, unless the words begin with it already. */
 static void print_holder(struct margin *margin, const char *pack, const char *words) {
     size_t length = strlen(pack);
     char line[640];

@@ -1,6 +1,7 @@
-/* series.h — the readings of a process in one file: writes and reads section SERIES of a snapshot.
- * In: points and changes, or bytes, which are not trusted. Out: bytes, or points and changes. The section has only
- * sites that hold something in the snapshot itself. docs/format.md has the layout. */
+/* series.h — reads and writes a series, the section SERIES of a snapshot: how the memory of a process changed from
+ * reading to reading.
+ * In: points and changes (leak_sites.h), or bytes, which are not trusted. Out: bytes, or points and changes. The
+ * section has only sites that hold something in the snapshot itself. docs/format.md has the layout. */
 #ifndef MEMSTOW_SERIES_H
 #define MEMSTOW_SERIES_H
 
