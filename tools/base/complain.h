@@ -9,17 +9,17 @@ enum exit_code {
     EXIT_USAGE = 2,      /* wrong usage */
     EXIT_UNREADABLE = 3, /* input unreadable or damaged; or output that could not be written */
     EXIT_PROGRAM = 4,    /* the program under check failed itself */
-    EXIT_CANNOT_TELL = 5 /* leaks: too few runs, uneven growth, or too much garbage to say that there is no leak */
+    EXIT_CANNOT_TELL = 5 /* memstow leaks: runs are too few, growth too uneven or garbage too much for a verdict */
 };
 
 /* Prints "memstow: …" on standard error. */
 void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* As complain, and names the command whose help to read. Returns EXIT_USAGE. */
+/* As complain, and refers the user to the help of `command`. Returns EXIT_USAGE. */
 int complain_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* After getopt_long returned '?' or ':': says which option was wrong. Returns EXIT_USAGE. */
+/* Says which option of `command` is wrong, after getopt_long has returned `result`: '?' or ':'. Returns EXIT_USAGE. */
 int complain_option(const char *command, int result, char **argv);
-/* Flushes standard output. Returns code, or EXIT_UNREADABLE with a complaint if it could not be written. A closed pipe
- * gets no complaint. */
+/* Flushes standard output at the end of a command. Returns `code`, or EXIT_UNREADABLE if the output could not be
+ * written. Complains about that, unless the reader has closed the pipe. */
 int complain_finish(int code);
 
 #endif

@@ -24,8 +24,8 @@ static bool glob_same(const char **pattern, const char **text) {
     return true;
 }
 
-/* Only the last star tries to match more text. Earlier stars need not: the last star can match any text that an earlier
- * star would match in addition. */
+/* When the text does not match, only the last star so far takes more text. Earlier stars need not take more, because
+ * the last star can match that text as well. */
 bool glob_matches(const char *pattern, const char *text) {
     const char *star = NULL, *taken = NULL;
     while (*text) {

@@ -1,6 +1,6 @@
 /* scan.h — reads small text files that people write or merge: lines of words, numbers and quoted strings.
- * In: a file that is not trusted. Out: its tokens; or one message, "FILE:LINE:COLUMN: why". A '#' begins a comment. It
- * never reads past the text, and keeps nothing but the message. */
+ * In: a file that is not trusted. Out: its tokens; or one message, "FILE:LINE:COLUMN: why". A '#' begins a comment. The
+ * functions never read past the end of the text. */
 #ifndef MEMSTOW_SCAN_H
 #define MEMSTOW_SCAN_H
 
@@ -35,8 +35,7 @@ void scan_word(struct scan *scan, char *to, size_t capacity);
 bool scan_character(struct scan *scan, char wanted);
 /* Reads digits. Returns 0, or -1 with a message that names `expected`. */
 int scan_number(struct scan *scan, uint64_t *number, const char *expected);
-/* Reads a text in quotes; if `bare` is true, also an unquoted text up to the next blank. Returns as scan_number
- * does. */
+/* Reads a text in quotes or, if `bare` is true, an unquoted text up to the next blank. Returns as scan_number does. */
 int scan_string(struct scan *scan, char *to, size_t capacity, bool bare, const char *expected);
 /* Returns 0 at the end of the line, or -1 with a message. */
 int scan_end_of_line(struct scan *scan);

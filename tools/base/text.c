@@ -195,7 +195,7 @@ bool text_is_utf8(void) {
 }
 
 struct text_line text_left(const char *string, int width) {
-    struct text_line line = text_cut(string, width, string[0] == '/'); /* blanks in a name separate no arguments */
+    struct text_line line = text_cut(string, width, string[0] == '/'); /* a path may have blanks */
     size_t used = strlen(line.s);
     for (int have = text_columns(line.s); have < width && used + 1 < sizeof line.s; have++) line.s[used++] = ' ';
     line.s[used] = 0;

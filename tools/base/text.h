@@ -34,7 +34,7 @@ int text_columns(const char *s);              /* the columns of the string on a 
 const char *text_base_name(const char *path); /* the last name of a path */
 /* The folder of a path: everything in front of its last name, without the slash; "." if there is no folder. */
 void text_folder(const char *path, char *to, size_t size);
-struct text_line text_left(const char *string, int width); /* the text, padded with blanks */
+struct text_line text_left(const char *string, int width); /* cut, or padded with blanks, to `width` columns */
 
 /* The columns of a line on standard output: 80, or more on a wider terminal. */
 int text_width(void);

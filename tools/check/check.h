@@ -39,10 +39,10 @@ int check_folder_of_run(const struct check *check, const char *what, uint32_t n,
  * exit code of wrong usage after a complaint. */
 int check_files(const struct check *check);
 
-/* check_launch.c: from now on, SIGINT, SIGQUIT, SIGTERM and SIGHUP end the check in order: check_interrupted reports
- * them. */
+/* check_launch.c: from now on, SIGINT, SIGQUIT, SIGTERM and SIGHUP are only noted when they come for the first
+ * time, and check_interrupted reports them. */
 void check_launch_begin(void);
-/* Returns 0; or, after a complaint, 128 plus the number of the signal that asks the check to end. */
+/* Returns 0; or, after a complaint, 128 plus the number of the signal that asks memstow check to end. */
 int check_interrupted(void);
 /* Starts the command, waits for its end, and stores its exit status: EXIT_PROGRAM after a complaint if it cannot be
  * started. Returns the result of check_interrupted(). The output of the command goes to standard error. */

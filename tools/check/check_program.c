@@ -88,8 +88,8 @@ static int check_program_judge(struct check *check, bool *fine) {
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
-/* Judges a run by its owners first. If it is not fine, the same run is read and judged again with call sites. It still
- * counts as one run. */
+/* Judges a run by its owners first. If a limit was passed or there is a warning, reads and judges the same run again
+ * with call sites, which counts as the same run. */
 static int check_program_measure(struct check *check, const char *folder, bool *fine) {
     bool sites = sites_matter(check) || check->sites;
     int code = take_folder(&check->now, folder, sites ? TALLY_ALL : TALLY_OWNERS);

@@ -28,14 +28,14 @@ struct lines {
     int column;
 };
 
-/* Prints a part of a name. `tail` is put behind the previous part, on the same line; `lead` is put in front of this
- * part. */
+/* Prints a part of a name, on a new line if it does not fit. `tail` is written behind the previous part, on its line;
+ * `lead` in front of this part. */
 static void put_part(struct lines *lines, const char *tail, const char *lead, const char *part) {
     char text[SCAN_STRING_MOST + 8];
     snprintf(text, sizeof text, "%s%s", lead, part);
     struct text_line safe = text_fit(text, WIDTH - NAME - 1);
     int width = text_columns(safe.s), end = lines->column + text_columns(tail);
-    bool first = lines->column == NAME, full = !first && end + 1 + width > WIDTH - 1; /* room for a tail */
+    bool first = lines->column == NAME, full = !first && end + 1 + width > WIDTH - 1; /* leaves a column for a tail */
     fputs(tail, lines->to);
     if (full) fprintf(lines->to, "\n%*s", NAME, "");
     fprintf(lines->to, "%s%s", first || full ? "" : " ", safe.s);

@@ -94,7 +94,7 @@ static int read_series(struct leak_sites *to, const struct image *image, const c
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
-/* Refuses other files beside a series, because readings of several files cannot be put into one order. */
+/* Refuses a series beside other files, because its readings and those files cannot be put into one order. */
 static int check_alone(const struct image *image, const char *argument) {
     if (!image->series_size) return EXIT_FINE;
     return complain_usage("leaks", "%s is a series, which is read alone: several FILEs are snapshots",

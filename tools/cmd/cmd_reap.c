@@ -23,8 +23,9 @@
 #include <unistd.h>
 
 enum { OPTION_END = 256 };
-/* MARK_KEEP: the process and its kin stay. MARK_SPARE: the process itself is not ended, but it protects no process that
- * it started. */
+/* Marks of processes. MARK_KEEP: the process stays, and so do its children and the members of a group or session that
+ * it leads. MARK_SPARE: the process itself is not ended, but it protects no process that it started. MARK_END: the
+ * process is to be ended. */
 enum { MARK_KEEP = -2, MARK_SPARE, MARK_END = 1 };
 #define PATIENCE_NS (5 * SECOND_NS)
 
@@ -34,11 +35,11 @@ struct reap {
     struct registry registry;
     struct proc_table table;
     size_t found, stayed;
-    struct registered *claimed; /* from all lists: processes of programs that run, and processes that are to be kept */
+    struct registered *claimed; /* protected by any list: its program runs, or the list says that the process is kept */
     size_t claims, claim_capacity;
     struct registered *programs; /* programs that run and have a list */
     size_t program_count, program_capacity;
-    bool over; /* of the list that was read last: its program and all its processes have ended */
+    bool over; /* the program and all processes of the list that was read last have ended */
 };
 
 static int cmd_reap_help(void) {
@@ -123,8 +124,8 @@ static bool cmd_reap_stays(const struct reap *reap, const struct registered *reg
     return registered->keep || (entry && entry->mark == MARK_KEEP);
 }
 
-/* Whether the registry has a process with this inherited mark that stays (`keep`) or that does not stay (not
- * `keep`). */
+/* Whether the registry has a process that stays (with `keep`) or does not stay (without), and whose inherited mark
+ * (started.h) is `mark`. With `keep`, processes that other lists protect count as well. */
 static bool is_behind(const struct reap *reap, const char *mark, bool keep) {
     const struct registry *registry = &reap->registry;
     for (size_t i = 0; i < registry->count; i++)
@@ -141,9 +142,9 @@ static bool some_have_marks(const struct registered *list, size_t count) {
     return false;
 }
 
-/* Marks processes in the table by the inherited mark in their environment (started.h). If a pid goes to another process
- * before the mark is read, that process has another start time than the table, and is not touched. Returns whether any
- * process was marked. */
+/* Gives marks to processes that have the inherited mark of a registered process in their environment (started.h):
+ * MARK_KEEP or, without `keep`, MARK_END. If a pid goes to another process before its environment is read, that process
+ * has another start time than the table, and is not touched. Returns whether any process was marked. */
 static bool mark_behind(struct reap *reap, bool keep) {
     const struct registry *registry = &reap->registry;
     char mark[STARTED_MARK];
@@ -332,8 +333,8 @@ static int note_program(struct reap *reap) {
     return 0;
 }
 
-/* Notes the processes that other lists protect. A process in the list of a running program belongs to that program,
- * even if another program registered it before. A process that one list keeps is kept, whatever the other lists say. */
+/* Adds the processes that this list protects to reap->claimed: all if its program runs, else those that are to be kept.
+ * They stay, whatever other lists say. */
 static int note_claims(struct reap *reap, const char *path) {
     if (list_load(reap, path) < 0) return -1;
     if (!list_grow(&reap->claimed, sizeof *reap->claimed, reap->claims, reap->registry.count, &reap->claim_capacity))
@@ -362,8 +363,8 @@ static int note_all_claims(struct reap *reap, char *const *files, size_t count) 
     return EXIT_UNREADABLE;
 }
 
-/* Reaps each list. `found`: the lists were found in the folder, and the user did not name them. Then --end removes a
- * numbered list when none of its processes is left. */
+/* Lists the processes of each list, and ends them with --end. `found`: the lists were found in the folder, and the user
+ * did not name them. Then --end removes a numbered list when none of its processes is left. */
 static int reap_files(struct reap *reap, char *const *files, size_t count, bool found) {
     int code = note_all_claims(reap, files, count);
     if (code != EXIT_FINE) return code;

@@ -98,8 +98,8 @@ static int cmd_report_help(void) {
     return complain_finish(EXIT_FINE);
 }
 
-/* One byte a frame: whether its function, file or module has the text. Frames that the report leaves out of its stacks
- * never match. NULL: no memory. */
+/* For each frame, one byte: 1 if its function, file or module has the text. It is 0 for frames that the report leaves
+ * out of its stacks. NULL: no memory. */
 static uint8_t *nodes_match(const struct report *report, const char *text) {
     uint8_t *marks = symbols_match(report->symbols, text, false);
     for (size_t i = 0; marks && i < report->image->frame_count; i++)

@@ -1,4 +1,5 @@
-/* decisions.h — the trace of decisions, line by line, and its faults. docs/decisions.md describes the lines.
+/* decisions.h — the trace of decisions, line by line, and its faults. A trigger is a moment at which memstow decides
+ * for each owner whether its memory is kept, stowed or freed. docs/decisions.md describes the lines.
  * In: an image. Its lines are known to be JSON; nothing else in them is trusted. Out: events in order of time, the
  * trigger of each event, and faults. */
 #ifndef MEMSTOW_DECISIONS_H
@@ -34,7 +35,7 @@ enum event_number {
     NUMBER_BEFORE,
     NUMBER_AFTER,
     NUMBER_STOWED,
-    NUMBER_DEVICE_BYTES, /* these four are for devices; missing if nothing is on devices */
+    NUMBER_DEVICE_BYTES, /* this and the next three: on devices; missing if nothing is there */
     NUMBER_DEVICE_BEFORE,
     NUMBER_DEVICE_AFTER,
     NUMBER_DEVICE_STOWED, /* part of the stowed bytes */
@@ -66,7 +67,7 @@ struct event {
     uint64_t n, t;
     uint64_t numbers[NUMBERS];    /* 0 if not given */
     size_t trigger;               /* 1 + index of its trigger; 0: none */
-    const struct event *replaced; /* of a SET, for the check: the later SET that replaces it; NULL: none */
+    const struct event *replaced; /* of a SET: the later SET that replaces it, for decisions_check; NULL: none */
     struct jsontext line;
 };
 
@@ -111,7 +112,7 @@ void decisions_text(const struct event *event, const char *key, char *to, size_t
 
 /* decisions_json.c: writes one document. */
 void decisions_json(const struct decisions *decisions, const struct image *image, FILE *to);
-/* How many lines at the beginning of the trace are lost. */
+/* The number of lines that are lost at the beginning of the trace. */
 uint64_t decisions_lines_before(const struct decisions *decisions);
 
 /* decisions_text.c: writes text for people. */

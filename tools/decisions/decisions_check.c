@@ -1,4 +1,6 @@
-/* decisions_check.c — finds the five kinds of faults in a trace; see decisions.h and docs/decisions.md. */
+/* decisions_check.c — finds the five kinds of faults in a trace; see decisions.h and docs/decisions.md. A line SET says
+ * which policy was set for an owner or, if a program wrote it, on an object of the program. A line READ says which
+ * policy a program found for an owner. Objects have ids: a patcher is an object around an inner model. */
 #include "tools/decisions/decisions.h"
 #include "tools/base/list.h"
 
@@ -19,7 +21,7 @@ const char *decisions_fault_name(enum fault_kind kind) {
 
 /* --- looking up events --- */
 
-/* The events that put_in_order takes, sorted by kind, trigger, owner and line. */
+/* The events that lines are checked against, sorted by kind, trigger, owner and line. */
 struct order {
     struct decisions *decisions;
     const struct event **list;
@@ -141,13 +143,13 @@ static int link_sets(struct decisions *self) {
     return 0;
 }
 
-/* Whether a SET that a program wrote gives a policy that is still valid at the event `until`. */
+/* Whether a SET has ids, and gives a policy that is still valid at the event `until`. */
 static bool decisions_check_holds(const struct event *set, const struct event *until) {
     return has_ids(set) && set < until && set->words[WORD_POLICY] != MEMSTOW_NO_POLICY &&
            !(set->replaced && set->replaced < until);
 }
 
-/* The condition for a SET: it names this patcher or, if `patcher` is 0, this inner model. */
+/* The ids of the SET that is looked for: this patcher or, if `patcher` is 0, this inner model. */
 struct wanted {
     uint64_t patcher, inner;
     bool flag; /* true: only SETs of flags; false: only SETs of policies */

@@ -55,7 +55,7 @@ static void print_when(const struct page *page, const struct event *event) {
     fprintf(page->to, "%s after the start", text_duration(event->t > start ? event->t - start : 0).s);
 }
 
-/* Prints a text that continues a line and is wrapped. `first` columns of the line are written already. */
+/* Prints the rest of a line, wrapped. `first` columns of the line are written already. */
 static void print_rest(const struct page *page, const char *text, int first) {
     text_wrap(page->to, text, first, INDENT + 4);
 }
@@ -150,7 +150,8 @@ static void print_other(const struct page *page, const struct event *event) {
 
 /* --- printing a trigger --- */
 
-/* From the first line of a trigger up to the first line of the next trigger. Lines of no trigger may be among them. */
+/* The events from the first line of a trigger up to the first line of the next one. Some of them may belong to no
+ * trigger. */
 struct span {
     const struct event *first, *end;
     size_t trigger;

@@ -49,7 +49,7 @@ struct diff {
     int (*form)(struct diff *diff); /* --html, --folded or --pprof; NULL: text or JSON */
     enum view root;   /* for --folded and --pprof: the kind of owner that is the outermost frame; BY_SITE: none */
     const char *page; /* file of the page; NULL: standard output */
-    size_t top;       /* rows shown; SIZE_MAX: all */
+    size_t top;       /* number of rows that are shown; SIZE_MAX: all */
     size_t form_top;  /* number of sites that the form does not merge (--top); SIZE_MAX: not given */
 };
 

@@ -16,7 +16,8 @@ struct folding {
     bool cut; /* a negative remainder was left out */
 };
 
-/* The bytes in a column, which cannot be negative. The remainder of estimates may be negative: it becomes 0. */
+/* The bytes of a row in one file. A column cannot be negative, but the remainder of estimates can: then it becomes
+ * 0. */
 static uint64_t amount_of(struct folding *self, const struct row *row, int side) {
     int64_t bytes = (int64_t)row->side[side].live_bytes;
     self->cut |= bytes < 0;
@@ -31,7 +32,7 @@ static void diff_folded_add_part(struct folding *self, struct profile *profile, 
                               .amounts = {amount_of(self, row, 0), amount_of(self, row, 1)}};
 }
 
-/* Adds one part for all rows that --top leaves out. */
+/* Adds one part for all rows that --top leaves out, with the sums of their bytes. */
 static void add_rest(struct folding *self, struct profile *profile, const char *name) {
     struct profile_part rest = {.root = self->rows.no_root, .nowhere = name};
     for (size_t i = self->rows.shown; i < self->rows.count; i++)

@@ -1,6 +1,6 @@
 /* diff_html.c — a comparison as a page; see diff.h. docs/html.md has the format of its data.
- * In: rows of both files by site, on the host and on devices. Out: the same groups as for a report, with the figures of
- * each site before and after. */
+ * In: rows of both files by site, on the host and on devices. Out: the same groups of columns as for a report, with the
+ * figures of each site before and after. */
 #include "tools/base/complain.h"
 #include "tools/base/list.h"
 #include "tools/diff/diff.h"
@@ -134,7 +134,8 @@ static unsigned cost_of(const struct row *row) {
     return cost;
 }
 
-/* Sets the weights of leaves. A share of all change weighs eight times as much as the same share of all memory. */
+/* Sets the weights of leaves, which decide what the page shows singly. A share of all change weighs eight times as much
+ * as the same share of all memory. */
 static void diff_html_weigh(const struct diff_page *self, struct html_leaf *leaves, size_t first, size_t end) {
     double grown = 1, held = 1;
     for (size_t i = first; i < end; i++) {
@@ -168,8 +169,8 @@ static struct html_leaf *make_leaves(struct diff_page *self) {
     return leaves;
 }
 
-/* Finds the image that has the stacks of each side. It stays NULL if no row needs it, or if the file cannot be read
- * again. */
+/* Finds the image that has the call stacks of each side. An image stays NULL if no row has a stack in it, or if its
+ * file cannot be read again. */
 static void find_images(const struct diff_page *self, const struct image *images[2]) {
     bool sought[2] = {false, false};
     for (size_t i = 0; i < self->row_count; i++) {

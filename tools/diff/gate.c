@@ -11,8 +11,8 @@ static int64_t gate_distance(struct range before, struct range now) {
     return now.high < before.low ? -gate_bounded(before.low - now.high) : 0;
 }
 
-/* Looks up the figure's ranges in the baseline. The baseline has all owners. A call site that the baseline lacks may
- * have held any amount below the floor. */
+/* Looks up the figure's ranges in the baseline, which has all owners, but not all call sites. A call site that it lacks
+ * may have held any amount below the floor. */
 static void ranges_before(const struct gate *gate, const struct figure *figure, struct finding *finding) {
     const struct figure *old = figures_find_like(gate->before, figure);
     struct range unlisted = {0, figure->kind == FIGURE_SITE ? gate->before->floor - 1 : 0};
@@ -55,7 +55,7 @@ static int over_add(struct gate *gate, const struct figure *figure, size_t capac
     return 0;
 }
 
-/* Whether the figure is judged. An old baseline has no figures for devices. */
+/* Whether the figure is judged. A baseline of version 1 has no figures for devices. */
 static bool is_judged(const struct gate *gate, const struct figure *figure) {
     return !figure->cuda || (gate->before->with_cuda && gate->now->with_cuda);
 }

@@ -1,6 +1,6 @@
 /* callers.h — follows call stacks from their innermost frames outwards, as massif shows them.
- * In: stacks with their bytes. Out: the callers of a place in the tree, with their bytes. Callers are looked up on
- * request only. */
+ * In: stacks with their bytes. Out: the callers of a function, with their bytes. Callers are looked up on request
+ * only. */
 #ifndef MEMSTOW_CALLERS_H
 #define MEMSTOW_CALLERS_H
 
@@ -31,7 +31,7 @@ struct caller_group {
     bool ended; /* these stacks have no further frames */
 };
 
-/* Sets a caller to the inner end of a stack. The first step goes to the innermost frame. */
+/* Sets a caller to the inner end of a stack, before its innermost frame: the first step goes to that frame. */
 void caller_begin(struct caller *caller, uint32_t stack, uint64_t bytes);
 /* Moves each of `count` callers one function outwards, and sorts them into groups, the largest first. NULL: no
  * memory. */

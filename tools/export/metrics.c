@@ -231,11 +231,11 @@ static int add_runs(struct metrics *metrics, const struct image *image) {
     return result;
 }
 
-/* The reasons of triggers; see docs/decisions.md. */
+/* A trigger is a moment at which memstow puts models away. These are its reasons; see docs/decisions.md. */
 static const char *const reasons[] = {"run_ended", "request", "pressure", "idle", "rescue"};
 enum { REASONS = sizeof reasons / sizeof *reasons };
 
-/* The last finished trigger of each reason; NULL: there is none. */
+/* Finds the last finished trigger of each reason. NULL: there is none. */
 static void last_triggers(const struct decisions *decisions, const struct event *acts[REASONS]) {
     char reason[16];
     for (size_t i = 0; i < decisions->trigger_count; i++) {

@@ -30,8 +30,8 @@ struct pprof_sample {
 };
 enum pprof_label { PPROF_MODEL, PPROF_NODE, PPROF_RUN, PPROF_BASE };
 
-/* An image, and by frame whether its location was written already. The numbers of its locations and mappings begin at
- * first_location and first_mapping, after those of the image before. */
+/* One image of a profile. located: by frame, whether its location was written already. The numbers of its locations and
+ * mappings begin at first_location and first_mapping, after those of the previous image. */
 struct pprof_side {
     const struct image *image;
     struct symbols *symbols;

@@ -160,8 +160,8 @@ static void end_tree(struct walk *walk) {
     calltree_end(&walk->tree);
 }
 
-/* Writes one tree. By node, `both` has the sum of the two amounts, and `second` the second amount; NULL: there is none.
- * The tree takes them over. `all`: the sums over all nodes. */
+/* Writes one tree. `both`: by node, the sum of the two amounts. `second`: by node, the second amount; NULL: there is
+ * none. The tree frees both. `all`: the sums over all nodes. */
 static int write_tree(struct walk *walk, uint64_t *both, double *second, struct amounts all) {
     int result = calltree_begin(&walk->tree, walk->profile->image, both, second);
     walk->tree.line = name_line;
@@ -219,7 +219,8 @@ static void write_stackless(struct walk *walk, size_t first, size_t end) {
     }
 }
 
-/* Compares for qsort: by root; parts of one root with a stack first, then those without a stack, by name. */
+/* Compares parts for qsort: by root. Of one root, parts with a stack come first, then parts without a stack, by
+ * name. */
 static int by_root(const void *left, const void *right) {
     const struct profile_part *a = left, *b = right;
     if (a->root != b->root) return a->root < b->root ? -1 : 1;

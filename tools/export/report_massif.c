@@ -1,8 +1,8 @@
 /* report_massif.c — snapshots as valgrind's massif writes them, for ms_print and massif-visualizer; see export.h. A
  * file of memstow gives at most two snapshots with call stacks: its peak and its live memory. Snapshots without call
- * stacks are the points of the curve. They come from the readings of a series, or else from the file's history, which
- * gives at most a hundred, as many as massif itself writes. Several files must be of one process. Times are
- * milliseconds since the start of the process. */
+ * stacks are the points of the curve. They come from the readings that `memstow leaks --series` has put into the file,
+ * or else from the file's history, which gives at most a hundred, as many as massif itself writes. Several files must
+ * be of one process. Times are milliseconds since the start of the process. */
 #include "tools/base/complain.h"
 #include "tools/export/callers.h"
 #include "tools/export/export.h"
@@ -21,7 +21,7 @@ enum { DEEPEST = 90, PERCENT = 1, TEXT_COLUMNS = 400, CURVE = 100 };
 struct tree {
     const struct report *report;
     struct callers callers;
-    uint64_t least; /* in bytes: places with less are merged */
+    uint64_t least; /* in bytes: functions with less are merged into one entry */
     bool failed;    /* no memory */
 };
 
@@ -65,7 +65,7 @@ static void put_merged(const struct tree *tree, int depth, size_t places, uint64
 
 /* ---- writing the tree of callers */
 
-/* Whether all stacks end here: there are no callers. */
+/* Whether all stacks of the groups end here, without another caller. */
 static bool is_end(const struct caller_group *groups, size_t count) { return count == 1 && groups[0].ended; }
 
 static size_t count_large(const struct tree *tree, const struct caller_group *groups, size_t count) {
@@ -85,7 +85,7 @@ static void write_group(struct tree *tree, const struct caller_group *group, int
     write_callers(tree, group->first, group->count, depth);
 }
 
-/* Writes a place and, below it, the places that called it. */
+/* Writes a line of code and, below it, the lines that called it. */
 static void write_callers(struct tree *tree, struct caller *list, size_t count, int depth) {
     struct symbol_line line = list[0].line;
     uint64_t bytes = 0, small = 0;
@@ -104,7 +104,7 @@ static void write_callers(struct tree *tree, struct caller *list, size_t count, 
     free(groups);
 }
 
-/* Memory without a call stack. It is shown as a place with a name. */
+/* Memory without a call stack. It is shown under a name in place of a line of code. */
 struct stackless {
     const char *name;
     uint64_t bytes;
@@ -168,7 +168,7 @@ static void write_stackless(const struct stackless *one) {
     putchar('\n');
 }
 
-/* If --python leaves no frame of a stack, the stack counts as memory without a call stack. */
+/* If --python leaves out all frames of a stack, the stack counts as memory without a call stack. */
 static void move_ended(const struct tree *tree, struct sites *sites, struct caller_group *groups, size_t *count) {
     for (size_t i = 0; i < *count; i++) {
         if (!groups[i].ended) continue;
@@ -180,7 +180,7 @@ static void move_ended(const struct tree *tree, struct sites *sites, struct call
     }
 }
 
-/* Writes the places that allocate, the largest first. Places that hold too little are written as one entry. */
+/* Writes the lines of code that allocate, the largest first. Lines that hold too little are written as one entry. */
 static void write_places(struct tree *tree, const struct sites *sites, struct caller_group *groups, size_t count) {
     size_t large = count_large(tree, groups, count), shown = large, small_count = count - large;
     uint64_t small = 0;
@@ -238,8 +238,8 @@ static int put_detailed(struct massif *massif, const struct report *report, uint
     return result;
 }
 
-/* Makes readings from the history: the highest point of each hundredth of the time. Points before the last snapshot of
- * the earlier files are left out. */
+/* Makes readings from the history: the highest point of each hundredth of the time. Points before the last snapshot
+ * that was written for an earlier file are left out. */
 static int take_history(const struct massif *massif, const struct image *image, struct leak_sites *readings) {
     struct history history;
     size_t last = CURVE;
@@ -259,7 +259,7 @@ static int take_history(const struct massif *massif, const struct image *image, 
     return result;
 }
 
-/* Writes the readings of a series from *next on, up to a time, and moves *next past them. */
+/* Writes the readings from number *next on that are not later than `until`, and moves *next past them. */
 static void put_readings(struct massif *massif, const struct leak_sites *sites, uint32_t *next, uint64_t until) {
     for (; *next < sites->point_count && sites->points[*next].taken_ns <= until; ++*next)
         put_snapshot(massif, sites->points[*next].taken_ns, sites->points[*next].live_bytes, "empty");
@@ -272,8 +272,8 @@ static void put_head(const struct report *report) {
     fputs("\ntime_unit: ms\n", stdout);
 }
 
-/* Writes the peak of a file, unless it was before the last snapshot of the previous file: then the previous file has
- * this peak, too. */
+/* Writes the peak of a file, unless it was before the last snapshot that was written for the previous file: then that
+ * file has had this peak, too. */
 static int put_peak(struct massif *massif, const struct report *report) {
     const struct snap_header *header = &report->image->header;
     struct report peak = *report;

@@ -1,8 +1,8 @@
 /* report_perfetto.c — a report over time as a trace for Perfetto; see export.h and perfetto.h. Counters have values at
- * the times that the file knows: the points of its history, the readings of a series, the peak, before and after each
- * trigger, and now. Slices show triggers, and the lives of runs, nodes and models. Instants show decisions, and the
- * marks of the history. Several files are snapshots of one process. Each file adds its counters. Slices and instants
- * are those of the last file. */
+ * the times that the file knows: the points of its history, the readings of `memstow leaks --series`, the peak, before
+ * and after each trigger (a moment at which memory is put away), and now. Slices show triggers, and the lives of runs,
+ * nodes and models. Instants show decisions, and the marks of the history. Several files are snapshots of one process.
+ * Each file adds its counters. Slices and instants are those of the last file. */
 #include "tools/base/complain.h"
 #include "tools/decisions/decisions.h"
 #include "tools/export/export.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 /* The upper 32 bits of a track's number are one of these kinds. The lower 32 bits are the id of an owner, the index of
- * a device, a lane, or 0. */
+ * a device, the number of a lane (one of several tracks for slices that overlap), or 0. */
 enum track_kind {
     TRACK_MEMORY = 2,
     TRACK_HEAP,
@@ -100,7 +100,7 @@ static void count_history(struct tracing *self) {
                                self->image->cuda_points[i].live[k]);
 }
 
-/* Writes the RSS at those marks that have it. */
+/* Writes the resident memory at those marks of the history that have it. */
 static void count_resident(struct tracing *self) {
     uint64_t track = track_of(TRACK_RSS, 0);
     bool declared = self->image->rss != 0;
@@ -129,7 +129,7 @@ static void count_devices(struct tracing *self) {
     }
 }
 
-/* Writes the live bytes of a series' readings, which include memory on devices. */
+/* Writes the live bytes at the readings of a series, which include memory on devices. */
 static int count_readings(struct tracing *self) {
     static struct leak_sites readings;
     uint64_t track = track_of(TRACK_READINGS, 0);

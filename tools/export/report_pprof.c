@@ -69,8 +69,8 @@ static void report_pprof_put_rest(struct writer *writer, const struct listed_sit
     put_sample(writer, &rest);
 }
 
-/* For each node: the innermost node, from the node outwards, that has at least --min bytes together with all nodes
- * below it; 0: there is none. NULL: no memory. */
+/* For each node, finds the node itself or the nearest node outwards that has at least --min bytes, together with all
+ * nodes below it; 0: there is none. NULL: no memory. */
 static uint32_t *large_nodes(const struct report *report) {
     const struct image *image = report->image;
     uint64_t *bytes = calloc(image->node_count + 1, sizeof *bytes);
@@ -96,8 +96,8 @@ static int by_stack(const void *left, const void *right) {
     return (a->inner != NULL) - (b->inner != NULL);
 }
 
-/* Writes the samples with --min. Each stack is cut after its innermost large node. A stack that was cut does not keep
- * its module. */
+/* Writes the samples with --min. Each stack is cut behind its innermost node that has at least --min bytes. A stack
+ * that was cut does not keep its module. */
 static int put_large(struct writer *writer, const struct listed_site *sites, size_t count) {
     const struct image *image = writer->report->image;
     uint32_t *large = large_nodes(writer->report);

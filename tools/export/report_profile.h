@@ -25,7 +25,8 @@ int report_profile_blocks(const struct report *report, const struct roots *roots
  * amounts. */
 struct profile_limits profile_limits_of(uint64_t all);
 /* Says on standard error which branches were merged. `what`: the name of the profile, or "". `is_share`: limits.least
- * is that of profile_limits_of(), a share of all. `all_of_it`: a text that says how to see everything, or "". */
+ * came from profile_limits_of(), so it is a share of all amounts. `all_of_it`: a text that says how to see everything,
+ * or "". */
 void profile_tell(struct profile_limits limits, struct profile_merged merged, bool blocks, const char *what,
                   bool is_share, const char *all_of_it);
 

@@ -1,5 +1,5 @@
-/* html_choice.c — see html_choice.h. The cost of a leaf is the space in the file for its figures, and for the nodes and
- * lines that the leaves chosen before it do not have. */
+/* html_choice.c — see html_choice.h. A leaf is one site in the tree (html_tree.h). Its cost is the space that it needs
+ * in the file: for its figures, and for the nodes and lines that the leaves chosen before it do not have. */
 #include "tools/html/html_choice.h"
 #include "tools/views/stacks.h"
 
@@ -76,7 +76,7 @@ static size_t segment_cost(const struct choice *choice, const struct image *imag
     return cost;
 }
 
-/* Adds a leaf to the choice. Returns its cost. */
+/* Chooses a leaf. Returns its cost. */
 static size_t choice_take(struct choice *choice, struct html_leaf *leaf) {
     const struct image *image = choice->tree->sides[leaf->side].image;
     size_t cost = leaf->cost;

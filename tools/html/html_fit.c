@@ -7,7 +7,7 @@
 enum {
     MOST = 4600000,  /* bytes for columns. The rest of a page is much smaller than 400 kB, so a page has at most 5 MB */
     GUESS = 3000000, /* bytes that the first choice aims at, by the average cost of each item */
-    AIM = MOST / 8 * 7,    /* bytes that later choices aim at, by the size that the columns had */
+    AIM = MOST / 8 * 7,    /* bytes that later choices aim at, scaled by the size that the columns had before */
     ENOUGH = MOST / 4 * 3, /* fewer bytes are accepted only if all requested sites are in the page */
     ROUNDS = 4,            /* most choices; the last one counts, whatever its size */
 };

@@ -146,7 +146,8 @@ static struct html_figures figures_of(const struct html_sites *self, size_t entr
     return self->sum_of[entry] ? self->sums[self->sum_of[entry] - 1] : add_leaves(self, entry);
 }
 
-/* Adds up the entries once, because every column needs the sums, and a few entries may stand for a million leaves. */
+/* Computes the figures of entries that stand for several sites. Every column needs them, and a few entries may stand
+ * for a million sites, so they are added up only once. */
 static int add_up_entries(struct html_sites *self) {
     size_t entries = self->tree.entry_count, count, sums = 0;
     free(self->sum_of);

@@ -115,7 +115,7 @@ static size_t name_frame(struct html_tree *tree, struct html_side *side, uint32_
     return side->frame_lines[frame];
 }
 
-/* The number of lines of a frame, followed by the lines. NULL: no memory. */
+/* The lines of a frame: their number, and then the lines. NULL: no memory. */
 static const uint32_t *frame_lines(struct html_tree *tree, struct html_side *side, uint32_t frame) {
     uint32_t known = frame < side->image->frame_count ? frame : (uint32_t)side->image->frame_count;
     size_t at = side->frame_lines[known] ? side->frame_lines[known] : name_frame(tree, side, known);
@@ -154,7 +154,7 @@ static int by_tag(const void *left, const void *right, void *context) {
     return a < b ? -1 : a > b;
 }
 
-/* Adds merged leaves: those of one tag become one entry. */
+/* Adds an entry for each tag of the merged leaves in `folded`. */
 static int add_folded(struct html_tree *tree, uint32_t *folded, size_t count) {
     qsort_r(folded, count, sizeof *folded, by_tag, tree->leaves);
     for (size_t first = 0, end; first < count; first = end) {
@@ -178,7 +178,8 @@ static int attach_folded(struct html_tree *tree, uint32_t first) {
     return result;
 }
 
-/* Adds a list of leaves, from `first` on, as entries of the node that is being built. */
+/* Adds the leaves of a list, which begins at `first`, to the node that is being built: an entry for each single leaf,
+ * and entries for the merged leaves. */
 static void html_tree_attach(struct build *build, uint32_t first) {
     struct html_tree *tree = build->tree;
     for (uint32_t leaf = first; leaf; leaf = tree->next_leaf[leaf - 1]) {

@@ -1,7 +1,7 @@
 /* html_tree.h — the call stacks of a page as one tree of lines.
  * In: leaves (one for each site) with the stacks of one image, or of two that are compared. Out: nodes, and entries at
- * the nodes. A node has a segment, and is followed by its children and all nodes below them. An entry is a single leaf,
- * or several merged leaves. */
+ * the nodes. A node has a segment (a piece of call stacks), and is followed by its children and all nodes below them.
+ * An entry is a single leaf, or several merged leaves. */
 #ifndef MEMSTOW_HTML_TREE_H
 #define MEMSTOW_HTML_TREE_H
 
@@ -14,7 +14,7 @@ struct html_leaf {
     uint32_t tag;         /* leaves of different tags are never merged */
     float weight;         /* leaves with the largest weights are shown singly */
     uint32_t cost : 16;   /* the cost of its figures in a file, in eighths of a byte */
-    uint32_t side : 1, folded : 1; /* folded: merged with others */
+    uint32_t side : 1, folded : 1; /* side: index of html_tree.sides; folded: merged with other leaves */
 };
 
 struct html_side {
@@ -31,7 +31,7 @@ struct html_tree {
     struct html_leaf *leaves;
     uint32_t *next_leaf; /* by leaf: the next leaf at the same node */
     uint32_t *line_leaf; /* by line: the first leaf without a stack */
-    size_t module_lines; /* how many lines there are of leaves without a stack; they have the first numbers */
+    size_t module_lines; /* how many lines belong to leaves without a stack; these lines have the first numbers */
     size_t leaf_count;
     uint32_t *levels; /* for each named frame, the number of its lines and the lines */
     size_t level_count, level_capacity;
@@ -47,8 +47,8 @@ struct html_tree {
     uint64_t steps_left; /* limits the work that a file can cause */
 };
 
-/* Takes over the leaves. `lines` has the lines of leaves without a stack, and no others. An image may be NULL. Returns
- * 0, or -1: no memory. Call html_tree_end() whatever the result is. */
+/* Begins a tree, which frees `leaves` at its end. `lines` has the lines of leaves without a stack, and no others. An
+ * image may be NULL. Returns 0, or -1: no memory. Call html_tree_end() whatever the result is. */
 int html_tree_begin(struct html_tree *tree, struct html_lines *lines, const struct image *const images[2],
                     struct symbols *const symbols[2], struct html_leaf *leaves, size_t count);
 void html_tree_end(struct html_tree *tree);

@@ -136,7 +136,8 @@ const char *image_owner_words(const struct image *image, uint64_t id, char *to, 
     return to;
 }
 
-/* The number of steps is limited to the number of owners, because a damaged file may have a circle. */
+/* The number of steps is limited to the number of owners, because in a damaged file owners may have adopted each other
+ * in a circle. */
 const struct snap_owner *image_heir(const struct image *image, uint32_t id) {
     const struct snap_owner *owner = image_owner(image, id), *next;
     for (size_t steps = 0; owner && owner->adopted_by && steps < image->owner_count; steps++, owner = next)

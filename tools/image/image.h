@@ -14,7 +14,8 @@ enum total_flag {
     TOTAL_INHERITED = SNAP_TOTALS_INHERITED,
     TOTAL_UNKNOWN_SITE = SNAP_TOTALS_UNKNOWN,
     TOTAL_NOT_SAMPLED = SNAP_TOTALS_NOT_SAMPLED,
-    /* The exact total less the sum of the estimates. No file has it. Its figures may be negative. */
+    /* What the exact total exceeds the sum of the estimates by. No file has such a total. Its figures may be
+     * negative. */
     TOTAL_REMAINDER = 1 << 7,
 };
 
@@ -74,9 +75,9 @@ struct origin {
     uint64_t start, end; /* address range of a mapping */
 };
 
-/* Maps the process's number of a stack to the stack's node. */
+/* A stack of a running process: the process's number for it (place), and its node in this image. */
 struct image_place {
-    uint32_t place, node; /* place: the process's number */
+    uint32_t place, node; /* node: an index of image.nodes */
 };
 
 struct image {
@@ -100,7 +101,7 @@ struct image {
     uint32_t *words;
     struct snap_frame *frames;
     struct snap_code *codes;
-    struct image_place *places; /* of a ledger only; several numbers may have the same node */
+    struct image_place *places; /* of a ledger only; several places may have the same node */
     uint8_t *trace;             /* a snap_ring and its lines, for trace_lines.h */
     struct total *totals;
     size_t fact_count, module_count, tag_count, owner_count, thread_count, large_count, mapping_count;
@@ -119,13 +120,13 @@ struct image {
     uint64_t inexact;                   /* number of totals whose counters changed while they were read */
     uint64_t rss;                       /* bytes; 0: not measured */
     bool has_picture;
-    bool picture_is_live; /* at_peak.h has replaced the picture by live memory, which is nearer to the peak */
+    bool picture_is_live; /* at_peak.h has replaced the picture of the peak by live memory, as being nearer to it */
     bool running;         /* the process is alive, and this is its live ledger */
     char error[160];
 };
 
 void image_clear(struct image *image);
-/* Frees the totals, for a caller that has added them up. The call stacks stay. */
+/* Frees the totals, for a caller that has added them up and needs the call stacks only. */
 void image_drop_totals(struct image *image);
 /* Adds up host, mapped and inherited. */
 void image_sum(struct image *image);
@@ -140,7 +141,7 @@ uint64_t total_live_bytes(const struct total *total); /* never negative, except 
 uint64_t total_live_blocks(const struct total *total);
 uint64_t total_measure(const struct total *total, enum measure measure); /* bytes */
 uint64_t total_measure_blocks(const struct total *total, enum measure measure);
-/* Whether two neighbouring totals are the two classes of one site. */
+/* Whether two neighbouring totals are the totals of one site's heap memory and mapped memory. */
 bool total_same_site(const struct total *host, const struct total *mapped);
 
 /* Never NULL; "" for an offset outside the file. */
@@ -154,7 +155,7 @@ const char *image_module_name(const struct image *image, uint32_t module);
 /* The variance of the total's bytes in the measure; 0: the bytes are exact. */
 double image_variance(const struct image *image, const struct total *total, enum measure measure);
 
-/* The total at the site of a large block or mapping; NULL: there is none. */
+/* The total with this number, as large blocks and mappings have it in `site`: 1 + an index. NULL: there is none. */
 const struct total *image_total(const struct image *image, uint32_t site);
 /* The tag with this number; the tag of untagged memory if there is none. */
 const struct snap_tag *image_tag(const struct image *image, uint32_t tag);

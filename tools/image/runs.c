@@ -1,5 +1,7 @@
-/* runs.c — see runs.h. "Run" here means a run of frames. A node ends at a place where a stack ends, or to which an
- * inner run is attached. A run without frames gets no node: its place has the node of the place outside of it. */
+/* runs.c — see runs.h. A running process stores frames in runs: pieces of stacks (snapshot.h), not runs of the program.
+ * Its number for a stack, a place, is the index of the word of the stack's innermost frame. A node of the image has the
+ * frames from one place outwards to the next place that has a node. Places where a stack ends, or to which an inner run
+ * is attached, have nodes. A run without frames gets no node: its place has the node of the place outside of it. */
 #include "tools/image/runs.h"
 
 #include <stdlib.h>
@@ -21,8 +23,8 @@ struct unfolding {
 
 static bool is_place(const struct unfolding *self, uint32_t place) { return place && place < self->count; }
 
-/* Returns the next place outwards where another node ends. If the place's run has none, it is the outer place to which
- * the run is attached. 0: the run is damaged. *frames: the number of words from the first place to there. */
+/* Returns the next place outwards that has, or will have, a node. If the run of `place` has no such place, this is the
+ * place outside of the run. 0: the run is damaged. *frames: the number of frames from `place` outwards to there. */
 static uint32_t runs_outwards(const struct unfolding *self, uint32_t place, uint32_t *frames) {
     for (*frames = 1; place >= SNAP_RUN_HEAD && *frames <= SNAP_RUN_MOST; place--, ++*frames) {
         if (self->from[place] & SNAP_RUN_FIRST) return self->from[place - SNAP_RUN_HEAD + SNAP_RUN_OUTER];
@@ -31,7 +33,7 @@ static uint32_t runs_outwards(const struct unfolding *self, uint32_t place, uint
     return 0;
 }
 
-/* Marks the place, and each place outwards at which a node ends. */
+/* Marks the place, and each place outwards of it at which a node ends. */
 static void mark_ends(struct unfolding *self, uint32_t place) {
     uint32_t frames;
     for (; is_place(self, place) && !self->nodes[place]; place = runs_outwards(self, place, &frames)) {
@@ -54,7 +56,7 @@ static void make_node(struct unfolding *self, uint32_t place) {
     self->nodes[place] = self->next_node++;
 }
 
-/* Makes the node of a place. It first makes the missing nodes of places outwards. */
+/* Makes the node of a place, after the missing nodes of the places outwards of it. */
 static void make_nodes(struct unfolding *self, uint32_t place) {
     size_t length = 0;
     uint32_t frames;

@@ -1,6 +1,7 @@
-/* runs.h — turns the stacks of a running process into nodes and segments, the form that all other parts read.
- * In: the words of SNAP_RUN, and totals whose stacks are places. Out: nodes and segments of those stacks, parents
- * first, and totals that refer to the nodes. */
+/* runs.h — turns the call stacks of a running process into nodes and segments (snapshot.h), the form that all other
+ * parts read.
+ * In: the words of SNAP_RUN, and totals whose stacks are the process's numbers (places). Out: nodes and segments of
+ * those stacks, parents first, and totals that refer to the nodes. */
 #ifndef MEMSTOW_RUNS_H
 #define MEMSTOW_RUNS_H
 

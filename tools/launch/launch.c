@@ -67,8 +67,8 @@ static void take_end(struct launch *launch, int status) {
     launch->elapsed_ns = duration_now() - launch->elapsed_ns;
 }
 
-/* Looks for children that have ended. Unless memstow waits for all children, it leaves alone those that this process
- * had before it became memstow by exec. */
+/* Looks for children that have ended. With launch->adopts, all children are looked at. Without it, only the program is:
+ * this process may have had other children before it became memstow by exec. */
 static void look_for_ends(struct launch *launch) {
     int status = 0;
     if (!launch->ended) {
@@ -77,14 +77,15 @@ static void look_for_ends(struct launch *launch) {
     }
     for (pid_t got = 1; launch->adopts && got > 0;) {
         siginfo_t info = {0};
-        /* The program itself may have ended in between: it is left for the next call. */
+        /* If the program itself has ended after the check above, it is left for the next call. */
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid) return;
         if (info.si_pid == launch->pid && !launch->ended) return;
         got = waitpid(info.si_pid, NULL, WNOHANG);
     }
 }
 
-/* Whether the signal is passed on. SIGINT and SIGQUIT are not: the terminal sends them to the program itself, too. */
+/* Whether memstow passes the signal on to the program. It does not pass on SIGINT and SIGQUIT, because the terminal
+ * sends them to the program itself, too. */
 static bool is_passed_on(int signal) {
     return signal == SIGTERM || signal == SIGHUP || signal == SIGUSR1 || signal == SIGUSR2;
 }

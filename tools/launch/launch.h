@@ -27,7 +27,7 @@ int launch_start(struct launch *launch, char **argv, void (*prepare)(void *conte
 int launch_next(struct launch *launch, uint64_t timeout_ns);
 /* Waits for the program's end. Calls `tick` (may be NULL) about twice a second. */
 void launch_wait(struct launch *launch, void (*tick)(void *context), void *context);
-/* For `prepare`: sends the program's output to standard error. */
+/* A `prepare` for launch_start: sends the program's output to standard error. */
 void launch_say_to_stderr(void *context);
 /* Restores the signals that launch_start changed in this process, before another program is started. */
 void launch_forget(const struct launch *launch);

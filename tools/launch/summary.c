@@ -115,7 +115,7 @@ static void print_figure(const char *name, uint64_t bytes, uint64_t blocks) {
     fprintf(stderr, "  %-14s %12s in %s\n", name, text_size(bytes).s, text_block_count(blocks).s);
 }
 
-/* Prints the totals of a ledger that CUPTI's library kept: it has memory of CUDA devices only. */
+/* Prints the totals of a ledger that libmemstow_cupti.so kept. It has memory of CUDA devices only. */
 static void print_cuda_totals(const struct image *image) {
     const struct sum *device = &image->cuda.device;
     fprintf(stderr, "  %-14s %12s\n", "peak", text_size(image->cuda.head.peak).s);
@@ -200,7 +200,7 @@ static void print_stepped_aside(const struct summary *summary, const struct tree
     print_sentence("note", text);
 }
 
-/* Notes that the last program with a ledger was replaced (exec) by a program without a ledger. */
+/* Notes that the last program that has a ledger was replaced (exec) by a program that has none. */
 static void print_gone_on(const struct image *image) {
     if (image->header.state == SNAP_EXECED)
         print_sentence("note",
