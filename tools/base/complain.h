@@ -5,7 +5,7 @@
 
 enum exit_code {
     EXIT_FINE = 0,
-    EXIT_OVER = 1,       /* over a limit, or a fault was found, or the asked process failed the request */
+    EXIT_OVER = 1,       /* a limit was passed, a fault was found, or a process did not do what it was asked for */
     EXIT_USAGE = 2,      /* wrong usage */
     EXIT_UNREADABLE = 3, /* input unreadable or damaged; or output that could not be written */
     EXIT_PROGRAM = 4,    /* the program under check failed itself */

@@ -9,8 +9,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-/* The path that exec was given. It is relative to the folder that the command was started in, so it is only right while
- * the command is still there. */
+/* Finds the path of this command as exec was given it. A relative path is only right while the process is in the folder
+ * in which it was started. */
 static bool given_to_exec(char path[PATH_MAX]) {
     const char *given = (const char *)getauxval(AT_EXECFN);
     return given && realpath(given, path);

@@ -10,7 +10,7 @@
 struct new_file {
     FILE *stream;
     const char *path;
-    char temporary[4200]; /* beside the path; "": the stream writes to the path itself */
+    char temporary[4200]; /* the file that is written, beside `path`; "": the stream writes to `path` itself */
 };
 
 /* Opens the stream. With `for_all`, the file gets the mode that a shell would give it; otherwise only its owner can

@@ -129,7 +129,7 @@ static int baseline_read_line(struct figures *figures, struct scan *scan, struct
         figures->runs = runs < UINT32_MAX ? (uint32_t)runs : UINT32_MAX;
         return result;
     }
-    static const char cuda[] = "cuda-"; /* since version 2 */
+    static const char cuda[] = "cuda-"; /* words for devices, which version 2 added, begin so */
     parsed->cuda = figures->with_cuda && strncmp(word, cuda, sizeof cuda - 1) == 0;
     const char *of = parsed->cuda ? word + sizeof cuda - 1 : word;
     if (strcmp(of, "total") != 0 && strcmp(of, "owner") != 0 && strcmp(of, "site") != 0)

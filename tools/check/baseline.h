@@ -20,7 +20,7 @@
 
 #include <stdio.h>
 
-enum { BASELINE_SITES = 500 }; /* most sites in the list */
+enum { BASELINE_SITES = 500 }; /* the most call sites that a file lists */
 
 /* Reads a baseline into `figures`, which must be empty. Returns 0, or -1 with the reason in scan->error. */
 int baseline_read(struct figures *figures, struct scan *scan);

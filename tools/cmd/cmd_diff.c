@@ -122,8 +122,8 @@ static int add_side(struct diff *diff, int side, struct image *image) {
     return result == 0 ? diff_limits_add(&diff->limited, image, side, false) : result;
 }
 
-/* Loads one side. Only one image is in memory at a time: A is closed before B is opened. A is read again if one of its
- * stacks is shown. *stacks: whether the image has call stacks. */
+/* Loads one side of the comparison. Only one image is in memory at a time: the first file is closed before the second
+ * is opened, and read again if one of its call stacks is shown. *stacks: whether the image has call stacks. */
 static int load_side(struct diff *diff, int side, bool *stacks) {
     struct image *image = &diff->subject[side].image;
     int code = subject_open(&diff->subject[side], diff->argument[side], false);

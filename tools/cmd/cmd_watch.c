@@ -20,8 +20,9 @@
 
 enum { OPTION_GRACE = START_OTHERS, OPTION_STRICT, OPTION_END, OPTION_QUIET, OPTION_PID, OPTION_SERVER_MODE };
 enum { GRACE_S = 60 };
-/* Times of a wait, counted from its beginning. The growth of processes is measured from MARK_AFTER on, so that a
- * process that ends before it needs no second look. Processes that are left are reported after TELL_AFTER. */
+/* A wait begins when the program ends, when it is asked to end, or when a main thread ends. These times count from
+ * there. The growth of processes is measured from MARK_AFTER on, so that a process that ends before it needs no second
+ * look. Processes that are left are reported after TELL_AFTER. */
 #define MARK_AFTER (SECOND_NS / 2)
 #define TELL_AFTER (5 * SECOND_NS)
 

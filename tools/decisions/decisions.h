@@ -99,7 +99,7 @@ void decisions_clear(struct decisions *self);
 
 /* decisions_check.c: finds the faults, for decisions_load. Returns 0, or -1: no memory. */
 int decisions_check(struct decisions *self);
-/* "ids_differ" and so on. */
+/* The name of a kind of fault in JSON, such as "ids_differ". */
 const char *decisions_fault_name(enum fault_kind kind);
 
 /* The word for a policy or a category; "unknown" for a number without a word. */

@@ -165,7 +165,7 @@ static bool decisions_check_matches(const struct event *set, const struct wanted
     return wanted->inner && numbers[NUMBER_INNER] == wanted->inner;
 }
 
-/* The latest SET that is valid at `read` and matches. */
+/* The latest SET that matches `wanted` and is valid at `read`. */
 static const struct event *set_with(struct range sets, const struct event *read, struct wanted wanted) {
     for (size_t i = sets.count; i-- > 0;)
         if (decisions_check_matches(sets.first[i], &wanted) && decisions_check_holds(sets.first[i], read))

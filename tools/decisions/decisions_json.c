@@ -7,7 +7,7 @@ uint64_t decisions_lines_before(const struct decisions *decisions) {
     return decisions->event_count && decisions->events[0].n ? decisions->events[0].n - 1 : 0;
 }
 
-/* Writes the owners of kinds that have policies: lines may name them. */
+/* Writes the owners of kinds that have policies, because lines of the trace may name them. */
 static void json_owners(struct json *json, const struct image *image) {
     json_array(json, "owners");
     for (size_t i = 0; i < image->owner_count; i++) {

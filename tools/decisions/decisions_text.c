@@ -16,7 +16,7 @@ struct page {
     const struct decisions *decisions;
     const struct image *image;
     FILE *to;
-    bool behind_trigger, some; /* behind_trigger: the latest text is a trigger's; some: anything was printed */
+    bool behind_trigger, some; /* behind_trigger: a trigger was printed last; some: anything was printed */
 };
 
 /* The latest SET of the owner, up to `event`, that memstow itself wrote; NULL: none. Such a SET names the owner, a
@@ -102,7 +102,7 @@ static void print_lost(const struct page *page, const struct event *lost) {
     print_elements(page, lost, "stack", "");
 }
 
-/* Appends " (vae, clip)": the other owners that share the memory. */
+/* Appends the names of owners that share the memory of a refused move with its owner: " (vae, clip)". */
 static void add_sharers(const struct page *page, const struct event *refused, char *to, size_t capacity) {
     struct jsontext with, value;
     uint64_t id;

@@ -16,7 +16,8 @@ struct side_total {
     uint32_t pid;
     uint64_t live_bytes, live_blocks, peak_bytes, allocated_bytes, sample_bytes;
     uint64_t bytes, blocks; /* in the measure that is compared: live or peak */
-    /* cuda: the process used CUDA. Then come the live bytes and blocks on devices, and the peak bytes there. */
+    /* cuda: the process used CUDA. cuda_bytes, cuda_blocks: its live memory on devices. cuda_peak: the peak bytes
+     * there */
     bool cuda;
     uint64_t cuda_bytes, cuda_blocks, cuda_peak;
     struct cuda_line devices[SNAP_CUDA_DEVICES];
@@ -56,7 +57,7 @@ struct diff {
 void diff_text(struct diff *diff);
 void diff_json(struct diff *diff);
 void diff_json_to(struct diff *diff, FILE *to);
-/* Each returns 0, or an exit code after a complaint. */
+/* The three functions below return 0, or an exit code after a complaint. */
 int diff_html(struct diff *diff);
 int diff_folded(struct diff *diff);
 int diff_pprof(struct diff *diff);

@@ -101,7 +101,7 @@ static void write_tag_column(const struct diff_page *self, struct html_out *out,
     html_column_end(out);
 }
 
-/* ---- leaves of the page's tree, one a row */
+/* ---- leaves of the page's tree (html_tree.h): one for each row */
 
 static void add_rows(struct diff_page *self, const struct groups *groups) {
     for (size_t i = 0; i < groups->count; i++) {

@@ -17,7 +17,8 @@ int report_massif(const struct report *report);
  * an exit code after a complaint. */
 int report_perfetto(const struct report *report);
 
-/* The state between the files of one process. The files come in order of time. Begin with zeros. */
+/* What report_massif remembers from one file of a process to the next. The files come in order of time. The caller sets
+ * all to 0 before the first file. */
 struct massif {
     size_t snapshots;
     uint64_t start_ns, last_ns, peak_bytes; /* last_ns: time of the last snapshot, counted from start_ns */

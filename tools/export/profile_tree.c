@@ -21,7 +21,7 @@ struct alike {
     struct calltree_line line; /* the first line with this text */
 };
 
-/* The two amounts. A report uses side 0 only. */
+/* Two amounts of a branch, such as before and after. A report uses side 0 only. */
 struct amounts {
     uint64_t side[2];
 };

@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The limits of a flame graph. SHARE: half a pixel of 1,000 is 1/2000 of all. DEEPEST: frames on top of each other. */
+/* The limits of a flame graph. SHARE: a branch with less than 1/2000 of everything is merged, as it would have less
+ * than half a pixel of 1,000. DEEPEST: the most frames on top of each other. */
 enum { SHARE = 2000, DEEPEST = 1000 };
 
 const char *report_no_frames(const struct report *report, uint32_t module) {

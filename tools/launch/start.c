@@ -49,7 +49,7 @@ const char start_help[] = "  -o FILE                 the ledger of CMD (default 
                           "  --idle=SECONDS          put away such owners when they were not used for so\n"
                           "                          long\n";
 
-/* Parses a size as --fail-over does, from `least` to `most`. */
+/* Parses a size, written as for --fail-over, from `least` to `most` bytes. */
 static bool valid_size(const char *value, uint64_t least, uint64_t most, uint64_t *bytes) {
     double size;
     if (!size_parse(value, &size) || size < (double)least || size > (double)most) return false;
