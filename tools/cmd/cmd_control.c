@@ -275,8 +275,8 @@ static bool socket_may_come(const struct image *image) {
     return image->owner_count && !*image_fact(image, SNAP_FACT_CONTROL) && !note_of_control(image, why, sizeof why);
 }
 
-/* Opens the subject. While the path of the socket may still come, it opens the subject again, for at most
- * BEGINNING_SECONDS. Returns 0, or an exit code. */
+/* Opens the ledger of the process. While the path of the process's socket may still come, opens the ledger again, for
+ * at most BEGINNING_SECONDS. Returns 0, or an exit code. */
 static int open_with_socket(struct subject *subject, pid_t pid) {
     const struct timespec pause = {.tv_nsec = 10000000};
     double begun = cmd_control_now();

@@ -94,7 +94,8 @@ static void take_total(struct diff *diff, int side, const struct image *image) {
     at_peak_words(image, total->peak_words, sizeof total->peak_words);
 }
 
-/* Adds CUDA memory. Threads have no figures of CUDA memory. At the peak, only its total is known. */
+/* Adds the CUDA memory of one side to the comparison. Threads have no figures of CUDA memory. At the peak, only its
+ * total is known. */
 static int add_cuda(struct diff *diff, int side, const struct image *image) {
     if (!image->cuda.used) return 0;
     struct image view = cuda_view(image);
@@ -301,7 +302,7 @@ static int take_form(struct diff *diff, const struct form *form) {
     return EXIT_FINE;
 }
 
-/* Returns 0, or an exit code after a complaint. */
+/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after a complaint. */
 static int cmd_diff_take_option(struct diff *diff, int option, char **argv) {
     if (frame_options_take(option)) return 0;
     switch (option) {

@@ -118,7 +118,7 @@ static bool form_parse(const char *word, enum metrics_form *form) {
     return *form == METRICS_PROMETHEUS || strcmp(word, "openmetrics") == 0;
 }
 
-/* Returns 0, or an exit code after a complaint. */
+/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after a complaint. */
 static int cmd_metrics_take_option(struct choice *choice, int option, char **argv) {
     switch (option) {
     case 'a':

@@ -269,7 +269,7 @@ static int credentials_take(struct push *push) {
     return 0;
 }
 
-/* Returns 0, or an exit code after a complaint. */
+/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after a complaint. */
 static int cmd_push_take_option(struct push *push, int option, char **argv) {
     switch (option) {
     case 'a':

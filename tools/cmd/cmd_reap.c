@@ -74,7 +74,7 @@ static bool is_own(pid_t pid) {
     return stat(path, &st) == 0 && st.st_uid == geteuid();
 }
 
-/* Spares memstow itself and its ancestors, whatever the registry says. */
+/* Gives MARK_SPARE to memstow itself and its ancestors, whatever the registry says. */
 static void mark_ancestors(struct proc_table *table) {
     struct proc_entry *entry = proc_table_find(table, getpid());
     for (size_t depth = 0; entry && depth < table->count; depth++) {
@@ -192,7 +192,7 @@ static bool mark_started(struct proc_table *table, signed char mark) {
     return more;
 }
 
-/* Marks the members of a group whose leader is to be ended. */
+/* Gives MARK_END to the members of a process group whose leader has it. Returns whether any process was marked. */
 static bool mark_groups(struct proc_table *table) {
     bool more = false;
     for (size_t i = 0; i < table->count; i++) {

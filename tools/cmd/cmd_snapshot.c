@@ -67,7 +67,7 @@ static int snapshot_take(pid_t pid, const char *output) {
     int code = subject_open_pid(&subject, pid, true);
     if (code != EXIT_FINE) return code;
     if (!output) default_name(&subject.image.header, pid, name, sizeof name);
-    /* the snapshot is useful without NVML */
+    /* if NVML's figures cannot be had, the snapshot does without them */
     if (nvml_image_ask(&subject.image, pid) < 0) nvml_image_clear(&subject.image.nvml);
     code = write_snapshot(&subject.image, output ? output : name);
     subject_close(&subject);

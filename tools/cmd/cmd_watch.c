@@ -165,7 +165,7 @@ static bool watch_wait(struct watch *watch, bool had_ended) {
     return !had_ended;
 }
 
-/* Follows the family until nothing is left, the time is up, or the user interrupts the wait. */
+/* Follows the program's processes until none is left, the time is up, or the user interrupts the wait. */
 static void watch_follow(struct watch *watch) {
     struct observe *observe = &watch->observe;
     bool had_ended = false, goes_on = !observe_is_over(observe);
@@ -240,7 +240,7 @@ static int tell_now(const struct watch *watch) {
     return result < 0 ? EXIT_UNREADABLE : complain_finish(EXIT_FINE);
 }
 
-/* Returns 0, or an exit code after a complaint. */
+/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after a complaint. */
 static int cmd_watch_take_option(struct watch *watch, int option, char **argv) {
     watch->of_command |= option != OPTION_GRACE && option != OPTION_PID;
     switch (option) {

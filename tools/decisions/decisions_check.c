@@ -155,8 +155,8 @@ struct wanted {
     bool flag; /* true: only SETs of flags; false: only SETs of policies */
 };
 
-/* A policy applies to the inner model, whichever patcher it was set on. A flag applies only to the object that has
- * it. */
+/* Whether the SET is one that is looked for. A policy applies to the inner model, whichever patcher it was set on. A
+ * flag applies only to the object that has it. */
 static bool decisions_check_matches(const struct event *set, const struct wanted *wanted) {
     const uint64_t *numbers = set->numbers;
     if (set->flag != wanted->flag) return false;
@@ -193,7 +193,8 @@ static const struct event *set_by(struct range sets, const struct event *read, u
     return rule == RULE_INNER ? set_with(sets, read, wanted) : NULL;
 }
 
-/* The SET for the ids of a READ, by the rules in their order; NULL: none. */
+/* The SET that a READ should have found: by patcher, else by parent, else by inner model. *rule: which of these found
+ * it. NULL: none did. */
 static const struct event *set_for(struct range sets, const struct event *read, uint8_t *rule, bool flag) {
     const struct event *set = NULL;
     for (*rule = RULE_PATCHER; *rule < RULE_DEFAULT; ++*rule)

@@ -120,7 +120,7 @@ static void add_sharers(const struct page *page, const struct event *refused, ch
     if (any && used < capacity) snprintf(to + used, capacity - used, ")");
 }
 
-/* "not moved: the disk is full, 128.0 MiB". */
+/* The text about a refused move: "not moved: the disk is full, 128.0 MiB". */
 static struct text_line refusal_text(const struct page *page, const struct event *refused) {
     struct text_line line;
     char move[8], because[400];
@@ -171,7 +171,8 @@ static const struct event *event_find(const struct span *span, enum event_kind k
     return NULL;
 }
 
-/* The trigger's READ for an owner: in the span, or else between the previous ACT and the span; NULL: none. */
+/* The READ of a trigger for an owner. It is in the trigger's span, or else between the previous ACT and the span. NULL:
+ * there is none. */
 static const struct event *find_read(const struct page *page, const struct span *span, uint64_t owner) {
     const struct event *last = event_find(span, EVENT_READ, owner);
     for (const struct event *event = span->first;
@@ -210,7 +211,8 @@ static const char *why_text(const struct event *decision) {
     return why > 0 && why < sizeof texts / sizeof *texts ? texts[why] : "for a reason that is not known here";
 }
 
-/* "policy free, found by parent; not now: it is in use". */
+/* Prints why a decision was made: "policy free, found by parent; not now: it is in use". `read`: the READ that found
+ * the policy; NULL: none. */
 static void print_reason(const struct page *page, const struct event *decision, const struct event *read) {
     char rule[32] = "", because[200] = "", line[LINE_SIZE];
     size_t used = 0;

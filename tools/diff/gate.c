@@ -81,7 +81,7 @@ static void take_off(int64_t *growth, int64_t most) {
     if (*growth > 0) *growth = *growth > most ? *growth - most : 0;
 }
 
-/* Compares the kind and the name of the owner, not its origin. */
+/* Compares the kind and the name of the site's owner with those of `owner`. Origins are not compared. */
 bool gate_is_of(const struct figure *site, const struct figure *owner) {
     char text[SCAN_STRING_MOST], name[SCAN_STRING_MOST];
     const char *next = figure_name(site), *own = figure_name(owner);

@@ -256,7 +256,7 @@ static int write_root(struct walk *walk, const char *name, size_t first, size_t 
     return 0;
 }
 
-/* Writes the roots. Roots that are too small are written as one frame at the end. */
+/* Writes the trees of the roots. Roots that are too small are written as one frame at the end. */
 static int write_roots(struct walk *walk) {
     const struct profile *profile = walk->profile;
     struct amounts small = {{0, 0}};
