@@ -8,7 +8,7 @@ enum exit_code {
     EXIT_OVER = 1,       /* a limit was passed, a fault was found, or a process did not do what it was asked for */
     EXIT_USAGE = 2,      /* wrong usage */
     EXIT_UNREADABLE = 3, /* input unreadable or damaged; or output that could not be written */
-    EXIT_PROGRAM = 4,    /* the program under check failed itself */
+    EXIT_PROGRAM = 4,    /* memstow check: the program that it ran has failed */
     EXIT_CANNOT_TELL = 5 /* memstow leaks: runs are too few, growth too uneven or garbage too much for a verdict */
 };
 

@@ -67,7 +67,8 @@ int check_html(const struct check *check);
 
 /* check_words.c: text that the writers have in common. */
 const char *check_result(const struct check *check); /* pass, warning or fail */
-/* "all memory grew by 5.0 MiB and 12 blocks: over the limit of 5MiB; most at json_cache@libjson.so < main@prog" */
+/* Writes a finding as a sentence: "all memory grew by 5.0 MiB and 12 blocks: over the limit of 5MiB; most at
+ * json_cache@libjson.so < main@prog". */
 void check_sentence(const struct check *check, const struct finding *finding, char *to, size_t capacity);
 /* How the floor (--pass-under) affects a finding. For a limit that is ignored: "over 10%, but below the floor of 1
  * MiB". For a warning: "above the floor of 1 MiB, within limits". */
@@ -76,7 +77,7 @@ void check_command(const struct check *check, char *to, size_t capacity);
 /* The call site that grew most: of the finding's owner, or of all call sites if the finding is a total. NULL: no call
  * site grew, or the finding is a call site itself. */
 const struct finding *check_culprit(const struct check *check, const struct finding *finding);
-/* "3 of 5 runs, after 1 to warm up" */
+/* Writes the number of runs: "3 of 5 runs, after 1 to warm up". */
 void check_runs(const struct check *check, char *to, size_t capacity);
 /* Whether a finding is shown. All totals are shown, and all findings that are over a limit or have a warning. Of the
  * other owners and of the other call sites, the first --top=N are shown. */

@@ -35,7 +35,7 @@ static char **command_line(const struct check *check, char *output, char *stacks
     return argv;
 }
 
-/* "--name=value", or NULL for no value. The caller frees it. */
+/* Makes the option "--name=value", which the caller frees; NULL if `value` is NULL. */
 static char *check_program_option(const char *name, const char *value) {
     char *text = NULL;
     if (value && asprintf(&text, "--%s=%s", name, value) < 0) text = NULL;

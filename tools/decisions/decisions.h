@@ -38,9 +38,9 @@ enum event_number {
     NUMBER_DEVICE_BYTES, /* this and the next three: on devices; missing if nothing is there */
     NUMBER_DEVICE_BEFORE,
     NUMBER_DEVICE_AFTER,
-    NUMBER_DEVICE_STOWED, /* part of the stowed bytes */
+    NUMBER_DEVICE_STOWED, /* part of NUMBER_STOWED */
     NUMBER_OWNERS,
-    NUMBER_COUNT_KEPT, /* in the order of enum policy_category */
+    NUMBER_COUNT_KEPT, /* this and the next three: in the order of enum policy_category */
     NUMBER_COUNT_STOWED,
     NUMBER_COUNT_FREED,
     NUMBER_COUNT_BLOCKED,

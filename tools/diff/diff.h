@@ -37,7 +37,7 @@ struct diff {
     struct groups groups, cuda; /* cuda: rows of live device memory, also when peaks are compared */
     struct thresholds thresholds;
     struct diff_limits limited;
-    const char *suppressed_in; /* NULL: growth is judged by rows; otherwise by figures, as in a check */
+    const char *suppressed_in; /* file of suppressions: growth is judged by figures, as in a check; NULL: by rows */
     struct suppressions suppressions;
     struct figures figures[2];
     struct gate gate;

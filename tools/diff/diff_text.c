@@ -13,7 +13,7 @@ enum {
     GROWTH = 11,
     BLOCKS = 10,
     FIGURES = 40, /* columns of the figures to the right of a row's name */
-    ERROR = 12    /* columns of the error among them, if rows are estimates */
+    ERROR = 12    /* further columns, for the error of rows that are estimates */
 };
 
 static const char *diff_text_what(const struct diff *diff) { return diff->peak ? "at peak" : "live"; }

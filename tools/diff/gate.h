@@ -19,7 +19,7 @@
 
 struct finding {
     const struct figure *figure;    /* its kind and name */
-    struct range before[2], now[2]; /* bytes, blocks */
+    struct range before[2], now[2]; /* [0]: bytes; [1]: blocks */
     struct growth growth;           /* negative: it shrank; 0: it is within the differences between runs */
     int64_t suppressed_bytes;       /* subtracted from the growth */
     bool is_new;                    /* the name is not in the baseline */

@@ -1,5 +1,6 @@
-/* known.h — known growth, as a file of suppressions lists it, for diff and check.
- * In: the file that an option names. Out: its lines; and, after growth was judged, the lines that were of no use. */
+/* known.h — known growth for diff and check, which a file of suppressions lists.
+ * In: the file that an option names. Out: its lines; and, after growth was judged, the useless lines: those that have
+ * expired or suppressed nothing. */
 #ifndef MEMSTOW_KNOWN_H
 #define MEMSTOW_KNOWN_H
 
@@ -9,7 +10,7 @@
 /* Reads the lines of the file. path NULL: there are no lines. Returns 0, or an exit code after a complaint. Call
  * suppressions_end() at the end. */
 int known_load(struct suppressions *suppressions, const char *path);
-/* The reason why the line is useless; NULL if it was used. */
+/* Why the line is useless, such as "has expired"; NULL if it is not. */
 const char *known_useless(const struct suppression *suppression);
 /* The conditions of a line as text. */
 void known_words(const struct suppression *suppression, char *to, size_t capacity);

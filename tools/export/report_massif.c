@@ -35,7 +35,7 @@ static void put_text(const char *text) {
 
 static void put_path(const char *path) { put_text(text_fit_path(path, TEXT_COLUMNS).s); }
 
-/* "0x4011F2: order (shop.cc:15)", or "(in /opt/libx.so)" where the line is not known. */
+/* Writes a line of code: "0x4011F2: order (shop.cc:15)", or "(in /opt/libx.so)" where the line is not known. */
 static void put_source_line(const struct tree *tree, struct symbol_line line) {
     char nameless[SYMBOL_NAMELESS];
     const struct named_frame *frame = symbols_frame(tree->callers.symbols, line.frame);

@@ -9,8 +9,8 @@
 /* Writes the data. Returns 0, or -1: no memory. */
 typedef int html_data(struct html_out *out, void *context);
 
-/* Writes to the path, or to standard output for NULL. Returns 0, or an exit code after a complaint. The caller finishes
- * standard output. */
+/* Writes a page to `path`. If `path` is NULL, writes to standard output, which the caller then finishes. Returns 0, or
+ * an exit code after a complaint. */
 int html_page_write(const char *path, html_data *data, void *context);
 /* Refuses an empty path, and a terminal as standard output. Returns 0, or the exit code of wrong usage after a
  * complaint. */

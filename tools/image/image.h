@@ -14,8 +14,8 @@ enum total_flag {
     TOTAL_INHERITED = SNAP_TOTALS_INHERITED,
     TOTAL_UNKNOWN_SITE = SNAP_TOTALS_UNKNOWN,
     TOTAL_NOT_SAMPLED = SNAP_TOTALS_NOT_SAMPLED,
-    /* What the exact total exceeds the sum of the estimates by. No file has such a total. Its figures may be
-     * negative. */
+    /* The difference between the exact total and the sum of the estimates. It may be negative. No file has such a
+     * total. */
     TOTAL_REMAINDER = 1 << 7,
 };
 

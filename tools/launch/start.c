@@ -75,7 +75,8 @@ static bool valid_pressure(const char *value) { return pressure_parse(value, &(s
 
 static bool valid_idle(const char *value) { return pressure_parse_idle(value, &(struct pressure_wishes){0}); }
 
-/* Refuses a list that begins with a dash: the list is missing, and the word is the next option or "--". */
+/* Whether the value of --follow is a list of names. A word that begins with a dash is not: the list is missing, and the
+ * word is the next option or "--". */
 static bool valid_follow(const char *value) {
     size_t length = strlen(value);
     return length && value[0] != '-' && value[0] != ',' && value[length - 1] != ',' && !strstr(value, ",,");

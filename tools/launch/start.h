@@ -54,7 +54,7 @@ struct start {
 
 /* Takes an option of START_OPTIONS, or complains about an unknown one. Returns 0, or an exit code. */
 int start_option(struct start *start, int option, char **argv);
-/* Checks the command, and the place of its ledger. Returns EXIT_FINE, or an exit code after a complaint. */
+/* Checks the command, and the path of its ledger. Returns EXIT_FINE, or an exit code after a complaint. */
 int start_prepare(struct start *start, char **argv);
 /* Starts the command. Returns EXIT_FINE, or an exit code after a complaint. */
 int start_launch(struct start *start, struct launch *launch);

@@ -9,7 +9,7 @@ enum {
     ENOUGH = 9,  /* from this many points on, a leak may lack growth at some */
     PLENTY = 24, /* from this many points on, a leak may shrink at some */
     TIMES = 3,   /* growth at fewer points than this may be chance */
-    SELDOM = 10, /* growth at fewer than one point in this many may be chance, too */
+    SELDOM = 10, /* growth at fewer than one point in this many may be chance as well */
     MANY = 30,   /* from this many points on, growth at half of them gives high confidence */
     SLOWING = 2, /* a leak's growth at the end is at least half of its growth at the beginning */
 };

@@ -18,7 +18,7 @@ enum leak_verdict {
     LEAK_FLUCTUATES, /* its memory comes and goes */
     LEAK_YOUNG,      /* only the last runs left memory, which may still be in use */
     LEAK_SMALL,      /* it keeps growing, by less than the floor */
-    LEAK_KEPT,       /* it grows in an owner whose policy is keep */
+    LEAK_KEPT,       /* it grows, but the policy of its owner is to keep the memory */
     LEAK_UNDECIDED,  /* it grew in too few runs, or too unevenly, for a verdict */
     LEAK_THREADS,    /* it grows with the number of threads, as each thread has a part of it */
     LEAK_VERDICTS

@@ -7,8 +7,8 @@
 
 enum {
     IN_USE = 2,  /* a site that was used in one of the last two runs has no successor: its use goes on */
-    SIMILAR = 4, /* factor between amounts that are similar */
-    NEAR = 8,    /* so many candidates with less memory, and so many with more, are compared at most */
+    SIMILAR = 4, /* two amounts are similar if neither is more than this many times the other */
+    NEAR = 8,    /* at most this many candidates with less memory, and as many with more, are compared */
 };
 
 /* A site, and the runs that used it, from `first` to `last`. `each`: bytes that a run allocated there, on average.

@@ -44,7 +44,7 @@ struct leak_entries {
     size_t count, capacity;
 };
 
-/* A point, and all memory of the process at that time. */
+/* A point: one reading, or several merged ones, and the memory of all sites at that time. */
 struct leak_point {
     uint32_t run;  /* owner id of the newest run that had ended at that time */
     uint32_t runs; /* runs that ended since the previous point */

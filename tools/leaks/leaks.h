@@ -56,8 +56,8 @@ struct leak_retired {
     bool is_told;
     bool is_same;                     /* an entry before this one has the same holder: the two count as one leak */
     uint64_t rest_bytes, rest_blocks; /* the live memory that is in no finding */
-    uint32_t rest_site;               /* the site that allocated most of the rest, or LEAK_NO_SITE */
-    const struct leak_holder *holder; /* the holder of most of the rest; NULL: not known */
+    uint32_t rest_site;               /* the site that allocated most of rest_bytes, or LEAK_NO_SITE */
+    const struct leak_holder *holder; /* the holder of most of rest_bytes; NULL: not known */
     const struct leak_holder *other;  /* another holder that the program has named for the owner; NULL: none */
     struct leak_stack {
         uint32_t stack, module;

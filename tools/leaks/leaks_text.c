@@ -12,7 +12,7 @@ static const struct leak_name *name_of(const struct leaks *self, uint32_t name) 
     return name ? self->sites->names[name] : NULL;
 }
 
-/* "NAME (ORIGIN)"; NULL for no owner. */
+/* The name of an owner for people: "NAME (ORIGIN)". NULL: no owner. */
 static const char *owner_text(const struct leaks *self, uint32_t name, struct text_line *to) {
     const struct leak_name *owner = name_of(self, name);
     if (!owner) return NULL;
