@@ -37,7 +37,7 @@ bool scan_character(struct scan *scan, char wanted);
 int scan_number(struct scan *scan, uint64_t *number, const char *expected);
 /* Reads a text in quotes or, if `bare` is true, an unquoted text up to the next blank. Returns as scan_number does. */
 int scan_string(struct scan *scan, char *to, size_t capacity, bool bare, const char *expected);
-/* Returns 0 at the end of the line, or -1 with a message. */
+/* Expects the end of the line. Returns 0, or -1 with a message if anything else follows. */
 int scan_end_of_line(struct scan *scan);
 
 /* Sets the message, with the position of the token that was read last. Returns -1. */

@@ -110,12 +110,12 @@ const char *decisions_category(uint8_t category);
  * makes it printable. */
 void decisions_text(const struct event *event, const char *key, char *to, size_t capacity);
 
-/* decisions_json.c: writes one document. */
+/* decisions_json.c: writes the trace as one JSON document. */
 void decisions_json(const struct decisions *decisions, const struct image *image, FILE *to);
 /* The number of lines that are lost at the beginning of the trace. */
 uint64_t decisions_lines_before(const struct decisions *decisions);
 
-/* decisions_text.c: writes text for people. */
+/* decisions_text.c: prints the trace as text for people. */
 void decisions_print(const struct decisions *self, const struct image *image, FILE *to);
 
 #endif

@@ -27,7 +27,8 @@ struct over {
 
 void diff_limits_begin(struct diff_limits *limited, const struct limits *limits, enum measure measure,
                        bool without_runs);
-/* Returns 0, or -1: no memory. */
+/* Adds one image to the groups that the limits need. `cuda`: the image is a view of device memory. Returns 0, or -1: no
+ * memory. */
 int diff_limits_add(struct diff_limits *limited, const struct image *image, int side, bool cuda);
 /* Finds the row that grew most among the rows that passed a limit. over->limit is NULL if no row passed one. */
 void diff_limits_passed(const struct diff_limits *limited, struct over *over);

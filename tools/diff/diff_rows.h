@@ -15,7 +15,8 @@ struct diff_rows {
     uint32_t no_root;
 };
 
-/* Returns 0, or -1: no memory. Call diff_rows_end in both cases. */
+/* Finds the rows, their images and their outermost frames. Returns 0, or -1: no memory. Call diff_rows_end in both
+ * cases. */
 int diff_rows_begin(struct diff_rows *self, struct diff *diff);
 void diff_rows_end(struct diff_rows *self);
 

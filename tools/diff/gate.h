@@ -40,7 +40,8 @@ struct gate {
     size_t count, over, warnings, suppressed;
 };
 
-/* Returns 0, or -1: no memory. It may be called again with more runs. */
+/* Judges gate->now, and fills the list of findings. It may be called again with more runs. Returns 0, or -1: no
+ * memory. */
 int gate_judge(struct gate *gate);
 void gate_end(struct gate *gate);
 /* Whether the present runs have memory of CUDA devices which is not judged, because the baseline has no figures for

@@ -67,7 +67,7 @@ struct pprof_head {
     bool python;
     FILE *to;
 };
-/* Returns 0, or -1: no memory. */
+/* Writes the head of a profile, and its mappings. Returns 0, or -1: no memory. */
 int pprof_begin(struct pprof *pprof, const struct pprof_head *head);
 void pprof_put(struct pprof *pprof, const struct pprof_sample *sample);
 /* Writes the end, and frees everything. Returns 0; -1: no memory, so the profile is not complete. */

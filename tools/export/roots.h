@@ -13,7 +13,7 @@ struct roots {
     size_t count, tags;
 };
 
-/* Returns 0, or -1: no memory. */
+/* Makes the names for the tags of the report's image. Returns 0, or -1: no memory. */
 int roots_make(struct roots *roots, const struct report *report);
 void roots_clear(struct roots *roots);
 uint32_t roots_of(const struct roots *roots, uint32_t tag);

@@ -20,9 +20,9 @@ struct html_out {
     char text[(4 << 14) + 4];
 };
 
-/* Returns 0, or -1: no memory. */
+/* Begins to write to the stream `to`. Returns 0, or -1: no memory. */
 int html_out_begin(struct html_out *out, FILE *to);
-/* Returns 0, or -1: zlib failed at some time since html_out_begin(). */
+/* Ends the writing. Returns 0, or -1: zlib failed at some time since html_out_begin(). */
 int html_out_end(struct html_out *out);
 void html_out_text(struct html_out *out, const void *text, size_t length);
 

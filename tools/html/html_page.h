@@ -6,7 +6,7 @@
 
 #include "tools/html/html_out.h"
 
-/* Writes the data. Returns 0, or -1: no memory. */
+/* A function that writes the data of a page. It returns 0, or -1: no memory. */
 typedef int html_data(struct html_out *out, void *context);
 
 /* Writes a page to `path`. If `path` is NULL, writes to standard output, which the caller then finishes. Returns 0, or

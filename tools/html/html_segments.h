@@ -13,7 +13,7 @@ struct html_segments {
     struct slots slots; /* by content */
 };
 
-/* False: there is no memory. */
+/* Finds the segment that has these lines, or adds it, and sets *number to its number. False: there is no memory. */
 bool html_segments_number(struct html_segments *self, const uint32_t *lines, size_t count, uint32_t *number);
 /* Forgets all segments. */
 void html_segments_clear(struct html_segments *self);

@@ -144,7 +144,7 @@ uint64_t total_measure_blocks(const struct total *total, enum measure measure);
 /* Whether two neighbouring totals are the totals of one site's heap memory and mapped memory. */
 bool total_same_site(const struct total *host, const struct total *mapped);
 
-/* Never NULL; "" for an offset outside the file. */
+/* The string at an offset in image->strings. Never NULL; "" for an offset outside of them. */
 const char *image_string(const struct image *image, uint32_t offset);
 /* The text of a fact; "" if the image does not have the fact. `key`: enum snap_fact_key. */
 const char *image_fact(const struct image *image, uint32_t key);
@@ -171,7 +171,7 @@ uint32_t image_final_owner(const struct image *image, uint32_t id);
 const struct snap_owner *image_heir(const struct image *image, uint32_t id);
 /* The owner with this id. NULL: there is none; id 0 means untagged. */
 const struct snap_owner *image_owner(const struct image *image, uint32_t id);
-/* NULL if no owner has that id. The id may come from a trace. */
+/* The name of the owner with this id, which may come from a trace. NULL: no owner has that id. */
 const char *image_owner_name(const struct image *image, uint64_t id);
 /* The owner's name for people. Models and custom owners with the same name differ by origin: "NAME (ORIGIN)". NULL: no
  * owner has that id. */

@@ -10,7 +10,7 @@ struct lost_kind {
     const char *text; /* text for people: "TEXT: N" */
 };
 
-/* NULL for kinds that this version does not know. */
+/* The texts for a kind of loss (enum snap_lost). NULL: this version does not know the kind. */
 const struct lost_kind *lost_kind(size_t kind);
 /* Whether anything was lost. Totals that changed while they were read (image->inexact) count as lost, too. */
 bool lost_any(const struct image *image);

@@ -6,8 +6,8 @@
 
 #include "tools/image/image.h"
 
-/* Returns 0, or -1: no memory. A node whose chain of parents does not lead to node 0, as in a hostile file, becomes an
- * empty stack. */
+/* Sorts the nodes, and gives them new ids. A node whose chain of parents does not lead to node 0, as in a hostile file,
+ * becomes an empty stack. Returns 0, or -1: no memory. */
 int order_nodes(struct image *image);
 
 #endif

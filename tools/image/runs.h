@@ -7,7 +7,8 @@
 
 #include "tools/image/image.h"
 
-/* Returns 0, or -1: no memory. A stack that leads out of the table, as in a hostile file, is cut there. */
+/* Replaces the words of the process by nodes and segments. A stack that leads out of the table, as in a hostile file,
+ * is cut there. Returns 0, or -1: no memory. */
 int runs_unfold(struct image *image);
 
 #endif

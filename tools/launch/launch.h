@@ -19,7 +19,8 @@ struct launch {
     uint64_t elapsed_ns; /* how long the program ran; while it runs: the time when it was started */
 };
 
-/* `prepare` runs in the child just before exec. Returns 0, or the errno of fork or exec. */
+/* Starts the program. `prepare` runs in the child just before exec, with `context`. Returns 0, or the errno of fork or
+ * exec. */
 int launch_start(struct launch *launch, char **argv, void (*prepare)(void *context), void *context);
 /* Waits for the program's end, for the end of any child, for a signal, or for `timeout_ns` (UINT64_MAX: without limit).
  * While the program runs, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on to it. Returns the number of the signal,

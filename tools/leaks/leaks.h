@@ -66,7 +66,7 @@ struct leak_retired {
     uint32_t stack_count;
 };
 
-/* All sites with one verdict that is no leak. */
+/* The sums over all sites with one verdict, which is no leak. */
 struct leak_rest {
     uint64_t sites, live_bytes;
 };
@@ -99,7 +99,8 @@ struct leaks {
 
 enum { LEAKS_FLOOR = 1024 };
 
-/* Returns 0, or -1: no memory. Image and sites must outlive the result. */
+/* Finds the leaks, whose growth must be at least `floor` bytes a run. The image and the sites must outlive the result.
+ * Returns 0, or -1: no memory. */
 int leaks_find(struct leaks *self, struct leak_sites *sites, const struct image *image, uint64_t floor);
 /* Merges the findings of one cause: of one holder, or else of one owner and one line of Python. With `symbols`, it also
  * leaves out memory that grows with the number of threads. Returns 0, or -1: no memory. */

@@ -34,7 +34,7 @@ static int give_up(int fd) {
 
 enum { CLOSED = INT_MIN /* the connection was closed before an answer came */ };
 
-/* Returns the program's answer, or -errno. */
+/* Waits for the program's answer, and returns its number, or -errno; CLOSED: there was no answer. */
 static int wait_for_answer(struct asking *asking, int fd) {
     struct wire_message answer;
     for (;;) {
@@ -42,7 +42,7 @@ static int wait_for_answer(struct asking *asking, int fd) {
         if (result < 0) return result == -ECONNRESET ? CLOSED : result;
         if (result > 0 && answer.type == WIRE_DONE) {
             snprintf(asking->whole->text, sizeof asking->whole->text, "%s", answer.text);
-            /* an older program does not know the request */
+            /* the program has an older version of memstow, which does not know the request */
             if (answer.number == -EPROTO) return -ENOTSUP;
             return answer.number > INT_MAX ? INT_MAX : (int)answer.number;
         }

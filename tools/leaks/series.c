@@ -113,7 +113,7 @@ static bool take_points(struct stream *from, struct leak_sites *sites) {
     return true;
 }
 
-/* Returns 0; -1: no memory; -2: damaged. */
+/* Reads the changes of one site. Returns 0; -1: no memory; -2: damaged. */
 static int take_changes(struct stream *from, struct leak_sites *sites, const struct leak_site *site, uint64_t count) {
     uint64_t point = 0, numbers[3];
     for (uint64_t i = 0; i < count; i++) {
