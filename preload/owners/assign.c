@@ -22,7 +22,8 @@ static bool shift_allocated(uint32_t from, uint32_t to, uint64_t bytes) {
 
 static const struct parts_counts counts = {.reserve = account_shift_reserve, .shift = shift_allocated};
 
-/* Everything that may fail comes first. After the first count has moved, nothing fails. */
+/* Assigns a whole block to a model. False: there is no memory, and nothing has changed. Everything that may fail comes
+ * before the first count moves. */
 static bool assign_whole(struct host_block *block, uint32_t model) {
     uint32_t from = block->site, to;
     if (!site_of_model(from, model, &to)) return false;
@@ -35,8 +36,8 @@ static bool assign_whole(struct host_block *block, uint32_t model) {
     return true;
 }
 
-/* The mark is set before the parts: without it, a thread that frees the block would not look for parts. A mark without
- * parts does no harm. */
+/* Assigns a part of a block to a model. The mark `parts` is set in the block first: without it, a thread that frees the
+ * block would not look for parts. The mark without any part does no harm. */
 static bool assign_part(struct host_block *block, uint64_t start, uint64_t length, uint32_t model) {
     struct part part = {block->start, start, length, 0};
     if (!site_of_model(block->site, model, &part.site)) return false;

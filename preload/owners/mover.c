@@ -21,8 +21,8 @@ static struct {
     uint64_t work, ended; /* work: number of the worker's present work; ended: number of the work that is to end */
 } worker;
 
-/* A call of the program that moves memory gets a number. Each call has a word in this array, through which the call can
- * be ended. The call 64 numbers later uses the same word again. */
+/* Each call of the program that moves memory gets a number. Each call has a word in this array, through which the call
+ * can be ended. The call 64 numbers later uses the same word again. */
 enum { CALLS = 64 };
 static uint64_t calls, ended_calls[CALLS];
 static __thread uint64_t this_call __attribute__((tls_model("initial-exec")));
@@ -44,7 +44,7 @@ void mover_begin(struct mover *self) {
 
 /* --- the present move, as other threads see it --- */
 
-enum { OVER = 8 }; /* more moves than can end between two calls of mover_is_on for one client */
+enum { OVER = 8 }; /* between two calls of mover_is_on for one client, fewer moves than this can end */
 
 static struct {
     struct lock lock;
@@ -56,7 +56,8 @@ static struct {
         /* The value of the move's move_end: a request's ticket, or the number of a call or of the worker's work. */
         uint64_t value;
     } mover;
-    uint64_t number, moved, wanted; /* of the present move, or else of the latest one; moved, wanted: bytes */
+    /* of the present move, or, if there is none, of the latest one; moved, wanted: bytes */
+    uint64_t number, moved, wanted;
     struct figures {
         uint64_t number, moved, wanted;
     } over[OVER]; /* the moves that ended most recently; a move is at its number modulo OVER */
@@ -81,9 +82,9 @@ void mover_tell(uint64_t moved, uint64_t wanted, void *context) {
     lock_let_go(&hand.lock);
 }
 
-/* If another move has begun meanwhile, the ledger still shows that other move. All this also works without the lock: a
- * thread that holds the lock for too long may end this move after it is over, but then writes only to words that still
- * exist. */
+/* If another move has begun meanwhile, the ledger goes on showing that move. If the lock cannot be had in time, this
+ * function works without it: the thread that holds it may end this move after it is over, but writes only to words that
+ * still exist. */
 void mover_leave(const struct mover *self, int64_t moved) {
     uint64_t seen = self->number;
     if (!self->number) return;

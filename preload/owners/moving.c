@@ -94,7 +94,8 @@ static uint64_t start_of(const struct stow_piece *piece) { return piece->start; 
 
 HEAPSORT(struct stow_piece, sort_by_start, start_of)
 
-/* The pieces that the owner has when the engine first asks whether a piece is still there, in order of address. */
+/* The pieces of memory that the owner had when the move first asked whether a piece still belongs to it, in order of
+ * address. */
 struct present {
     uint32_t owner, which;
     bool known;
@@ -133,8 +134,9 @@ static int64_t move_device(uint32_t owner, bool out, struct move_end end) {
     return out ? moving_device_out(owner, owner_is_idle(owner), false, end) : moving_device_in(owner);
 }
 
-/* An error counts only if nothing moved. There is one exception: if device memory cannot come back, the error counts,
- * because a kernel that uses this memory breaks the device's context. */
+/* The result of a move of host and device memory. An error of one counts only if nothing moved. There is one exception:
+ * if device memory cannot come back, its error counts, because a kernel that uses this memory breaks the device's
+ * context. */
 static int64_t moving_both(int64_t host, int64_t device, bool out) {
     if (host > 0 && device > 0) return host + device;
     if (!out && device < 0) return device;

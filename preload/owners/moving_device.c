@@ -139,11 +139,12 @@ static int64_t result_of(enum vram_refusal refusal, uint64_t bytes) {
     return result_last;
 }
 
-/* An owner's memory on devices: plain memory and memory of pools can be served, other memory cannot. */
+/* Bytes of an owner's memory on devices. Only plain memory and memory of pools can be served: made by memstow in place
+ * of the driver, so that it can move. */
 struct in_devices {
     uint32_t owner;
     uint64_t plain, pooled, other;
-    uint64_t apart; /* the part of `plain` on devices from which another device could not copy */
+    uint64_t apart; /* the bytes in `plain` on devices from which another device could not copy */
 };
 
 static void add_to(const struct snap_cuda_site *site, void *context) {

@@ -1,6 +1,6 @@
-/* moving_device.h — moves the part of an owner's device memory that memstow serves.
- * In: owners, from moves of all their memory. Out: bytes that moved, and lines in the trace about memory that stays.
- * Any thread. */
+/* moving_device.h — moves the part of an owner's device memory that memstow serves (makes in place of the driver).
+ * In: owners whose memory, on the host and on devices, is being moved. Out: bytes that moved, and lines in the trace
+ * about memory that stays. Any thread. */
 #ifndef MEMSTOW_MOVING_DEVICE_H
 #define MEMSTOW_MOVING_DEVICE_H
 
@@ -22,7 +22,7 @@ int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_e
 int64_t moving_device_in(uint32_t owner);
 /* The number of the trigger that acts on this thread; 0: no trigger does. */
 extern __thread uint64_t moving_device_trigger __attribute__((tls_model("initial-exec")));
-/* The owner's stowed bytes. */
+/* The owner's bytes that were moved off devices and are not back. */
 uint64_t moving_device_stowed(uint32_t owner);
 
 #pragma GCC visibility pop

@@ -34,7 +34,7 @@ static struct snap_tag owners_of(uint32_t number) {
 
 static struct snap_tag tag_of(uint32_t site) { return owners_of(owned_number_of(site)); }
 
-/* The whole pages of a range. */
+/* The whole pages of a range: returns their bytes, and sets *first to the first page. */
 static uint64_t whole_pages(uint64_t start, uint64_t length, uintptr_t *first) {
     uint64_t end = (start + length) & ~(uint64_t)(OS_PAGE - 1);
     *first = os_round_up(start, OS_PAGE);

@@ -1,5 +1,5 @@
 /* digit.h — digits of numbers in text.
- * In: a character. Out: the number that it stands for. Nothing is called, so that hooks may use it. */
+ * In: a character. Out: the number that it stands for. It calls nothing, so hooks may use it. */
 #ifndef MEMSTOW_DIGIT_H
 #define MEMSTOW_DIGIT_H
 
@@ -7,7 +7,7 @@
 
 static inline bool digit_is_decimal(char c) { return c >= '0' && c <= '9'; }
 
-/* The value of a hexadecimal digit, of capital or small letters; -1: the character is no such digit. */
+/* The value of a hexadecimal digit (0-9, a-f, A-F); -1: the character is none. */
 static inline int digit_value(char c) {
     char small = (char)(c | 32);
     if (digit_is_decimal(c)) return c - '0';

@@ -1,6 +1,7 @@
 /* jsontext.h — JSON, strictly by RFC 8259, checked and read in place.
- * In: bytes from any source. Out: whether they are one object, and its members. Pure: no memory, no recursion deeper
- * than JSONTEXT_DEPTH. The library checks lines of the program with it, and the tools read the same lines. */
+ * In: bytes from any source. Out: whether they are one JSON object, and its members. Pure: no memory, no recursion
+ * deeper than JSONTEXT_DEPTH. The library checks the lines that the program adds to the trace, and the tools read those
+ * lines. */
 #ifndef MEMSTOW_JSONTEXT_H
 #define MEMSTOW_JSONTEXT_H
 
@@ -18,9 +19,9 @@ struct jsontext {
     size_t length;
 };
 
-/* Whether the text is one object, with nothing but white space around it, in valid UTF-8. */
+/* Whether the text is one JSON object, with nothing but white space around it, in valid UTF-8. */
 bool jsontext_is_object(const char *text, size_t length);
-/* The offset of the first wrong byte. JSONTEXT_FINE: the text is one object. */
+/* The offset of the first wrong byte. JSONTEXT_FINE: the text is one JSON object. */
 size_t jsontext_fault(const char *text, size_t length);
 #define JSONTEXT_FINE SIZE_MAX
 
@@ -28,12 +29,13 @@ size_t jsontext_fault(const char *text, size_t length);
  * no more. `key` gets the key of a member as it is written; it may be NULL. Begin with *next = 0. */
 bool jsontext_next(struct jsontext in, size_t *next, struct jsontext *key, struct jsontext *value);
 
-/* The member with that name; false: there is none. If several members have the name, the one furthest behind in the
- * text counts, as in Python. */
+/* Finds the member with this name; false: there is none. If several members have the name, the one furthest behind in
+ * the text counts, as in Python. */
 bool jsontext_member(struct jsontext object, const char *name, struct jsontext *value);
 
-/* False: the value has another type. A number must be without sign, point and exponent, and fit into 64 bits. A string
- * is unescaped, cut between characters to fit into `capacity`, and ended with NUL. */
+/* These read a number or a string. False: the value has another type. A number must be without sign, point and
+ * exponent, and fit into 64 bits. A string is unescaped, cut between characters to fit into `capacity`, and ended with
+ * NUL. */
 bool jsontext_number(struct jsontext value, uint64_t *number);
 bool jsontext_string(struct jsontext value, char *to, size_t capacity);
 

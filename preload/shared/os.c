@@ -51,7 +51,8 @@ static bool is_under_dhat(void) {
     return known == YES;
 }
 
-/* A question's number consists of the tool's two letters and an index in the tool's header. */
+/* The number of a question to Valgrind consists of the two letters of one of its tools and an index in that tool's
+ * header. */
 void os_hide_from_valgrind(const void *start, size_t length) {
     if (is_under_dhat()) return;
     enum { MAKE_UNTRACKED = 'H' << 24 | 'G' << 16 | (256 + 39), START_SUPPRESSION = 'D' << 24 | 'R' << 16 | 2 };
@@ -69,12 +70,13 @@ static void *os_map_at(uintptr_t wanted, size_t length, int protection) {
 
 void *os_map(size_t length) { return os_map_at(0, length, PROT_READ | PROT_WRITE); }
 
-/* There are three areas, by alignment. So mappings of the same alignment are adjacent. That keeps their number small,
- * for the kernel and for us. The areas lie below the libraries, where sanitizers still allow memory. */
+/* Each of three classes of alignment has an area of addresses for its mappings. So mappings of one class are adjacent.
+ * That keeps their number small, for the kernel and for us. The areas lie below the libraries, where sanitizers still
+ * allow memory. */
 #define AREA ((uintptr_t)64 << 30)
 static uintptr_t area_ends[3];
 
-/* The address to ask the kernel for; 0: any. */
+/* The address at which the kernel is asked to map; 0: any address. */
 static uintptr_t address_apart(size_t length, size_t align) {
     uint32_t i = align <= OS_PAGE ? 0 : align <= 256 * 1024 ? 1 : 2;
     uintptr_t here = (uintptr_t)area_ends & ~(AREA - 1), seen = __atomic_load_n(&area_ends[i], __ATOMIC_RELAXED), start;

@@ -36,8 +36,8 @@ bool os_is_under_valgrind(void);
 void os_hide_from_valgrind(const void *start, size_t length);
 
 void *os_map(size_t length); /* private zeroed memory, or NULL */
-/* Private zeroed memory that is never unmapped, or NULL. It lies far from the program's mappings: a write past the end
- * of such a mapping then hits nothing, as without us. It begins at a multiple of `align`, a power of two. NULL also if
+/* Private zeroed memory that is never unmapped, or NULL. It lies far from the program's mappings. So a write past the
+ * end of one of them hits nothing, as without memstow. It begins at a multiple of `align`, a power of two. NULL also if
  * there is no such place. */
 void *os_map_apart(size_t length, size_t align);
 void *os_reserve_apart(size_t length); /* address space without access, or NULL */
@@ -49,7 +49,7 @@ int os_open(const char *path, int flags, int mode); /* a descriptor or -errno */
 void os_close(int fd);
 /* Reads until `length` or the end of the file; restarts after a signal. Returns how many bytes were read, or -errno. */
 long os_read(int fd, void *to, size_t length);
-/* One read at an offset, which may be short; restarts after a signal. Returns the bytes, or -errno. */
+/* Reads once, at an offset, `length` bytes or fewer; restarts after a signal. Returns the bytes, or -errno. */
 long os_pread(int fd, void *to, size_t length, uint64_t offset);
 /* Writes everything or returns -errno; restarts after a signal. */
 long os_write(int fd, const void *from, size_t length);
@@ -78,13 +78,13 @@ static inline uintptr_t os_thread(void) {
     __asm__("movq %%fs:0, %0" : "=r"(self));
     return self;
 }
-bool os_single_threaded(void); /* false also if /proc does not tell */
-/* The start time: field 22 of /proc/<pid>/stat; 0: it cannot be read. pid 0 is the caller. */
+bool os_single_threaded(void); /* whether the process has one thread; false also if /proc does not tell */
+/* When a process started: field 22 of /proc/<pid>/stat; 0: it cannot be read. pid 0 is the caller. */
 uint64_t os_start_ticks(uint32_t pid);
 /* A pidfd of the process, also of a zombie, if its start time is `start_ticks`. It never means another process, even
  * when the pid is used again. -ESRCH: the process is gone; other -errno: unknown. */
 int os_hold_process(uint32_t pid, uint64_t start_ticks);
-bool os_has_ended(int pidfd); /* true for a zombie, too */
+bool os_has_ended(int pidfd); /* whether the process has ended; a zombie has */
 /* The kernel's boot id as 16 bytes; false when it cannot be read. */
 bool os_boot_id(uint8_t out[16]);
 

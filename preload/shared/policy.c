@@ -28,7 +28,8 @@ static bool can_move(const struct owner_state *owner, const struct policy_questi
     return question->can_stow && (of_host || (owner->device_bytes && can_leave_device(owner, question)));
 }
 
-/* The clock is read before the figures, so a use that is later than now_ns is a use just now. */
+/* Whether the owner was used in the last idle_ns. The caller reads the clock (now_ns) before the owners' figures. So
+ * the latest use may be later than now_ns. */
 static bool used_lately(const struct owner_state *owner, const struct policy_question *question) {
     return owner->last_use_ns > question->now_ns || question->now_ns - owner->last_use_ns < question->idle_ns;
 }

@@ -1,6 +1,7 @@
-/* policy.h — decides the action, the order and the reason for each owner.
- * In: figures of owners, and the trigger. Out: decisions. Pure: no memory of its own, no clock, no failure; the same
- * figures give the same list. docs/decisions.md has the rules. */
+/* policy.h — decides for each owner (a model or another thing that has memory) whether its memory stays, is moved out
+ * or is freed, in which order, and why.
+ * In: figures of owners, and the reason for deciding now. Out: decisions. Pure: no memory of its own, no clock, no
+ * failure; the same figures give the same list. docs/decisions.md has the rules. */
 #ifndef MEMSTOW_POLICY_H
 #define MEMSTOW_POLICY_H
 
@@ -33,16 +34,17 @@ struct policy_question {
     uint64_t idle_ns; /* for MEMSTOW_IDLE: owners that were not used for this long are acted on */
 };
 
-/* A device had no memory for a request. This is memstow's own reason for a trigger, and its own reason (why) for a
- * decision. A program may not give these reasons. */
+/* A device had no memory for a request. Only memstow itself uses POLICY_RESCUE, as the reason for deciding, and
+ * POLICY_WHY_RESCUE, as the reason of a decision. A program may give neither. */
 enum { POLICY_RESCUE = MEMSTOW_IDLE + 1 };
 enum { POLICY_WHY_RESCUE = MEMSTOW_WHY_RECENT + 1 };
 
-/* The list has at most this many retired owners. Otherwise every run might make it longer. */
+/* The list of decisions has at most this many owners that the program has declared gone. Otherwise every run might make
+ * it longer. */
 enum { POLICY_RETIRED_MOST = 32 };
 
-/* Sorts the owners in place, and writes the decisions in the order of execution. `out` must hold `count`. Returns how
- * many decisions there are. */
+/* Decides for each owner. Sorts the owners in place, and writes the decisions in the order in which they are to be
+ * carried out. `out` must hold `count`. Returns how many decisions there are. */
 uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct policy_question *question,
                        struct memstow_decision *out);
 

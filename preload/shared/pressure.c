@@ -193,7 +193,8 @@ static bool read_in_cgroup(struct files *self, bool version1, const char *name) 
     return read_text(self, self->file);
 }
 
-/* Memory that the kernel can take back at any time does not count as used. */
+/* Reads the limit and the used bytes of the cgroup at self->path. Memory that the kernel can take back at any time does
+ * not count as used. */
 static bool look_at_cgroup(struct files *self, bool version1, uint64_t *limit, uint64_t *used) {
     uint64_t inactive;
     if (!read_in_cgroup(self, version1, version1 ? "/memory.limit_in_bytes" : "/memory.max") ||

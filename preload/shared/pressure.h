@@ -20,23 +20,23 @@ struct pressure_wishes {
     uint64_t idle_ns;      /* how long an owner must be unused, from MEMSTOW_IDLE; 0: not set */
 };
 
-/* Reads "90%", "4G", "psi:20%", "kept", or several of them with commas. False: the text is anything else, and nothing
- * is set. */
+/* Reads a text like MEMSTOW_PRESSURE: "90%", "4G", "psi:20%", "kept", or several of them with commas. False: the text
+ * is anything else, and nothing is set. */
 bool pressure_parse(const char *text, struct pressure_wishes *wishes);
-/* Reads seconds, above 0. */
+/* Reads a text like MEMSTOW_IDLE: seconds, above 0. */
 bool pressure_parse_idle(const char *text, struct pressure_wishes *wishes);
 
 /* Reads "64M" as bytes, above 0. False, and *bytes is 0: the text is anything else. */
 bool pressure_bytes(const char *text, uint64_t *bytes);
 
 enum { PRESSURE_UNREADABLE = 1, PRESSURE_IDLE_UNREADABLE = 2 };
-/* Stores the settings of both variables for this process. "" counts as not set, and so does an unreadable setting.
- * Returns as bits which of the two were unreadable. */
+/* Stores the settings of MEMSTOW_PRESSURE and MEMSTOW_IDLE for this process. "" counts as not set, and so does an
+ * unreadable setting. Returns 0, or PRESSURE_UNREADABLE, PRESSURE_IDLE_UNREADABLE or both, as bits. */
 uint32_t pressure_wish(const char *pressure, const char *idle);
 /* The settings that pressure_wish has stored. */
 const struct pressure_wishes *pressure_wishes(void);
 
-/* The bytes to be given back now, and the reason in words; 0: none. */
+/* How many bytes are to be given back now; 0: memory is not short. *text gets the reason in words. */
 uint64_t pressure_needed(const char **text);
 /* The bytes that are left in the machine or in a cgroup with a limit: the smallest of these numbers. PRESSURE_NO_LIMIT:
  * nothing could be read. */
@@ -50,7 +50,8 @@ uint64_t pressure_left(void);
 bool pressure_number(const char *text, uint64_t *number);
 /* The value of a line "KEY NUMBER" or "KEY: NUMBER kB", in bytes. False: there is no such line. */
 bool pressure_field(const char *text, const char *key, uint64_t *bytes);
-/* "some avg10=" from a file of PSI, in hundredths of a percent; 0: it is not there. */
+/* The number after "some avg10=" in a file of PSI (the kernel's figures for stalled tasks), in hundredths of a percent;
+ * 0: there is no such number. */
 uint32_t pressure_stalled(const char *text);
 /* Finds the path of the memory cgroup, below its mount, in /proc/self/cgroup. False: there is none. */
 bool pressure_cgroup(const char *text, char *path, size_t capacity, bool *version1);

@@ -10,7 +10,7 @@
 #include "preload/shared/os.h"
 #include "preload/shared/snapshot.h"
 
-enum { ENTRIES = 512 }; /* a read covers 2 MiB of address space */
+enum { ENTRIES = 512 }; /* entries of pagemap in one read, for 2 MiB of address space */
 
 static const uint64_t PRESENT = (uint64_t)1 << 63, FILE_OR_SHARED = (uint64_t)1 << 61;
 static const uint64_t WALK_AT_MOST = (uint64_t)64 << 30;
@@ -63,7 +63,7 @@ void residency_close(struct residency *self) {
     os_close(self->pagemap);
 }
 
-/* Counts whole pages. False: the kernel lacks the call. */
+/* Counts the present bytes of [start, end), in whole pages, by PAGEMAP_SCAN. False: the kernel lacks this call. */
 static bool residency_scan(const struct residency *self, uint64_t start, uint64_t end, struct present *out) {
     static struct scan_region found[SCAN_REGIONS];
     *out = (struct present){0};

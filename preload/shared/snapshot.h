@@ -176,7 +176,7 @@ enum snap_type {
     SNAP_CUDA_DEVICE, /* snap_cuda_device, by ordinal */
     SNAP_CUDA_SITE,   /* snap_cuda_site */
     SNAP_CUDA_BLOCK,  /* snap_cuda_block: empty slots have state 0 */
-    SNAP_SERIES = 40, /* packed: readings before this one (docs/format.md); snapshot only */
+    SNAP_SERIES = 40, /* packed: figures of earlier moments (docs/format.md); snapshot only */
     /* snap_origin: descriptors, by number; ledger only, like START; `count` of both is not maintained */
     SNAP_ORIGIN = 41,
     SNAP_START = 42,  /* snap_origin: threads, by slot */
@@ -198,7 +198,8 @@ struct snap_section {
     uint16_t record_size; /* bytes of a record; a newer minor version may append fields */
     uint64_t length;      /* bytes of the section, with this struct; the next section follows */
     uint64_t count;       /* [live] records in use, counted from the first; LARGE and MAPPING: capacity */
-    uint64_t first;       /* id (STRINGS: offset) of the first record; sections of one type follow without gaps */
+    /* id (STRINGS: offset) of the first record; the next section of the type continues these ids */
+    uint64_t first;
 };
 
 struct snap_fact {
@@ -251,8 +252,9 @@ struct snap_owner {
 };
 
 /* In a ledger a stack is identified by a place: the id of the word of its innermost frame. Words are grouped in runs. A
- * run is a head and up to SNAP_RUN_MOST frames, from the outermost to the innermost. So the place outside of a frame is
- * the word before it. For the first frame of a run, the head has the place outside. Place 0 is the empty stack. */
+ * run is a head and the words of up to SNAP_RUN_MOST frames, from the outermost to the innermost. So the place outside
+ * of a frame is the word before it. For the first frame of a run, the head has the place outside. Place 0 is the empty
+ * stack. */
 enum {
     SNAP_RUN_OUTER, /* words of a head: the place outside of the run */
     SNAP_RUN_SITE,  /* the site of the run's innermost place, untagged; 0: none */
@@ -350,7 +352,8 @@ struct snap_thread {
     uint32_t uses; /* how many threads have had this slot */
     uint32_t flags;
     struct snap_counter before; /* the sum of the slot's counters when the present thread began */
-    struct snap_counter total; /* snapshot: all that the slot has counted; ledger: that minus the sum of its counters */
+    /* snapshot: all that the slot has counted; ledger: the same, minus the sum of the slot's counters */
+    struct snap_counter total;
 };
 
 enum { SNAP_LARGE_BYTES = 65536 };
@@ -370,7 +373,7 @@ enum snap_mapping_kind {
     SNAP_MAP_BRK = 4,
 };
 struct snap_mapping {
-    uint32_t sequence; /* [live] odd while it is written: read again */
+    uint32_t sequence; /* [live] odd while another thread writes this record: read it again */
     uint32_t kind;     /* enum snap_mapping_kind; only ANONYMOUS and BRK count as live */
     uint64_t address, length;
     uint64_t birth_ns;
@@ -394,7 +397,7 @@ enum snap_origin_kind {
     SNAP_ORIGIN_INHERITED = 7, /* it existed when the ledger began; no site */
 };
 struct snap_origin {
-    uint32_t sequence; /* [live] odd while it is written */
+    uint32_t sequence; /* [live] odd while another thread writes this record */
     uint32_t kind;     /* enum snap_origin_kind; 0: empty */
     uint32_t key;      /* the descriptor, or the thread's id */
     uint32_t site;     /* untagged */
@@ -408,9 +411,9 @@ struct snap_origin {
 enum snap_misuse_kind {
     SNAP_MISUSE_FREED = 1,   /* freed before */
     SNAP_MISUSE_DAMAGED = 2, /* the 16 bytes of memstow in front of the block were overwritten */
-    /* At error 700 of CUDA, a kernel may have used the block. time_ns: when the block was moved off or freed.
-     * FREED_FIRST: the call that freed it; NOW: the call that returned the error. */
-    SNAP_MISUSE_STOWED_FAULT = 3, /* the block was off its device */
+    /* For the next two kinds, a kernel may have used the block when CUDA reported error 700. time_ns: when the block
+     * was moved off its device or freed. FREED_FIRST: the call that freed it; NOW: the call that returned the error. */
+    SNAP_MISUSE_STOWED_FAULT = 3, /* memstow had moved the block off its device */
     SNAP_MISUSE_FREED_FAULT = 4   /* the block was freed shortly before */
 };
 enum snap_misuse_call {
@@ -572,7 +575,9 @@ struct snap_cuda {
     uint64_t refused;      /* [live] requests for which the driver had no memory; refused_…: the latest of them */
     uint64_t refused_bytes, refused_ns, refused_live;
     uint32_t refused_device, refused_kind;
-    uint64_t unknown_entries; /* [live] unknown entries, a part of SNAP_LOST_CUDA; unknown: the first one's name */
+    /* [live] entries of CUDA that memstow does not know, also counted in SNAP_LOST_CUDA; unknown: the first one's
+     * name */
+    uint64_t unknown_entries;
     char unknown[64];
     uint32_t captures;      /* [live] streams in capture */
     uint32_t refused_files; /* snapshots that were made at refusals: FILE.oom1.mst and so on */
@@ -591,7 +596,7 @@ struct snap_cuda_device {
     uint8_t uuid[16]; /* since 1.6; NVML has the same id for the device. A MIG instance has an id of its own */
     uint32_t kind;    /* enum snap_cuda_device_kind */
     uint32_t pad2;
-    uint64_t spare; /* since 1.6: freed by the program, and kept by memstow for its next requests */
+    uint64_t spare; /* since 1.6: bytes that the program has freed and memstow keeps for its next requests */
 };
 
 enum snap_cuda_device_kind {
@@ -641,7 +646,9 @@ struct snap_cuda_block {
     /* [live] for physical memory: its handles and mappings; for a handle or opened memory: its uses; for graph memory:
      * the capture */
     uint32_t users;
-    uint32_t ends; /* [live] how many teardowns had begun when the block came, or when its capture became a graph */
+    /* [live] how many teardowns (of contexts, devices and graphs) had begun when the block came, or when its capture
+     * became a graph */
+    uint32_t ends;
 };
 
 /* --- NVML's figures for a device's memory and its users; the command asks NVML --- */
@@ -709,10 +716,10 @@ struct snap_cupti {
     uint32_t unknown_kind, several; /* several: CUPTI has other clients, too */
     uint64_t read_ns;               /* [live] all records that CUPTI had completed by this time were read */
     uint64_t calls; /* [live] calls that CUPTI reported: physical memory and addresses, for which it has no records */
-    struct snap_cupti_sum addresses_same;  /* mappings and reserved addresses in both */
+    struct snap_cupti_sum addresses_same;  /* mappings and reserved addresses in the ledger and in CUPTI's reports */
     struct snap_cupti_sum addresses_other; /* mappings and reserved addresses that differ */
-    /* pools_same: the program's own pools that are in both. pools_other: pools that differ, also in the memory that
-     * default pools hand out */
+    /* pools_same: the program's own pools that are in the ledger and in CUPTI's records. pools_other: pools for which
+     * the two differ; also default pools, by the memory that they hand out */
     uint64_t pools_same, pools_other;
     uint64_t pool_reserved, pool_used; /* bytes of all pools, by the latest record of each */
     uint32_t no_pools, pad;            /* 0: CUPTI has records of pools; else the error of cuptiActivityEnable */
@@ -735,7 +742,7 @@ enum snap_region_flag { SNAP_REGION_WRITE = 1, SNAP_REGION_EXEC = 2, SNAP_REGION
 struct snap_region {
     uint64_t start, end;
     uint64_t resident;  /* bytes present */
-    uint64_t anonymous; /* the part that no file backs */
+    uint64_t anonymous; /* the bytes in `resident` that no file backs */
     uint32_t path;      /* string as in /proc/PID/maps: "", a file, [heap], [stack] … */
     uint32_t flags;
 };

@@ -25,8 +25,8 @@ enum wire_type {
     WIRE_COLLECT = 7, /* asks the program to collect all garbage between two runs, if it takes such requests */
     WIRE_HOLDERS = 8, /* as COLLECT; the program also says what holds the blocks of the call stacks in the text */
     /* answers */
-    WIRE_WAITING = 16, /* the request has a ticket, and nobody has taken it */
-    WIRE_WORKING = 17, /* somebody has taken the request; number: bytes moved so far; text: total bytes, if known */
+    WIRE_WAITING = 16, /* the request has a number (ticket), and nobody works on it yet */
+    WIRE_WORKING = 17, /* somebody works on the request; number: bytes moved so far; text: total bytes, if known */
     WIRE_DONE = 18,    /* no message comes after this one; number: bytes, or -errno; the text may say more */
 };
 

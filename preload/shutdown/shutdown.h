@@ -12,7 +12,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The functions of memstow.h, with checked arguments. They return 0 or a number, or -errno. */
+/* These do the work of functions in memstow.h, which have checked the arguments. They return 0 or a number, or
+ * -errno. */
 int shutdown_handler(const struct memstow_handler *handler, const char *name, const char *after);
 int shutdown_begin(const char *reason, uint64_t limit_ns, int status);
 int shutdown_on_signal(int number, uint64_t limit_ns, int status);

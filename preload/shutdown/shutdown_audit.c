@@ -112,7 +112,8 @@ static void name_socket(struct list *list, const struct socket_line *socket) {
     }
 }
 
-/* Of a line that is longer than the buffer, only the end is read. */
+/* Reads a table of /proc/PID/net, and describes the listed sockets by it. Of a line that is longer than the buffer,
+ * only the end is read. */
 static void read_table(struct list *list, const char *table) {
     char path[PATH_SIZE], text[BUFFER];
     struct socket_line socket;

@@ -31,12 +31,12 @@ struct shutdown_origin {
 struct shutdown_ledger {
     bool (*has_ledger)(void);  /* whether there is a ledger */
     bool (*has_origins)(void); /* whether origins are recorded at all */
-    /* False: the origin is unknown. */
+    /* These find the origin of a descriptor or a thread. False: the origin is unknown. */
     bool (*descriptor)(const struct shutdown_descriptor *descriptor, struct shutdown_origin *origin);
     bool (*thread)(uint32_t tid, uint64_t age_ns, struct shutdown_origin *origin);
     uint64_t (*live_bytes)(void);
 };
-/* From now on these functions are asked, and the log contains their answers. */
+/* Sets the functions that are asked about the ledger. From now on the log contains their answers. */
 void shutdown_audit_ask(const struct shutdown_ledger *asked);
 
 /* Adds the memory of the process to a line. */

@@ -75,7 +75,8 @@ static void read_numbers(const char *at, uint64_t fields[STAT_FIELDS + 1]) {
     }
 }
 
-/* A process may run although its main thread has ended. */
+/* Reads a line of /proc/PID/stat. False: the line has another form. A process may run although its main thread has
+ * ended. */
 static bool shutdown_kin_parse(struct process *out, char *text) {
     uint64_t fields[STAT_FIELDS + 1] = {0};
     char *name = strchr(text, '('), *end = strrchr(text, ')');
@@ -163,7 +164,7 @@ static void take_known(struct table *table) {
     sort_known(table->known, table->known_count);
 }
 
-/* Several processes may have had the same pid, one after the other. */
+/* Whether the process is in `known`. Several processes may have had the same pid, one after the other. */
 static bool is_known(const struct table *table, const struct process *process) {
     const struct known *at = find_known(table, process->pid), *end = table->known + table->known_count;
     for (; at && at < end && at->pid == process->pid; at++)
@@ -232,8 +233,8 @@ static void link_one(struct table *table, uint32_t pid, uint64_t start_ticks, en
     if (process && !process->link && process->start_ticks == start_ticks) process->link = link;
 }
 
-/* Links the processes of earlier looks. A process that was found by its parent may have another parent by now, so it
- * becomes KIN_KNOWN. For other processes the first bond still holds. */
+/* Sets the link of processes that an earlier look has found. A process that was found by its parent may have another
+ * parent by now, so its link becomes KIN_KNOWN. Other links still hold. */
 static void link_known(struct table *table) {
     for (uint32_t i = 0; i < table->known_count; i++) {
         const struct known *one = &table->known[i];
@@ -241,7 +242,7 @@ static void link_known(struct table *table) {
     }
 }
 
-/* A process that is older than this one cannot have its mark. */
+/* Sets the link of processes whose environment has this process's mark. Older processes cannot have it. */
 static void link_marked(struct table *table) {
     struct marks marks;
     write_mark(marks.program, "MEMSTOW_PROGRAM=", &table->self, "");
@@ -273,7 +274,8 @@ static bool is_number_of_kin(struct table *table, const struct process *process,
     return leader ? leader->link != KIN_NONE : find_known(table, number) != NULL;
 }
 
-/* A parent that is younger than its child is another process, with the parent's old pid. */
+/* Whether the parent of `process` is kin or this process. A parent that is younger than its child is no parent: it only
+ * got the pid of the real one. */
 static bool is_started_by_kin(struct table *table, const struct process *process) {
     const struct process *parent =
         process->kin.parent == table->self.pid ? &table->self : find_process(table, process->kin.parent);

@@ -1,7 +1,8 @@
 /* shutdown_kin.h — the processes that come from this one: its children, and the processes that these have started.
- * In: /proc, and the environment with which processes began. Out: the processes that still run. After a process was
- * found once, its pid and start time identify it from then on, even after its parent has ended. It sends no signals. It
- * makes only system calls and takes no lock, because the thread that ends the process at its limit calls it, too. */
+ * In: /proc, and the environment with which processes began. Out: the processes that still run. A look reads all
+ * processes once. A process that one look has found is known to later looks by its pid and start time, even after its
+ * parent has ended. It sends no signals. It makes only system calls and takes no lock, because the thread that ends the
+ * process at its limit calls it, too. */
 #ifndef MEMSTOW_SHUTDOWN_KIN_H
 #define MEMSTOW_SHUTDOWN_KIN_H
 
@@ -12,8 +13,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* How a process was recognised. STARTED: its parent is kin. KNOWN: an earlier look had found it by its parent. GROUP:
- * kin began its group or session. MARK: its environment has the mark of this program. SEED: the caller named it. */
+/* How a process was recognised as kin. STARTED: its parent is this process or kin. KNOWN: an earlier look had found it
+ * by its parent. GROUP: kin began its group or session. MARK: its environment has the mark of this program. SEED: the
+ * caller named it. */
 enum kin_link { KIN_NONE, KIN_STARTED, KIN_KNOWN, KIN_GROUP, KIN_MARK, KIN_SEED };
 
 struct shutdown_relative {
@@ -23,14 +25,14 @@ struct shutdown_relative {
     char name[16];
 };
 
-/* A process that counts as kin although it may have another parent. */
+/* A process that the caller knows to belong to this one. It counts as kin, whoever its parent is. */
 struct shutdown_seed {
     uint32_t pid;
     uint64_t start_ticks;
 };
 
-/* Looks for kin, and calls `visit` for each that runs. `visit` NULL: only remembers the kin. -errno: the processes
- * cannot be read. */
+/* Looks for kin of this process. The `count` processes in `seeds` and their kin are part of it. Calls `visit` for each
+ * that runs; `visit` NULL: only remembers the kin. Returns 0, or -errno if the processes cannot be read. */
 int shutdown_kin_look(const struct shutdown_seed *seeds, uint32_t count,
                       void (*visit)(void *context, const struct shutdown_relative *relative), void *context);
 /* How a process was recognised, in words for the log. */

@@ -23,12 +23,13 @@ struct shutdown_list {
     char path[SHUTDOWN_PATH + 64]; /* the temporary name, in the folder of the list that it replaces */
 };
 struct shutdown_listed {
-    uint64_t start_ticks, number; /* number: NUMBER in its MEMSTOW_STARTED; 0: it has none */
+    uint64_t start_ticks, number; /* number: the last part of MEMSTOW_STARTED in its environment; 0: none */
     uint32_t pid;
     bool keep;
     const char *name;
 };
-/* False: the list cannot be written. Then adding does nothing, and the end returns false. */
+/* Begins a list. False: the list cannot be written. Then shutdown_list_add does nothing, and shutdown_list_end returns
+ * false. */
 bool shutdown_list_begin(struct shutdown_list *list);
 void shutdown_list_add(struct shutdown_list *list, const struct shutdown_listed *process);
 /* Gives the list its final name. False: the list could not be written, and the former list stays. */

@@ -27,7 +27,7 @@ enum {
 };
 
 struct child {
-    uint64_t start_ticks, number; /* number: NUMBER in its MEMSTOW_STARTED; 0: it has none */
+    uint64_t start_ticks, number; /* number: the last part of MEMSTOW_STARTED in its environment; 0: none */
     uint32_t pid;
     bool keep;
     char name[NAME];
@@ -246,7 +246,7 @@ static void copy_children(struct end *self) {
     if (locked) lock_let_go(&lock);
 }
 
-/* Takes processes out of `held` that are registered to end, but live on because of a survivor. */
+/* Takes processes out of `held` that live on because they are kin of a kept process. */
 static void leave_survivors(struct end *self) {
     for (uint32_t i = 0; i < self->count;) {
         struct child *child = &self->held[i].child;
@@ -288,7 +288,7 @@ static void log_end(const struct end *self, const struct child *child, const cha
     shutdown_log_write(&line);
 }
 
-/* Whether any process has not ended. Notes those that have. */
+/* Whether any process in `held` has not ended. Marks the others as ended. */
 static bool some_are_there(struct end *self) {
     bool some = false;
     for (uint32_t i = 0; i < self->count; i++) {

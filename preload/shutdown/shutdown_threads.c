@@ -154,7 +154,8 @@ static void log_thread(const char *tid) {
 enum { ASIDE = 3 };
 
 struct left {
-    uint32_t aside[ASIDE]; /* threads that do not count, by id: a new thread may not have its name yet */
+    /* ids of threads that do not count; a new thread may not have the name yet by which it would be known */
+    uint32_t aside[ASIDE];
     int64_t count;
 };
 

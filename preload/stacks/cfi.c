@@ -46,7 +46,7 @@ enum {
 
 struct cursor {
     uintptr_t at, end; /* at <= end */
-    uint8_t why;       /* the first thing that went wrong; after it nothing is left to read */
+    uint8_t why;       /* the first error; after an error the cursor has nothing left to read */
 };
 
 static void cfi_fail(struct cursor *c, enum cfi_why why) {
@@ -299,7 +299,7 @@ static enum cfi_why find_function(const struct cfi_object *object, uintptr_t pc,
 
 enum how { UNSAID, SAME, UNDEFINED, AT_CFA, FROM_REGISTER, EXPRESSION, ELSEWHERE };
 
-/* Where a value is found. */
+/* Where the caller's value of a register is found, or the CFA. */
 struct location {
     uint8_t how;
     uint8_t number;  /* for FROM_REGISTER: the register; 255: any above 254 */
@@ -359,7 +359,8 @@ static void restore_state(struct cursor *c, struct machine *m) {
         m->row = m->remembered[--m->depth];
 }
 
-/* The CFA, for opcodes that change only its register or only its offset. It must be a register plus an offset. */
+/* The row's CFA, for opcodes that change only its register or only its offset. If it is no register plus offset, the
+ * cursor fails. */
 static struct location *cfa_from_register(struct cursor *c, struct machine *m) {
     if (m->row.cfa.how != FROM_REGISTER) cfi_fail(c, CFI_MALFORMED);
     return &m->row.cfa;
@@ -601,8 +602,8 @@ static bool evaluate_cfa(const struct location *location, uintptr_t pc, struct v
     return cfi_evaluate(location, pc, &none, out);
 }
 
-/* Evaluates an expression for the place where a register was saved. Such an expression starts with the CFA on its
- * stack. */
+/* Evaluates an expression that gives the address at which a register was saved. Such an expression starts with the CFA
+ * on its stack. */
 static bool evaluate_saved(const struct location *location, uintptr_t pc, struct value *out) {
     struct operands cfa = {.stack = {{.base = FROM_CFA}}, .depth = 1};
     return cfi_evaluate(location, pc, &cfa, out);

@@ -22,7 +22,7 @@ enum cfi_kind {
 
 enum cfi_why {
     CFI_KNOWN,
-    CFI_NO_TABLE,       /* the object has no unwind table that can be read */
+    CFI_NO_TABLE,       /* the program or library has no unwind table that can be read */
     CFI_NO_ENTRY,       /* the table says nothing about this address */
     CFI_TOO_LONG,       /* a table without index, or a row, takes too long to search */
     CFI_FORMAT,         /* x86-64 Linux does not use this version, augmentation or encoding */
@@ -48,13 +48,14 @@ struct cfi_rule {
 /* Where CFI_SIGNAL finds the interrupted registers, in bytes from rsp. */
 enum { CFI_SIGNAL_BP = 120, CFI_SIGNAL_SP = 160, CFI_SIGNAL_PC = 168 };
 
-/* An object's .eh_frame_hdr, and the range of memory in which its tables may be read. */
+/* The .eh_frame_hdr of an object (the program or a library), and the range of memory in which its tables may be
+ * read. */
 struct cfi_object {
     uintptr_t header, start, end; /* header 0: the object has none */
 };
 
-/* The object that contains the code at pc. False: the loader knows none. The range is the loaded segment that holds the
- * header. Memory between segments may not be readable. */
+/* Finds the object that contains the code at pc. False: the loader knows none. The object's range is the loaded segment
+ * that holds its header. Memory between segments may not be readable. */
 bool cfi_object_of(uintptr_t pc, struct cfi_object *object);
 
 /* The rule for the instruction at pc. For a return address the caller passes the byte before it. For an interrupted

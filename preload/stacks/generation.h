@@ -1,4 +1,4 @@
-/* generation.h — says when data that threads remember about code and stacks is no longer valid.
+/* generation.h — numbers that change when data that threads remember about code and stacks is no longer valid.
  * In: code that is unloaded, ids of stacks that may get another meaning. Out: two numbers. A thread notes the numbers
  * with the data that it remembers, and compares them later. Nobody may wait until all threads have seen a change. */
 #ifndef MEMSTOW_GENERATION_H

@@ -11,12 +11,12 @@ enum {
     FIRST_BITS = 8, /* logarithm of the number of sets at first; LAST_BITS: of the largest number */
     LAST_BITS = 10,
     MORE_ADDRESSES = 8,
-    PERIOD = 1024, /* after this many fills the hits are judged */
+    PERIOD = 1024, /* after this many fills (new leaves) the hits are judged */
     ENOUGH = 4,    /* this many hits for each fill are enough */
     ONE_IN = 8,    /* when most fills are skipped, one in 8 is done */
 };
 
-/* Looks up the hop of an address that has none yet. */
+/* Looks up the hop (see leaf.h) of an address that has none in the table yet. */
 __attribute__((noinline)) static const struct hop *find_hop(struct leaves *self, uintptr_t address) {
     static const struct hop unknown = {0, LEAF_FAR};
     struct hop *hop = leaf_hop(self, address);
@@ -34,8 +34,8 @@ __attribute__((noinline)) bool leaf_joins(const struct leaf *leaf, struct memo *
     return true;
 }
 
-/* Continues the hash along the frame pointers of code that has them. If a pointer is wrong, the look-up only finds
- * nothing. */
+/* Continues the hash along the saved frame pointers of code that has them. A wrong pointer gives a wrong hash, with
+ * which the look-up finds nothing. */
 __attribute__((noinline)) static uint64_t hash_of_chain(uint64_t h, uintptr_t rbp, uintptr_t slot, uintptr_t end,
                                                         uint64_t count) {
     for (; count && rbp > slot && rbp < end - sizeof(uint64_t) && rbp % sizeof(uint64_t) == 0; count--) {
@@ -70,8 +70,8 @@ uint32_t leaf_find_more(struct leaves *self, struct memo *memo, uintptr_t end, c
     return leaf_find_in(self, leaf_set(self, leaf_hash_of(self, end, caller, 3 + self->more)), memo, *caller);
 }
 
-/* How many of the outermost elements of the memo a leaf refers to. The leaf itself holds as many of the innermost words
- * as fit. */
+/* How many of the memo's outermost elements a new leaf will refer to. It takes as many of the innermost words as fit
+ * into itself. */
 static uint32_t leaf_joined(const struct memo *memo) {
     const struct element *elements = memo->elements, *top = &elements[memo->count - 1];
     uint32_t k = memo->count;

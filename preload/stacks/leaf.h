@@ -1,6 +1,7 @@
-/* leaf.h — a thread's stacks that were seen before and need no unwinding.
- * In: the caller, the thread's memory of its own stack (memo.h), the site that was found. Out: the site, if the stack
- * is a known one. All data belong to one thread, and concern its own stack only. A look-up writes only hops and a
+/* leaf.h — finds stacks of a thread that were seen before, without unwinding them. Each is kept as a *leaf*: its
+ * innermost words, and the point at which it joins the memo (memo.h), which knows the outer part.
+ * In: the caller, the memo, the site (the id of a stack under a tag) of a stack that was unwound. Out: the site, if a
+ * leaf has the stack. All data belong to one thread, and concern its own stack only. A look-up writes only hops and a
  * count. */
 #ifndef MEMSTOW_LEAF_H
 #define MEMSTOW_LEAF_H
@@ -20,9 +21,9 @@ enum {
     LEAF_HOP_BITS = 9,
 };
 
-/* A stack whose innermost part is known. A stack has the leaf's site if four things hold: its innermost frame has the
+/* A stack that was seen before. The present stack has the leaf's site if four things hold: its innermost frame has the
  * leaf's state, the word at each of `offsets` from the slot has its value in `values`, element `join` of the memo has
- * the path, and the words of this element and of all outer ones are unchanged. */
+ * the leaf's `path`, and the words of this element and of all outer ones are unchanged. */
 struct leaf {
     struct state state;
     uint64_t path;
@@ -30,12 +31,12 @@ struct leaf {
     int32_t join; /* -1: the leaf's words reach to the outermost frame */
     uint64_t values[LEAF_WORDS];
     uint32_t offsets[LEAF_WORDS];
-    uint32_t any_rbp; /* the value of rbp does not matter */
+    uint32_t any_rbp; /* the stack may have any value of rbp */
 };
 _Static_assert(sizeof(struct leaf) == 128, "two cache lines");
 
-/* The distance from the slot of a call to the slot of its caller's call. LEAF_FAR: the distance does not follow from
- * rsp alone. */
+/* For code at `address`: the distance from the word that holds its frame's return address (the slot) to its caller's
+ * slot. LEAF_FAR: the distance does not follow from rsp alone. */
 struct hop {
     uintptr_t address, distance;
 };
@@ -85,8 +86,8 @@ static INLINE struct leaf *leaf_set(const struct leaves *self, uint64_t hash) {
     return self->leaves + (hash * 0x9E3779B97F4A7C15u >> self->shift) * LEAF_WAYS;
 }
 
-/* Whether the part of the stack outside of a leaf's words is unchanged. If not, the changed elements are removed from
- * the memo. */
+/* A leaf has the innermost words of a stack, and the memo has the outer part. Returns whether this outer part is
+ * unchanged; if not, removes the changed elements from the memo. */
 bool leaf_joins(const struct leaf *leaf, struct memo *memo);
 
 static INLINE bool leaf_holds(const struct leaf *leaf, struct memo *memo, struct caller caller) {
@@ -117,8 +118,8 @@ static INLINE uint32_t leaf_find(struct leaves *self, struct memo *memo, uintptr
 }
 uint32_t leaf_find_more(struct leaves *self, struct memo *memo, uintptr_t end, const struct caller *caller);
 
-/* Adds the caller's stack, with its site. The whole stack is in the memo. Call this for a stack that was seen before,
- * but that leaf_find did not find. */
+/* Adds a leaf for the caller's stack, which has this site. The memo must hold the whole stack. Call this when a stack
+ * comes again and leaf_find has not found it. */
 void leaf_fill(struct leaves *self, const struct memo *memo, uintptr_t end, const struct caller *caller, uint32_t site);
 
 /* Makes memory for leaves. False: there is none. */

@@ -11,7 +11,7 @@
 
 enum {
     WORDS_A_FRAME = 3,
-    AT_ONCE = 256, /* steps by which the capacity grows at least */
+    AT_ONCE = 256, /* the capacity grows by at least this many steps */
 };
 
 /* --- is the stack unchanged? --- */
@@ -64,8 +64,9 @@ static uint32_t python_holds(const struct memo *self, uint32_t count, uint32_t f
     return count;
 }
 
-/* Among the loops whose words are unchanged, the innermost one that has an anchor. Its frames must be compared again:
- * the frames of a loop depend on the next loop inside of it, and that may be another loop now. */
+/* Among the first `evals` evaluation loops, whose words are unchanged, the innermost one that has an anchor. Its frames
+ * must be compared again: the frames of a loop depend on the next loop inside of it, and that may be another loop
+ * now. */
 static uint32_t first_in_doubt(const struct memo *self, uint32_t evals) {
     uint32_t first = evals - 1;
     while (first && !self->evals[first].anchor) first--;
@@ -92,7 +93,7 @@ bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own) {
 
 /* --- adding steps to the memo --- */
 
-/* Mixes both halves of a product into one word, as wyhash does. */
+/* Hashes three words into one: mixes both halves of a product, as wyhash does. */
 static inline uint64_t memo_mixed(uint64_t h, uint64_t a, uint64_t b) {
     __uint128_t product = (__uint128_t)(h ^ a) * (b ^ 0x9E3779B97F4A7C15u);
     return (uint64_t)product ^ (uint64_t)(product >> 64);
@@ -265,7 +266,8 @@ static void place_all(struct memo *self) {
     }
 }
 
-/* The stack that stands for this one if there is no memory: the nearest outer stack that is in the tree. */
+/* If there is no memory for this stack in the tree, the nearest outer stack that is in the tree stands for it. Returns
+ * that stack. */
 __attribute__((noinline)) static uint32_t known_outer(const struct memo *self) {
     uint32_t count = self->count, place = TREE_ROOT, stack;
     ledger_lost(SNAP_LOST_STACKS);

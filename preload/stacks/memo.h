@@ -1,4 +1,4 @@
-/* memo.h — a thread's memory of a stack, so that the next look need not unwind all of it.
+/* memo.h — a thread's memory of its last stack, so that the next stack need not be unwound as a whole.
  * In: steps, as they are unwound. Out: whether a later stack continues like the remembered one, and its place in the
  * tree (tree.h). All data belong to one thread. The memo reads the program's stack, and writes nothing there.
  *

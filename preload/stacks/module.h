@@ -11,13 +11,13 @@
 #pragma GCC visibility push(hidden)
 
 struct link_map;
-/* The path of the file that an object was loaded from, also for the program itself. */
+/* The path of the file that a library, or the program itself, was loaded from. */
 const char *module_path(const struct link_map *map);
 /* 1 + id of the module that holds the code; 0 when no file is mapped there. */
 uint32_t module_at(uintptr_t address);
 /* The record of a number from module_at; NULL: there is none. */
 const struct snap_module *module_record(uint32_t module);
-/* The return address with this lower half. 0: no known module has one, or several have. */
+/* The return address whose lower 32 bits are `low`. 0: no known module has such an address, or there are several. */
 uintptr_t module_code(uint32_t low);
 
 /* Call it before module_path. `program`, the program's own path, must outlive the ledger. */

@@ -1,4 +1,4 @@
-/* paths.h — the sites of a thread's stacks, by a hash of the whole stack.
+/* paths.h — the sites of a thread's stacks, by the path: a hash of the whole stack.
  * In: a path (memo.h). Out: the site. The table is a cache: a path that is missing there is looked up in the tree. It
  * belongs to one thread, and grows when needed. Paths of different generations differ, so nothing needs to be
  * forgotten. */
@@ -32,7 +32,7 @@ static inline struct known_path *paths_set(struct paths_table *table, uint64_t p
     return table->known + (path >> (64 - table->bits)) * PATHS_WAYS;
 }
 
-/* 0: the path is not known. */
+/* The site of a path; 0: the path is not in the table. */
 static inline uint32_t paths_find(const struct paths *self, uint64_t path) {
     if (unlikely(!self->table)) return 0;
     const struct known_path *set = paths_set(self->table, path);

@@ -90,7 +90,8 @@ static uintptr_t find_variable(const struct link_map *object, const char *name) 
     return found ? found : symbol_find(object, name, NULL);
 }
 
-/* Finds the function that maps arenas, where small objects lie. Its address is in PyObjectArenaAllocator. */
+/* Finds the interpreter's function that maps arenas, in which small objects lie. Returns its address, or 0. Its address
+ * is in PyObjectArenaAllocator. */
 static uintptr_t find_arenas(const struct link_map *object) {
     struct {
         uintptr_t context, alloc, free;
@@ -159,14 +160,14 @@ bool python_maps_arenas(uintptr_t caller) {
     return self && self->arenas && caller - self->arenas < FUNCTION;
 }
 
-/* Libraries and programs that contain no interpreter, by start address. Most of these objects are looked up often. */
+/* Libraries and programs that contain no interpreter, by start address: most look-ups meet one of them. */
 static uint64_t plain_objects[PLAIN_OBJECTS];
 
 static uint64_t plain_word(uintptr_t start, uint32_t generation) {
     return (uint64_t)start << 16 | (uint16_t)generation;
 }
 
-/* False: another thread, or this one, is already adding. */
+/* Takes the lock for adding an interpreter. False: another thread, or this one, already has it. */
 static bool begin_adding(void) {
     for (int i = 0; i < SPINS; i++) {
         if (lock_try(&adding)) return true;
@@ -175,8 +176,8 @@ static bool begin_adding(void) {
     return false;
 }
 
-/* The interpreter in the object that contains the code, which is added if it is seen for the first time. NULL: there is
- * none. */
+/* The interpreter in the library or program that contains the code at `pc`. An interpreter that was not known is added.
+ * NULL: there is none. */
 static struct interpreter *look_into_object(uintptr_t pc, uint32_t generation) {
     struct dl_find_object found;
     if (_dl_find_object((void *)pc, &found) || !found.dlfo_link_map) return NULL;
@@ -295,7 +296,8 @@ static uintptr_t find_cframe(struct python_walk *walk, const struct interpreter 
     return walk->at = cframe;
 }
 
-/* The frames of the loop in [slot, cfa), and its variable. 0: the walk does not meet the variable. */
+/* Collects the frames of the loop whose native frame is [slot, cfa), and finds its variable. Returns how many frames
+ * there are. 0: the walk does not meet the variable. */
 static size_t walk_to(struct python_walk *walk, const struct interpreter *self, uintptr_t slot, uintptr_t cfa,
                       uintptr_t *variable, struct python_frame *out, size_t capacity) {
     uintptr_t end;

@@ -22,8 +22,8 @@
  * it checks whether this frame holds the loop's variables. */
 bool python_is_eval(uintptr_t pc, uintptr_t slot, uintptr_t cfa);
 
-/* Whether a call that returns to `caller` maps an arena of small objects. False also for an interpreter that was never
- * seen on a stack. */
+/* Whether the code at `caller` is the function of an interpreter that maps an arena of small objects. False also for an
+ * interpreter that was never seen on a stack. */
 bool python_maps_arenas(uintptr_t caller);
 
 /* A Python frame, as addresses in the interpreter. The lowest bits of `code` hold the interpreter's index. Only compare

@@ -1,5 +1,5 @@
 /* python_record.h — Python functions and lines in the ledger.
- * In: code objects that are on a stack now, from python.c; notice of their deaths. Out: ids of records in the
+ * In: code objects that are on a stack now, from python.c; the deaths of code objects. Out: ids of records in the
  * ledger. */
 #ifndef MEMSTOW_PYTHON_RECORD_H
 #define MEMSTOW_PYTHON_RECORD_H

@@ -69,8 +69,8 @@ static uint32_t new_frame(uint64_t code, uint32_t module) {
     return id;
 }
 
-/* The frame id for the code: `before`, which the code had before rules were forgotten, if it is still in the same file;
- * else a new id. */
+/* The frame id for a code address. `before`: the id that it had before rules were forgotten; it keeps this id if the
+ * same file is still mapped there, and otherwise gets a new one. */
 static uint32_t frame_for(uint64_t code, uint32_t before) {
     uint32_t module = module_at(code & ~RULE_INTERRUPTED);
     const struct snap_frame *frame = before == RULE_NO_FRAME ? NULL : series_at(&frames, before);
@@ -128,9 +128,9 @@ static void rule_grow(void) {
     lock_let_go(&replacing);
 }
 
-/* The slot of an address. If the address has none yet, takes an empty slot for it. NULL: the table is full. If another
- * thread adds a rule while a larger table is made, the rule may be missing in the new table. Then the rule is read
- * again when it is next needed. */
+/* The slot of an address in the table of rules. If the address has none yet, takes an empty slot for it. NULL: the
+ * table is full. If another thread adds a rule while a larger table is made, the rule may be missing in the new table.
+ * Then the rule is read again when it is next needed. */
 static struct rule *rule_slot_for(uint64_t code) {
     if (unlikely(is_filled(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), 12))) rule_grow();
     struct rule_table *table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);

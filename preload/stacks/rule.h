@@ -59,7 +59,7 @@ struct rule_table {
 };
 extern struct rule_table *rule_table;
 
-/* Reads the rule, and stores it if possible. */
+/* Reads the rule of a code address from .eh_frame, and stores it if possible. */
 struct rule rule_read(uint64_t code);
 
 static inline struct rule *rule_slot(struct rule_table *table, uint64_t code) {

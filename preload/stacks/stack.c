@@ -118,7 +118,7 @@ static uint32_t find_stack(struct stack *self, struct memo *memo, struct view *v
     return site;
 }
 
-/* Finds a stack without remembering it. */
+/* Finds the site of the caller's stack without remembering the stack. */
 static uint32_t find_anew(struct stack *self, struct view view, const struct caller *caller) {
     memo_cut(&self->memo, 0);
     uint32_t site = find_stack(self, &self->memo, &view, caller);
@@ -316,9 +316,10 @@ static uint32_t site_for_nobody(const struct caller *caller) {
     return site;
 }
 
-/* Whether the hook that works in `self` was left for good. `by` has just unwound its stack to the end. If the hook is
- * only interrupted, the stack of `by` has a signal frame further in than the hook. The answer is known only if both run
- * on the thread's own stack, because another stack may be left and entered again. */
+/* Whether the hook that works in `self` was left by longjmp. `by` is the memory of a later hook, which has just unwound
+ * its stack to the end. If the hook is only interrupted, the stack of `by` has a signal frame further in than the hook.
+ * The answer is known only if both run on the thread's own stack, because another stack may be left and entered
+ * again. */
 static bool is_left_behind(const struct stack *self, const struct stack *by, uintptr_t slot) {
     bool same_stack = region_has(&by->own.known, self->busy) && region_has(&by->own.known, slot) && slot < self->busy;
     return self->busy && same_stack &&
@@ -326,8 +327,8 @@ static bool is_left_behind(const struct stack *self, const struct stack *by, uin
             (region_has(&by->own.known, by->unwound.handler) && by->unwound.handler > self->busy));
 }
 
-/* Looks at the memories in the chain (`nested`) from `self` up to `by`, without `by`. If the hook that used a memory
- * was left, the memory becomes free. */
+/* Frees the memories in the chain (`nested`) from `self` up to but not including `by` whose hooks were left by
+ * longjmp. */
 static void free_those_left(struct stack *self, const struct stack *by, uintptr_t slot) {
     for (; self != by; self = self->nested)
         if (is_left_behind(self, by, slot)) {
@@ -354,8 +355,8 @@ __attribute__((noinline)) static uint32_t site_in_full(uintptr_t slot, uintptr_t
     return site;
 }
 
-/* Whether the leaves may be asked: the caller is on the thread's own stack, no hook is at work in them, and `but` is
- * 0. */
+/* Whether the leaves (leaf.h) may be asked: the caller is on the thread's own stack, no hook is at work in them, and
+ * `but` is 0. */
 static INLINE bool may_ask_leaves(const struct stack *self, uintptr_t slot, uint64_t but) {
     return likely(!(self->busy | but) && region_has(&self->own.known, slot) &&
                   __atomic_load_n(&generation_of_stacks, __ATOMIC_ACQUIRE) == self->generation);
@@ -374,7 +375,7 @@ __attribute__((noinline)) static uint32_t site_in_more_leaves(struct stack *self
     return site;
 }
 
-/* Returns 0 if the leaves do not have the stack. */
+/* The site of the caller's stack, by the leaves; 0: they do not have it. */
 static INLINE uint32_t site_in_leaves(struct stack *self, struct caller caller) {
     if (unlikely(!self)) return 0;
     if (unlikely(!may_ask_leaves(self, caller.slot, self->leaves.more)))

@@ -26,8 +26,8 @@ static inline __attribute__((always_inline)) uintptr_t stack_rbp(void) {
 #define CALLER                                                                                                         \
     ((struct caller){(uintptr_t)__builtin_dwarf_cfa() - 8, (uintptr_t)__builtin_return_address(0), stack_rbp()})
 
-/* Only the slot of the caller. Use it only in the hook itself, as CALLER. Until the hook returns, stack_caller makes
- * the rest from the slot. */
+/* The slot of the hook's caller alone. Like CALLER, use it only in the hook itself. Until the hook returns,
+ * stack_caller makes a struct caller from the slot. */
 #define CALLER_SLOT ((uintptr_t)__builtin_dwarf_cfa() - 8)
 
 static inline uintptr_t stack_address(uintptr_t slot) { return *(const uintptr_t *)slot; }
@@ -40,7 +40,7 @@ static inline __attribute__((always_inline)) struct caller stack_caller(uintptr_
  * lost. */
 uint32_t stack_site(uintptr_t slot, uintptr_t address, uintptr_t rbp);
 
-/* As stack_site, for a call whose callers are not known. */
+/* The site of a call at `address` whose callers are not known. */
 uint32_t stack_site_of_address(uintptr_t address);
 
 /* Whether the caller is in a signal handler that interrupted this thread's look-up of a stack. */
@@ -62,9 +62,9 @@ extern uint32_t stack_unmappings;
 static inline void stack_note_unmapping(void) { __atomic_fetch_add(&stack_unmappings, 1, __ATOMIC_RELEASE); }
 
 struct stack;
-/* Tells where this room keeps its data of the calling thread: in a word of the thread's slot (thread_inside.h). Call it
- * when the thread has just got a slot, before it asks for a site; an earlier thread's data may still be there. NULL:
- * the thread has no slot any more. */
+/* Sets the word in which the functions here keep their data of the calling thread: it is in the thread's slot
+ * (thread_inside.h). Call it when the thread has just got a slot, before it asks for a site; an earlier thread's data
+ * may still be there. NULL: the thread has no slot any more. */
 void stack_use(struct stack **memory);
 
 /* The site of an untagged stack (tree.h) whose innermost call is at `address`. site.c sets it. */

@@ -1,4 +1,4 @@
-/* tree.h — from call stacks to ids, and back.
+/* tree.h — from call stacks to ids (places), and back.
  * In: frame ids, outermost first. Out: the place of each stack, in the ledger (SNAP_RUN). Equal stacks have the same
  * place. The exception: two threads may add the same new stack at the same instant; readers merge such twins. No lock;
  * any thread, any signal handler.
@@ -43,7 +43,7 @@ uint32_t tree_frame(uint32_t place);
 
 /* --- giving words back (fold.c) --- */
 
-/* The result of one step of the work below. Steps are small, so that no allocation waits for long. */
+/* The result of one step of tree_hide or tree_give_away. Steps are small, so that no allocation waits for long. */
 enum progress {
     PROGRESS_MORE,
     PROGRESS_DONE,
@@ -57,13 +57,13 @@ struct tree_walk {
     struct index_walk index;
 };
 
-/* False: there is no memory. */
+/* Makes what the functions below need. False: there is no memory. */
 bool tree_make_ready(void);
-/* Marks the runs of a stack as used, until tree_forget_uses. */
+/* Marks all runs of frames that a stack consists of as used, until tree_forget_uses. */
 void tree_use(uint32_t stack);
 void tree_forget_uses(void);
-/* Hides each run that is not in use: look-ups no longer find it. A thread that already has a place in it may go on
- * using that place. */
+/* Hides each run that is not marked as used: look-ups no longer find it. A thread that already has a place in it may go
+ * on using that place. */
 enum progress tree_hide(struct tree_walk *walk);
 /* Call it when no thread can have a hidden place any more. A run that is in use by then is shown again, unless it has a
  * twin. The words of all other hidden runs become free. */
@@ -74,7 +74,7 @@ uint64_t tree_bytes(void);
 /* The used ids, in units of 1/BUDGET_IDS of all ids (budget.h). */
 uint64_t tree_ids(void);
 
-/* False: there is no memory even for an empty tree. */
+/* Makes an empty tree. False: there is no memory for it. */
 bool tree_begin(void);
 
 #pragma GCC visibility pop

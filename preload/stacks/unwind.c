@@ -48,7 +48,7 @@ static inline enum outcome out_of_frame(struct steps *self, struct view *view, c
     return GOES_ON;
 }
 
-/* Steps by the rare kinds of rules. */
+/* Does a step whose rule is of a rare kind. */
 __attribute__((noinline)) static enum outcome step_out_oddly(struct unwound *self, struct own_stack *own,
                                                              struct view *view, const struct rule *rule,
                                                              struct state *state) {
@@ -154,7 +154,7 @@ enum outcome unwind(struct unwound *self, struct memo *memo, struct view *view, 
             !find_python(steps, step, state.slot + sizeof(uint64_t), &walk))
             outcome = BROKEN;
         if (unlikely(outcome != GOES_ON)) {
-            step->how &= ~(uint32_t)RULE_EVAL; /* its loop was not looked at */
+            step->how &= ~(uint32_t)RULE_EVAL; /* the frames of its loop were not read */
             break;
         }
     }

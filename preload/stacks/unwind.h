@@ -15,10 +15,10 @@
 #pragma GCC visibility push(hidden)
 
 enum outcome {
-    GOES_ON, /* the stack goes on as remembered */
+    GOES_ON, /* the stack goes on outwards; as a result of `unwind`: as remembered */
     ENDED,   /* this is the outermost frame */
     UNKNOWN, /* the caller cannot be found, and never will be from this state */
-    BROKEN,  /* the words make no sense, or memory is lacking; the stack is not remembered */
+    BROKEN,  /* the words on the stack make no sense, or memory is lacking; the stack is not remembered */
 };
 
 /* The part of a stack that the latest call of unwind has unwound. */

@@ -54,7 +54,7 @@ static inline struct view view_of_other(uintptr_t slot) {
 /* Examines everything up to `end`. view->high says how far it can be read. */
 void view_look_up_to(struct view *view, uintptr_t end);
 
-/* Whether a word beyond the known part can be read, too. */
+/* Whether the word at `address`, which lies beyond the part of the stack known to be readable, can be read. */
 bool view_reaches(struct view *view, uintptr_t address);
 
 /* The word at an address. NULL: the word cannot be read, is not aligned, or lies below `above`, where no outer frame
