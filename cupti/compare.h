@@ -1,4 +1,4 @@
-/* compare.h — compares CUPTI's view of memory with the ledger.
+/* compare.h — compares the memory that CUPTI's records list with the memory in the ledger.
  * In: the blocks of seen.h and of the ledger. Out: sums and differences, in their sections of the ledger. */
 #ifndef MEMSTOW_CUPTI_COMPARE_H
 #define MEMSTOW_CUPTI_COMPARE_H

@@ -68,8 +68,9 @@ static void give_back(struct list *list) {
 
 /* --- finding differences --- */
 
-/* The differences of each comparison, as marks: [0] of the comparison before, [1] of the present one. If the present
- * one is done `again`, a difference counts only if the one before had it, too, or had too many to remember. */
+/* The differences of two comparisons, as marks: [0] of the previous comparison, [1] of the present one. If the present
+ * comparison is a repetition (`again`), a difference counts only if the previous one had it, too, or had too many to
+ * remember. */
 enum { REMEMBERED = 4096 };
 static uint64_t before[2][REMEMBERED];
 static size_t before_count[2];

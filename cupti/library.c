@@ -22,7 +22,7 @@ static int is_runtime(struct dl_phdr_info *info, size_t size, void *context) {
     return 1;
 }
 
-/* In CUDA 11 each release had a file name of its own. */
+/* Opens the CUPTI of CUDA 11, in which each release had a file name of its own. */
 enum { WITH_RELEASES = 11, RELEASES = 8 };
 
 static void *open_release(const char *path, int flags) {

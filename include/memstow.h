@@ -1,4 +1,5 @@
-/* memstow.h — the registration ABI of libmemstow.so: a program says who owns memory, and what a trigger does with it.
+/* memstow.h — the registration ABI of libmemstow.so: a program says who owns memory, and what a trigger does with it. A
+ * trigger is a moment at which memstow moves or gives back memory by such rules, for example the end of a run.
  *
  * A program that runs under `memstow run` finds these functions by dlsym(RTLD_DEFAULT, …) or, from Python, by
  * ctypes.CDLL(None). Without memstow they are not there: look before you call. docs/abi.md explains them, with a
@@ -113,12 +114,12 @@ struct memstow_figures {
     uint64_t device_stowed_bytes;
 };
 
-/* Writes the owner's figures to `out`. The counters of all threads are added up, which takes milliseconds if there are
- * a million sites. */
+/* Writes the owner's figures to `out`. The counters of all threads are added up, which takes milliseconds if memory was
+ * allocated at a million call stacks. */
 int32_t memstow_owner_figures(uint32_t owner, struct memstow_figures *out);
 
-/* The live memory that one model or custom, one node and one run have in common. An id of 0: no owner of that kind.
- * Since 1.4. */
+/* The live memory that is counted for the same model or custom, the same node and the same run. An id of 0: no owner of
+ * that kind. Since 1.4. */
 struct memstow_share {
     uint32_t model, node, run, reserved;
     uint64_t live_bytes, live_blocks; /* host and mapped memory together */
@@ -447,7 +448,7 @@ int32_t memstow_snapshot(const char *path);
  * A list belongs to one process. If a second process, such as a forked child, registers processes in the same folder
  * meanwhile, the list of the second process is process_registry.PID.json. When a new list takes the place of the list
  * of a process that is gone, the old list gets such a name. Both files are for processes of one PID namespace:
- * processes of another one seem to be gone. -ENAMETOOLONG: a path is too long. */
+ * processes of another namespace seem to be gone. -ENAMETOOLONG: a path is too long. */
 int32_t memstow_shutdown_files(const char *log, const char *registry);
 
 /* The stages of a shutdown, one after the other. */

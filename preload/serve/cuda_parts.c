@@ -187,7 +187,8 @@ static void tell_server(struct vram_block *served, const struct snap_cuda_block 
     vram_owned_assign(served, model, share.bytes && !all);
 }
 
-/* The block's record is held meanwhile. A thread that frees the block waits, and then finds all its parts. */
+/* Assigns a range of the block at `address`. The block's record is held meanwhile: a thread that frees the block waits,
+ * and then finds all its parts. */
 static int assign_of(uint64_t address, struct vram_block *served, uint64_t start, uint64_t end, uint32_t model) {
     struct cuda_hold hold;
     struct snap_cuda_block *block = cuda_blocks_hold(CUDA_ADDRESS, address, &hold);
@@ -198,8 +199,9 @@ static int assign_of(uint64_t address, struct vram_block *served, uint64_t start
     return result;
 }
 
-/* One thread at a time assigns, and no block moves meanwhile: a thread that moves a block reads its owner. A block that
- * is off its device cannot change its owner, because the owner that put it away must bring it back. */
+/* Finds the block that contains the range, and assigns the range. One thread at a time assigns, and no block moves
+ * meanwhile: a thread that moves a block reads its owner. A block that is off its device cannot change its owner,
+ * because the owner that put it away must bring it back. */
 static int cuda_parts_assign_range(uint64_t start, uint64_t end, uint32_t model) {
     struct search search = {.start = start, .end = end};
     struct vram_block *served;

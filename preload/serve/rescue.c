@@ -89,7 +89,7 @@ static void was_in_vain(uint64_t took_ns) {
     os_store(&not_before_ns, os_now() + pause);
 }
 
-/* Nothing is stowed for a request that an empty device could not fulfil. */
+/* Whether an empty device could fulfil the request. If not, nothing is moved for it. */
 static bool can_ever_be(uint64_t bytes) {
     uint64_t total = cuda_device_total();
     return bytes <= (total ? total : UINT64_MAX - VRAM_GRANULE);

@@ -1,10 +1,10 @@
 /* rescue.h — a device has no memory for a request: memory of idle owners leaves it, and the request is repeated before
  * the program learns of the failure.
  * In: requests that the driver refused, in the hooks of its entries. Out: whether to ask again; the trace has the
- * decisions (reason "rescue"). There is no rescue for a program that only tries how much there is (cuda_oom.h), while a
- * stream is in capture, and in a callback of the driver, where every call fails. Any thread may call, whatever locks it
- * holds: each wait here is limited. There is one rescue at a time. MEMSTOW_CUDA_RESCUE=0: there is none; =kept: owners
- * with the policy keep are taken, too, after all others. */
+ * decisions (reason "rescue"). There is no rescue for a program that only tries how much memory there is (cuda_oom.h),
+ * while a stream is in capture, and in a callback of the driver, where every call fails. Any thread may call, whatever
+ * locks it holds: each wait here is limited. There is one rescue at a time. MEMSTOW_CUDA_RESCUE=0: there is none;
+ * =kept: owners with the policy keep are taken, too, after all others. */
 #ifndef MEMSTOW_RESCUE_H
 #define MEMSTOW_RESCUE_H
 

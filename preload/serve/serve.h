@@ -1,4 +1,5 @@
-/* serve.h — decides which device memory of models memstow serves, so that it can move.
+/* serve.h — decides which device memory of models memstow serves: makes itself, in place of the driver, so that it can
+ * move.
  * In: entries of the driver that a hook is about to call. Out: the function to call instead, if MEMSTOW_CUDA_MOVES=SIZE
  * is set (serve_settings.h). memstow serves allocations of SIZE and more in a model's scope, frees them, and answers
  * questions whose figures include them. Everything else goes to the driver unchanged. Any thread. */

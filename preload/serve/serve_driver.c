@@ -67,7 +67,7 @@ static uint64_t code_that_is_there(void) {
     return 1 + loads + __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE);
 }
 
-/* False also while another thread looks at the driver. Then the request goes to the driver. */
+/* Whether memory can be served. False also while another thread finds this out; then the request goes to the driver. */
 bool serve_driver_is_fit(void) {
     uint64_t now = code_that_is_there();
     if (likely(__atomic_load_n(&looked, __ATOMIC_ACQUIRE) == now)) return !__atomic_load_n(&cannot, __ATOMIC_RELAXED);

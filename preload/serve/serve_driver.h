@@ -1,6 +1,6 @@
 /* serve_driver.h — whether memory can be served with the driver that is loaded now.
- * In: the code that is loaded. Out: yes or no, and why not; functions of the driver. It looks again when something was
- * loaded or unloaded. Any thread; nothing here waits. */
+ * In: the code that is loaded. Out: yes, or the reason why not; functions of the driver. The driver is examined again
+ * when code was loaded or unloaded. Any thread; nothing here waits. */
 #ifndef MEMSTOW_SERVE_DRIVER_H
 #define MEMSTOW_SERVE_DRIVER_H
 

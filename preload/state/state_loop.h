@@ -1,6 +1,7 @@
-/* state_loop.h — the loops of the store, each with its present values.
- * In: names and numbers of loops. Out: a loop that the caller alone may change, even on a disk, or a look at the values
- * of all loops. A loop is locked before the registry (state_value.h). No hook may call it. */
+/* state_loop.h — the loops of the store, each with its present values. A loop is work that the program does again and
+ * again, each time with values of the last time.
+ * In: names and numbers of loops. Out: a loop that the caller alone may change, even on a disk; a walk through the
+ * values of all loops. A loop is locked before the registry (state_value.h). No hook may call it. */
 #ifndef MEMSTOW_STATE_LOOP_H
 #define MEMSTOW_STATE_LOOP_H
 

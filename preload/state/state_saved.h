@@ -1,4 +1,4 @@
-/* state_saved.h — what an earlier process left below a prefix.
+/* state_saved.h — the values that an earlier process left in the folder of a prefix (PREFIX.state).
  * In: a new loop, locked. Out: its folder, locked against other processes, and the values of the latest committed
  * generation. No hook may call it. */
 #ifndef MEMSTOW_STATE_SAVED_H
@@ -9,7 +9,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* 0 or -errno, as for memstow_state_open. */
+/* Opens and locks the folder, and reads its values into the loop. `caller`: the call stack at which they are counted. 0
+ * or -errno, as for memstow_state_open. */
 int state_saved_open(struct state_loop *loop, const char *prefix, struct caller caller);
 
 #pragma GCC visibility pop

@@ -1,6 +1,7 @@
-/* state_value.h — the values of all loops: their bytes, the owner for which each value is counted, and lists of values.
- * In: values that are put, read or dropped. Out: their memory, in the ledger; and unused structures for new values. It
- * does not know which loop a value is in. No hook may call it. */
+/* state_value.h — one value of the store: its bytes, the owner for which the ledger counts them, and the list that the
+ * value is in.
+ * In: values that are made, looked for or dropped. Out: new values without bytes; values found in a list; the memory of
+ * values that nobody holds is freed. It does not know which loop a value belongs to. No hook may call it. */
 #ifndef MEMSTOW_STATE_VALUE_H
 #define MEMSTOW_STATE_VALUE_H
 

@@ -1,8 +1,8 @@
 /* stow.h — moves host memory out to files and back, at the same address.
  * In: pieces of memory with their owner, from triggers and requests; the program's changes to its memory, from the
  * hooks. Out: bytes that moved, and for each piece the reason why it did not. Memory is complete at every moment,
- * whatever fails; docs/moving.md says how. Nothing here touches memory that may be moving: the tables are the engine's
- * own. */
+ * whatever fails; docs/moving.md says how. Nothing here touches memory that may be moving: this engine keeps its tables
+ * in memory of its own. */
 #ifndef MEMSTOW_STOW_H
 #define MEMSTOW_STOW_H
 
@@ -37,7 +37,7 @@ enum stow_refusal {
     STOW_NAMELESS_FILE, /* the file was removed: it may lie in memory, and cannot be opened */
     STOW_STACK,         /* the stack of a thread, or the mover's own stack or storage */
     STOW_NOT_IDLE,      /* the kernel cannot move it atomically, and its owner is not idle */
-    STOW_IN_USE,        /* declared idle, but written to */
+    STOW_IN_USE,        /* its owner was declared idle, but somebody wrote to it */
     STOW_MAPPINGS,      /* the program is near vm.max_map_count */
     STOW_ADDRESS_SPACE, /* RLIMIT_AS or the kernel leaves no address space to move through */
     STOW_NO_DIRECTORY,  /* there is no directory, or it is not writable */
@@ -88,7 +88,7 @@ int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_op
 int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 
 struct stow_progress {
-    uint64_t moved, wanted; /* bytes of the running move, or else of the latest one */
+    uint64_t moved, wanted; /* bytes of the running move; if there is none, of the latest one */
     bool at_work;
 };
 struct stow_progress stow_progress(void);

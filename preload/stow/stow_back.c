@@ -494,9 +494,9 @@ static uint32_t stow_back_undisturbed(struct stow_back *self, const struct stow_
     return refusal;
 }
 
-/* The reason why the range must not come back, or STOW_DONE: a device may hold its pages. Memory that comes back has
- * new pages. If a device wrote to the old pages later, nobody would see its writes. Only pages that are the process's
- * own can be held in this way. */
+/* Returns STOW_DONE, or the reason why the range must not come back: a device may hold its pages. Memory that comes
+ * back has new pages. If a device wrote to the old pages later, nobody would see its writes. Only pages that are the
+ * process's own can be held in this way. */
 static uint32_t why_held(struct stow_back *self, uint64_t start, uint64_t end) {
     uint64_t run_end, pages;
     if (!stow_pages_run(self->pagemap, &start, end, STOW_PAGES_OWN, 1, &run_end, &pages)) return STOW_DONE;

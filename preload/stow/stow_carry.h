@@ -1,4 +1,5 @@
-/* stow_carry.h — carries out a plan: memory goes to a file, and clean pages of files are dropped.
+/* stow_carry.h — carries out a plan for moving memory out (stow_plan.h): memory goes to a file, and clean pages of
+ * files are dropped.
  * In: a plan. Out: bytes that moved, and refusals, in the session's pieces. At each moment a range has its old or its
  * new mapping, whatever fails. */
 #ifndef MEMSTOW_STOW_CARRY_H

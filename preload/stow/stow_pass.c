@@ -156,8 +156,8 @@ static bool forked_beside_threads;
 
 bool stow_forked_beside_threads(void) { return forked_beside_threads; }
 
-/* Runs in a forked child before anything else of this room. In the child no move is in progress, whatever the parent
- * did. */
+/* Runs in a forked child before any other function of the engine (stow.h). In the child no move is in progress,
+ * whatever the parent did. */
 static void stow_abandon(void) {
     static uint32_t home;
     uint32_t pid = os_pid();

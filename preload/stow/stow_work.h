@@ -37,7 +37,7 @@ void stow_work_note_progress(uint64_t moved, uint64_t wanted);
 
 /* Updates stow_watch, which tells the hooks whether anything is stowed or moving. The caller holds the table's lock. */
 void stow_work_update_watch(void);
-/* Notes a refusal in the piece. A later refusal does not replace it. */
+/* Notes why a part of the piece stayed (enum stow_refusal). A later reason does not replace the first. */
 void stow_work_refuse(struct work *work, uint32_t refusal);
 /* A refusal as an errno: 0 or -errno. */
 int stow_work_error(uint32_t refusal);

@@ -21,7 +21,7 @@
 #include "preload/base/seal.h"
 #include "preload/base/forked.h"
 
-/* The outcome of each decision. */
+/* The outcome of one decision. */
 struct result {
     int64_t moved, released;              /* bytes, or -errno */
     uint64_t after, stowed;               /* bytes of the owner afterwards: live on the host, stowed anywhere */
@@ -30,7 +30,7 @@ struct result {
 };
 
 static struct {
-    uint32_t stage;  /* enum stage: the thread that changed it most recently owns the rest */
+    uint32_t stage;  /* enum stage: the thread that changed it most recently owns the other members */
     uint32_t thread; /* the thread that began the trigger. If it is gone, another thread may take over. 0: not known */
     uint64_t number, began_ns;
     uint32_t reason;
@@ -313,7 +313,7 @@ static uint64_t given_by(const struct memstow_decision *decision, const struct r
     return policy_sum(moved, dropped > released ? dropped : released);
 }
 
-/* Adds the outcome of a decision to the history, as a mark. */
+/* Adds the outcome of a decision to the ledger's history of memory over time, as a mark. */
 static void mark_category(const struct memstow_decision *decision, const struct result *result) {
     static const enum snap_mark_kind kinds[] = {SNAP_MARK_KEPT, SNAP_MARK_STOWED, SNAP_MARK_FREED, SNAP_MARK_BLOCKED};
     history_mark(&(struct snap_mark){.kind = kinds[result->category],

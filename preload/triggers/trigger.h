@@ -1,6 +1,7 @@
-/* trigger.h — the moment when policies are applied.
+/* trigger.h — applies policies. A *trigger* is one such time: memstow decides for each owner (a model or another thing
+ * that has memory) whether its memory stays, is moved out or is freed, and does it.
  * In: a reason, and the present figures of owners (owners.h). Out: decisions, their outcome, and the trace of both.
- * Outside of hooks. There is one trigger at a time; another thread than the one that began it may end it.
+ * Outside of hooks. There is one trigger at a time. A thread may end a trigger that another thread began.
  * docs/decisions.md has the rules and the lines. */
 #ifndef MEMSTOW_TRIGGER_H
 #define MEMSTOW_TRIGGER_H
@@ -14,9 +15,11 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Begins a trigger. `reason`: enum memstow_reason, or POLICY_RESCUE, which may come in a hook and moves only device
- * memory. Returns the number of decisions, or -EINVAL, -EBUSY, -ENOMEM. The decisions stay at `*decisions` until
- * trigger_end. `drops`: before the caller ends the trigger, it drops the memory of owners that are to be freed. */
+/* Begins a trigger: makes the decisions, and carries out none yet. `reason`: enum memstow_reason, or POLICY_RESCUE: a
+ * device has no memory for a request. A trigger for POLICY_RESCUE may begin in a hook, and moves only device memory.
+ * `text`: the reason in words. `needed`: how many bytes are to be given back, if the reason is pressure or a rescue.
+ * `drops`: the caller will free the memory of owners that are to be freed before it ends the trigger. Returns the
+ * number of decisions, which stay at `*decisions` until trigger_end; or -EINVAL, -EBUSY, -ENOMEM. */
 int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool drops,
                       const struct memstow_decision **decisions);
 /* Carries out the decisions. Returns the bytes that were given back; -ENOENT: there is no trigger. */

@@ -1,4 +1,5 @@
-/* watch.h — triggers that nobody asks for: memory is short, or an owner has not been used for long.
+/* watch.h — begins triggers (trigger.h) that nobody asks for: when memory is short, or when an owner has not been used
+ * for long.
  * In: the time, about once a second. Out: a trigger, or a request to the program to make one. Everything belongs to the
  * one thread that polls. */
 #ifndef MEMSTOW_WATCH_H

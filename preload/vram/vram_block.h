@@ -1,5 +1,5 @@
-/* vram_block.h — a block of device memory that memstow serves: a range of addresses, and pieces of physical memory
- * mapped in it.
+/* vram_block.h — a block of device memory that memstow serves (makes in place of the driver): a range of addresses, and
+ * pieces of physical memory mapped in it.
  * In: a size, a device, the devices with access. Out: memory at its addresses, or addresses without memory. Each step
  * counts what exists, so a call that is repeated after a failure continues where the failed call stopped. One thread at
  * a time. */

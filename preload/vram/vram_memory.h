@@ -1,4 +1,5 @@
-/* vram_memory.h — device memory that memstow serves: allocating it, freeing it, finding it.
+/* vram_memory.h — device memory that memstow serves (makes in place of the driver): allocating it, freeing it, finding
+ * it.
  * In: requests of the program that are to be served, frees of served memory, addresses. Out: the driver's results;
  * blocks. Any thread. During a capture nothing is served, and no capture is broken. A thread that frees a block waits
  * while the block moves. */

@@ -1,5 +1,5 @@
 /* vram_move.c — see vram_move.h. A thread takes a block (vram_table.h) before it calls the driver for the block, and
- * other threads wait. There is one move at a time. */
+ * other threads wait. There is one move at a time, and the thread that makes it is the mover. */
 #include "preload/vram/vram_move.h"
 
 #include <string.h>
@@ -69,7 +69,7 @@ struct move {
     struct vram_leaving leaving;
 };
 
-/* Notes why a block stayed. The first reason stays. But a reason that concerns the whole move replaces one that
+/* Notes why a block stayed. The first reason counts. But a reason that concerns the whole move replaces one that
  * concerns a single block, except VRAM_REFUSAL_EMPTY. */
 static void vram_move_refuse(struct move *self, enum vram_refusal why, int error) {
     bool says_more =

@@ -1,4 +1,5 @@
-/* vram_move.h — moves device memory that memstow serves off its device to the host, and back to the same addresses.
+/* vram_move.h — moves device memory that memstow serves (made in place of the driver) off its device to the host, and
+ * back to the same addresses.
  * In: requests to move an owner's memory. Out: how many bytes moved, and why others did not. A device does not fetch
  * stowed memory by itself: a caller that stows must restore before anything uses the addresses. Any thread may call.
  * During a capture nothing moves, and no capture is broken. */
@@ -18,7 +19,7 @@ struct vram_move_options {
     bool discard;              /* make no copy */
     struct vram_limits limits; /* limits for all backups together */
     bool at_once;              /* do not wait for another move */
-    uint64_t trigger;          /* the trigger of this move; 0: the move has no trigger, but a request */
+    uint64_t trigger;          /* the number of the trigger that began this move; 0: a request began it */
     struct move_end end; /* for moving out: once the move is to end (move_is_ended), it stops after its present block */
 };
 /* Return the bytes that moved. If bytes stayed, *refusal and *error (the driver's) say why. The first reason
@@ -35,16 +36,17 @@ uint64_t vram_move_left(void);
 /* Waits for another thread's move, for this time at most. True: there was a move, and it is over. */
 bool vram_move_wait(uint32_t milliseconds);
 
-/* Call these before and after a call that ends a context. vram_move_hold_off waits for a move that works in this
- * context, and for a move that waits until all contexts are quiet. Until vram_move_go_on, no move begins. `mark`: see
- * vram_dying_comes. */
+/* Call these before and after a call of the driver that destroys a context. vram_move_hold_off waits until no move
+ * works in this context, and until no move waits for the work of all contexts. Until vram_move_go_on, no move begins.
+ * `mark`: see vram_dying_comes. */
 void vram_move_hold_off(cuda_handle context, const uintptr_t *mark);
 void vram_move_go_on(const uintptr_t *mark);
-/* Call this when the program asks for a move. `frame`: a stack frame of the program's request. Calls of this thread
- * that end a context and lie below the frame were left by longjmp: forgets them. */
+/* Call this when the program asks for a move. `frame`: a stack frame of the program's request. If an unfinished call of
+ * this thread that destroys a context has its stack frame below `frame`, the program has left that call by longjmp.
+ * Forgets such calls. */
 void vram_move_asked_at(const void *frame);
-/* This context has ended, and its copy buffers and pinned memory ended with it: forgets them. The caller holds the lock
- * of the table, and moves are held off. */
+/* Call this when a context has ended. Forgets the copy buffers and the pinned memory that ended with it. The caller
+ * holds the lock of the table, and moves are held off. */
 void vram_move_forget_context(cuda_handle context);
 
 #pragma GCC visibility pop

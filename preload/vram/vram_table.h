@@ -17,8 +17,8 @@ void vram_table_lock(void);
 static inline bool vram_table_enter(void);
 static inline void vram_table_let_go(void);
 bool vram_table_is_mine(void);
-/* Waits until some block was given back. Then the caller looks again. The caller holds the lock, which is released
- * during the wait. */
+/* Waits until some block was given back; after that, the caller must look at the table again. The caller holds the
+ * lock, which is released during the wait. */
 void vram_table_wait(void);
 /* As vram_table_wait, for 20 milliseconds at most. */
 void vram_table_wait_briefly(void);
@@ -41,8 +41,8 @@ void vram_table_set_state(struct vram_block *self, enum vram_state state);
 struct vram_block *vram_table_first_freed(void);
 /* The oldest spare; younger ones follow by freed_next. */
 struct vram_block *vram_table_first_spare(void);
-/* The newest freed block or spare on the shelf of this size. Older ones follow by shelf_next. Blocks of other sizes may
- * be on the same shelf. */
+/* The newest freed block or spare in the list (shelf) for this size. Older ones follow by shelf_next. A shelf may also
+ * have blocks of other sizes. */
 struct vram_block *vram_table_first_of_size(uint64_t size);
 void vram_table_requeue(struct vram_block *self);
 /* vram_table_sums: the sums of a device (UINT32_MAX: of all devices), which are kept up to date. vram_table_sums_of:
