@@ -37,9 +37,9 @@ void mover_leave(const struct mover *self, int64_t moved);
  * not end this one. */
 void mover_begin_call(void);
 /* Any thread may call. Ends the present move if it goes in the direction `out`, whoever makes it: the program, for
- * itself or for a request, or memstow's worker. Further moves of the same call or request do not begin. Returns the
- * number of the move; -ENOENT: there is no move in this direction, or it belongs to another owner than `owner` (0: any
- * owner). */
+ * itself or for a request, or memstow's worker. Further moves of the same call, request or work do not begin. Returns
+ * the number of the move; -ENOENT: there is no move in this direction, or it belongs to another owner than `owner` (0:
+ * any owner). */
 int64_t mover_end(uint32_t owner, bool out);
 /* Whether the move with this number still goes on, and how far it is. */
 bool mover_is_on(uint64_t number, uint64_t *moved, uint64_t *wanted);

@@ -65,7 +65,8 @@ static void add_to_owners(const struct sums *sums, uint32_t number, const struct
     add_to_sum(sums, tag.run, sum);
 }
 
-/* Only chunks with a tagged site are summed; most chunks have none. */
+/* Calls `to` with the counters of each tagged site in a chunk. Most chunks have no tagged site, and then no counters
+ * are summed. */
 static void add_chunk(const struct sums *sums, uint32_t chunk, add_counter *to) {
     struct snap_counter counters[SNAP_CHUNK_SITES];
     bool summed = false;
@@ -89,7 +90,7 @@ static void owned_add_part(uint32_t site, uintptr_t start, uint64_t length, void
     if (model && model < sums->count) sums->all[model].movable_bytes += whole_pages(start, length, &first);
 }
 
-/* The parts of a block belong to their own owners. */
+/* Adds a large block. Each part of the block is counted for the owner of the part. */
 static void owned_add_block(struct snap_large *record, void *context) {
     parts_each(record->address, record->size, record->site, owned_add_part, context);
 }

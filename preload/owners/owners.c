@@ -81,7 +81,8 @@ static void note_mark(enum snap_mark_kind kind, uint32_t owner, uint32_t detail)
 
 /* --- making new owners --- */
 
-/* Memory for a text; NULL: there is none. Texts are short and lie next to each other. The caller holds the registry. */
+/* Memory for a text; NULL: there is none. Texts are short and lie next to each other. The caller holds the registry's
+ * lock. */
 static char *owners_text_memory(size_t length) {
     static char *texts;
     static size_t left;

@@ -127,8 +127,8 @@ int serve_attributes(unsigned count, int *which, void **out, cuda_address at) {
     return result;
 }
 
-/* From now on the block never moves, even if this call fails: the program is about to register the memory with a
- * network card. */
+/* If the attribute means that the program is about to register the block with a network card, the block never moves
+ * from now on, even if this call fails. */
 int serve_set_attribute(const void *value, int which, cuda_address at) {
     int (*real)(const void *, int, cuda_address) = (int (*)(const void *, int, cuda_address))serve_call.real;
     if (serve_pointer_registers(which, true)) vram_refusal_note(at, VRAM_REFUSAL_RDMA);

@@ -98,7 +98,7 @@ static inline void os_add(uint64_t *word, uint64_t n) {
 #endif
 }
 
-/* Raises a word that only grows. Any thread may call. */
+/* Sets a word to `value`, unless the word is higher already. Any thread may call. */
 static inline void os_raise(uint64_t *word, uint64_t value) {
     uint64_t seen = __atomic_load_n(word, __ATOMIC_RELAXED);
     while (seen < value && !__atomic_compare_exchange_n(word, &seen, value, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))

@@ -1,8 +1,8 @@
 /* residency.h — which pages of a process are in memory, from /proc/PID/maps and /proc/PID/pagemap.
- * In: a process directory. Out: regions, and bytes present in an address range. The library uses it at exit, the tools
- * for any PID. It never allocates. It uses static memory, because a signal handler on a small stack may call _exit; so
- * one caller at a time may use it. It never holds up the target for long: it asks about few pages at a time, and does
- * not read smaps. */
+ * In: the directory of a process in /proc. Out: regions, and bytes present in an address range. The library uses it at
+ * exit, the tools for any PID. It never allocates. It uses static memory, because a signal handler on a small stack may
+ * call _exit; so one caller at a time may use it. It never holds up the target for long: it asks about few pages at a
+ * time, and does not read smaps. */
 #ifndef MEMSTOW_RESIDENCY_H
 #define MEMSTOW_RESIDENCY_H
 

@@ -66,10 +66,12 @@ enum snap_lost {
     SNAP_LOST_KINDS = 16
 };
 
-/* Sites with a fixed meaning. NOT_SAMPLED: blocks that are no samples, if sample_bytes is not 0. */
+/* Sites (ids of a call stack under a tag) with a fixed meaning. NOT_SAMPLED: blocks that are no samples, if
+ * sample_bytes is not 0. */
 enum { SNAP_SITE_UNKNOWN = 0, SNAP_SITE_INHERITED = 1, SNAP_SITE_FIRST = 2, SNAP_SITE_NOT_SAMPLED = SNAP_SITE_FIRST };
 
-/* Thread slots with a fixed meaning. SHARED: all threads without a slot. MAPPINGS: all mapping events. */
+/* Thread slots (each has a set of counters) with a fixed meaning. SHARED counts for all threads without a slot of their
+ * own, MAPPINGS all mapping events. */
 enum { SNAP_THREAD_SHARED = 0, SNAP_THREAD_MAPPINGS = 1, SNAP_THREAD_FIRST = 2 };
 
 struct snap_range {
@@ -111,7 +113,8 @@ struct snap_header {
     uint64_t total_peak, total_peak_ns; /* the highest value of host_live + mapped_live, and its time */
     uint64_t quantum;
 
-    /* The picture of the ledger at its peak (SNAP_PEAK_0, SNAP_PEAK_1). It is valid if picture_buffer is 0 or 1. */
+    /* The picture of the peak: the live bytes of each site near that time (SNAP_PEAK_0, SNAP_PEAK_1). It is valid if
+     * picture_buffer is 0 or 1. */
     uint32_t picture_buffer; /* [live] which picture is complete; 2: none yet */
     /* [live] Odd while records of sites are freed for other stacks. A reader then reads everything again. */
     uint32_t fold_sequence;
@@ -230,7 +233,7 @@ struct snap_tag {
 };
 
 enum snap_owner_kind { SNAP_OWNER_MODEL = 1, SNAP_OWNER_NODE, SNAP_OWNER_RUN, SNAP_OWNER_CUSTOM, SNAP_OWNER_STATE };
-/* A run is retired when it has ended. */
+/* An owner of kind SNAP_OWNER_RUN is retired when the run has ended. */
 enum snap_owner_state { SNAP_OWNER_LIVE = 1, SNAP_OWNER_RETIRED = 2 };
 /* Policies and outcomes have the numbers of memstow.h. */
 struct snap_owner {
@@ -411,8 +414,9 @@ struct snap_origin {
 enum snap_misuse_kind {
     SNAP_MISUSE_FREED = 1,   /* freed before */
     SNAP_MISUSE_DAMAGED = 2, /* the 16 bytes of memstow in front of the block were overwritten */
-    /* For the next two kinds, a kernel may have used the block when CUDA reported error 700. time_ns: when the block
-     * was moved off its device or freed. FREED_FIRST: the call that freed it; NOW: the call that returned the error. */
+    /* For the next two kinds, a kernel may have used the block, and CUDA then reported error 700 (illegal address).
+     * time_ns: when the block was moved off its device or freed. FREED_FIRST: the call that freed it; NOW: the call
+     * that returned the error. */
     SNAP_MISUSE_STOWED_FAULT = 3, /* memstow had moved the block off its device */
     SNAP_MISUSE_FREED_FAULT = 4   /* the block was freed shortly before */
 };
@@ -448,7 +452,7 @@ struct snap_misuse {
  * minus that of the site before it (0 before the first), bytes, blocks. It ends at picture_length; old bytes follow. */
 
 enum { SNAP_NUMBER_MAX = 10 };
-/* Appends an unsigned LEB128 number, with at most SNAP_NUMBER_MAX bytes. Returns its end. */
+/* Appends an unsigned LEB128 number, of at most SNAP_NUMBER_MAX bytes, at `to`. Returns the address behind it. */
 static inline uint8_t *snap_put_number(uint8_t *to, uint64_t number) {
     for (; number >= 0x80; number >>= 7) *to++ = (uint8_t)(number | 0x80);
     *to++ = (uint8_t)number;
@@ -638,13 +642,13 @@ struct snap_cuda_block {
     uint64_t address; /* an address, or the handle of an array, a pool or physical memory */
     uint64_t size;    /* the requested size; if the program is told the rounded size, that size */
     uint64_t birth_ns;
-    /* pool: for graph memory the graph; for mappings and handles the address of the physical memory, which is a number
-     * of ours; for a part the address of the block */
+    /* pool: the block's pool. For graph memory: the graph. For mappings and handles: the `address` of the physical
+     * memory, a number that memstow chose. For a part of a block (SNAP_CUDA_PART): the address of the block */
     uint64_t context, stream, pool;
     uint32_t count;  /* [live] id of its snap_cuda_site */
     uint32_t thread; /* slot */
-    /* [live] for physical memory: its handles and mappings; for a handle or opened memory: its uses; for graph memory:
-     * the capture */
+    /* [live] for physical memory: how many handles and mappings it has; for a handle or opened memory: how often it is
+     * in use; for graph memory: the id of the capture */
     uint32_t users;
     /* [live] how many teardowns (of contexts, devices and graphs) had begun when the block came, or when its capture
      * became a graph */

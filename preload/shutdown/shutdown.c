@@ -225,7 +225,8 @@ struct beginning {
     uint32_t asks, stage;
 };
 
-/* Notes the kin when a stage begins, because parents of some of them may end in the stage. */
+/* Notes the processes that come from this one (its kin) when a stage begins, because the parents of some may end in the
+ * stage. */
 static void look_around(void *context) {
     const struct beginning *self = context;
     shutdown_kin_look(NULL, 0, NULL, NULL);
@@ -267,7 +268,8 @@ static void find_left(void *context) {
 
 /* --- the limit of an ending --- */
 
-/* The program's time is over. This must take no lock, nor anything else that another thread may hold. */
+/* Ends the process, because the program's time is over. It must not wait for a lock, or for anything else that another
+ * thread may hold. */
 static void force_end(void) {
     struct line line;
     shutdown_log_line(&line, "forced");

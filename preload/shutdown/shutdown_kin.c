@@ -1,4 +1,4 @@
-/* shutdown_kin.c — the processes that come from this one; see shutdown_kin.h. */
+/* shutdown_kin.c — the processes that come from this one (its kin); see shutdown_kin.h. */
 #include "preload/shutdown/shutdown_kin.h"
 
 #include <errno.h>

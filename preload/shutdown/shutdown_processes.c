@@ -169,8 +169,8 @@ static void reach_add(struct reach *self, uint32_t pid) {
     if (!known) self->pids[self->count++] = pid;
 }
 
-/* Whether a process lives on by the rule of kin.h. A survivor does not keep it merely because the survivor has started
- * this program, or is the shell that began this program's session. */
+/* Whether a process lives on because it is kin (kin.h) of a survivor, that is, of a kept process. A survivor does not
+ * keep it merely because the survivor has started this program, or is the shell that began this program's session. */
 static bool is_survivor(const struct end *self, uint32_t pid) {
     struct reach reach = {.count = 0};
     struct kin kin;

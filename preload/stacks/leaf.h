@@ -35,8 +35,8 @@ struct leaf {
 };
 _Static_assert(sizeof(struct leaf) == 128, "two cache lines");
 
-/* For code at `address`: the distance from the word that holds its frame's return address (the slot) to its caller's
- * slot. LEAF_FAR: the distance does not follow from rsp alone. */
+/* The distance from the word on the stack that holds the return address `address` (the slot) to the word that holds the
+ * next outer return address. LEAF_FAR: the distance does not follow from rsp alone. */
 struct hop {
     uintptr_t address, distance;
 };

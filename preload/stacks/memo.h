@@ -1,4 +1,5 @@
-/* memo.h — a thread's memory of its last stack, so that the next stack need not be unwound as a whole.
+/* memo.h — a thread's memory of the last call stack that it looked up, so that the next one need not be unwound as a
+ * whole.
  * In: steps, as they are unwound. Out: whether a later stack continues like the remembered one, and its place in the
  * tree (tree.h). All data belong to one thread. The memo reads the program's stack, and writes nothing there.
  *
@@ -118,9 +119,9 @@ static inline void memo_cut(struct memo *self, uint32_t count) {
  * `own`: the stack is the thread's own, so all words can be read. */
 bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own);
 
-/* Forgets which elements were found unchanged. Call it before and after the look-up of a stack. During one look-up, the
- * results of the leaves also hold for the unwinding. A signal handler may look up its own stack in between: the outer
- * part of the stack is the same for both. */
+/* Forgets which elements were found unchanged. Call it before and after the look-up of a stack. During one look-up,
+ * elements that the leaves (leaf.h) found unchanged need not be checked again by the unwinding. A signal handler may
+ * look up its own stack in between: the outer part of the stack is the same for both. */
 static inline void memo_begin(struct memo *self) { self->found = 0; }
 
 /* Adds steps inside of the remembered ones. `seed` stands for an empty stack; paths with different seeds differ. False:

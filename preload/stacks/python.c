@@ -90,8 +90,8 @@ static uintptr_t find_variable(const struct link_map *object, const char *name) 
     return found ? found : symbol_find(object, name, NULL);
 }
 
-/* Finds the interpreter's function that maps arenas, in which small objects lie. Returns its address, or 0. Its address
- * is in PyObjectArenaAllocator. */
+/* Finds the interpreter's function that maps arenas, in which small objects lie. Returns its address, which is in
+ * PyObjectArenaAllocator; 0: it is not known. */
 static uintptr_t find_arenas(const struct link_map *object) {
     struct {
         uintptr_t context, alloc, free;

@@ -103,7 +103,8 @@ static uint32_t site_of_memo(struct stack *self, struct memo *memo, uintptr_t ad
     return site;
 }
 
-/* If there is not enough memory to remember all steps, the innermost ones are left out. */
+/* Unwinds the caller's stack, and returns its site. If there is not enough memory to remember all steps, the innermost
+ * ones are left out. */
 static uint32_t find_stack(struct stack *self, struct memo *memo, struct view *view, const struct caller *caller) {
     bool own = view->own;
     enum outcome outcome = unwind(&self->unwound, memo, view, &self->own, caller);
@@ -158,10 +159,10 @@ static struct memo *forget_oldest(struct stack *self, uintptr_t slot) {
     return oldest;
 }
 
-/* The thread is on this stack now, which is not its own. What is remembered of the stack is of use only if the whole
- * stack, from the present slot to its end, can be read. This is checked when the thread comes from another stack, and
- * after every unmapping. The thread may also have left the stack and come back without an allocation, so the words are
- * checked from the inside, too. */
+/* Call it when the thread is on a stack that is not its own. Returns how far this stack can be read. `memo`, what is
+ * remembered of the stack, is of use only if the whole stack, from the present slot to its end, can be read. This is
+ * checked when the thread comes from another stack, and after every unmapping. The thread may also have left the stack
+ * and come back without an allocation, so the words are checked from the inside, too. */
 static struct view come_to(struct stack *self, struct memo *memo, uintptr_t slot) {
     struct view view = view_of_other(slot);
     memo_begin(memo);
@@ -177,7 +178,8 @@ static struct view come_to(struct stack *self, struct memo *memo, uintptr_t slot
     return view;
 }
 
-/* Notes the extent from the slot to the end of the outermost word. Other remembered stacks that overlap it are gone. */
+/* Notes the extent of the stack that `memo` remembers: from the slot to the end of the outermost word. Forgets the
+ * extents of remembered stacks that overlap it, because these stacks are gone. */
 static void note_extent(struct stack *self, struct memo *memo, uintptr_t slot) {
     struct region extent = extent_at_least(slot);
     for (uint32_t i = 0, n = memo_words(memo, memo->count); i < n; i++) {
@@ -191,7 +193,7 @@ static void note_extent(struct stack *self, struct memo *memo, uintptr_t slot) {
     memo->extent = extent;
 }
 
-/* `memo`: the recalled memory, or NULL. */
+/* Finds the site of a stack that is not the thread's own. `memo`: what is remembered of this stack, or NULL. */
 static uint32_t find_elsewhere(struct stack *self, struct memo *memo, const struct caller *caller) {
     if (!self->others && self->remembers) self->others = arena_take(OTHERS * sizeof *self->others);
     if (!self->others) return find_anew(self, view_of_other(caller->slot), caller);
@@ -289,7 +291,7 @@ uint32_t stack_site_of_address(uintptr_t address) {
     return stack_site_of(stack == TREE_NONE ? TREE_ROOT : stack, address);
 }
 
-/* If nothing else can be found: the site of the call's address alone. */
+/* The site of the call's address alone, if the stack cannot be found. */
 static uint32_t site_of_caller(const struct caller *caller) {
     ledger_lost(SNAP_LOST_FRAMES);
     return stack_site_of_address(caller->address);

@@ -125,8 +125,8 @@ static uint32_t take_free(uint32_t length) {
 
 /* --- making runs --- */
 
-/* While free words are being joined, stacks may take some of the memory that is reserved for runs without a frame
- * (BUDGET_ENDS). */
+/* Whether the budget `of` has memory left. While free words are being joined, stacks may take some of the memory that
+ * is reserved for runs without a frame (BUDGET_ENDS). */
 static bool may_take(enum budget of) {
     return !budget_is_full(__atomic_load_n(&words_are_joined, __ATOMIC_RELAXED) ? BUDGET_ENDS : of);
 }
@@ -155,7 +155,8 @@ static uint32_t add_run(const struct edge *edge, uint32_t hash, const uint32_t *
     return there;
 }
 
-/* Adds as many of the frames as fit into one piece. */
+/* Adds one run with as many of the frames as memory allows, at most SNAP_RUN_MOST. Returns its id; INDEX_NONE: there is
+ * no memory. */
 static uint32_t add_frames(const struct edge *edge, uint32_t hash, const uint32_t *frames, uint32_t count) {
     enum { FEW = 8 };
     uint32_t most = count < SNAP_RUN_MOST ? count : SNAP_RUN_MOST, run;

@@ -20,7 +20,7 @@
 enum { TREE_ROOT = 0, TREE_NONE = UINT32_MAX };
 
 /* Finds the place of the first of these frames, inside of the place `at`. If there is none, makes places for it and the
- * next frames, as many as fit into one piece. `count` > 0. TREE_NONE: there is no memory. */
+ * next frames, as many as fit into one run. `count` > 0. TREE_NONE: there is no memory. */
 uint32_t tree_step(uint32_t at, const uint32_t *frames, uint32_t count);
 
 /* Returns a place for the stack that ends at `place`: one that can have a site. Only the innermost place of a run can

@@ -203,7 +203,8 @@ static uint64_t sum_of(const struct state_manifest *manifest) {
 }
 _Static_assert(sizeof(struct state_manifest) % 8 == 0 && sizeof(struct state_entry) % 8 == 0, "summed by words");
 
-/* An entry of a later generation would have the file name of a value that is still to come. */
+/* Whether an entry of a manifest makes sense. An entry of a later generation than the manifest's would have the file
+ * name of a value that is still to come. */
 static bool is_sound_entry(const struct state_entry *entry, uint64_t generation) {
     return entry->id[0] && memchr(entry->id, 0, MEMSTOW_STATE_ID + 1) && entry->generation <= generation;
 }

@@ -39,7 +39,7 @@ struct state_manifest {
 /* Opens or makes the folder. 0 or -errno, as for memstow_state_open. It does not take the lock. */
 int state_files_open(struct state_files *self, const char *directory, const char *prefix);
 bool state_files_are_same(const struct state_files *a, const struct state_files *b);
-/* -EBUSY: another process has the lock. */
+/* Locks the folder for this process. -EBUSY: another process has the lock. */
 int state_files_lock(struct state_files *self);
 /* Reads the valid manifest. Free it by os_unmap with its length. *manifest is NULL if there is none. Removes files that
  * the manifest does not name. */

@@ -13,7 +13,7 @@
 /* Writes a whole value. Afterwards the file has the length of the value. `sum`: gets the checksum; NULL: no checksum is
  * wanted. */
 int state_writer_fill(struct stow_file *file, const struct state_source *source, struct state_sum *sum);
-/* Copies whole pages, which must not change meanwhile. */
+/* Writes whole pages to the file. The pages must not change meanwhile. */
 int state_writer_copy(struct stow_file *file, const char *pages, uint64_t length);
 
 int state_writer_error(uint32_t refusal); /* the -errno for a refusal (STOW_…) */
