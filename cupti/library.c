@@ -35,7 +35,7 @@ static void *open_release(const char *path, int flags) {
     return found;
 }
 
-/* `folder` ends with a slash, or is "". */
+/* Opens CUPTI in a folder, whose name ends with a slash; "": where the loader looks. NULL: it is not there. */
 static void *open_in(const char *folder, int generation, int flags) {
     char path[4150];
     snprintf(path, sizeof path, "%slibcupti.so.%d", folder, generation);

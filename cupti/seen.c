@@ -15,7 +15,8 @@ enum { SLOTS = 1 << 16, SLOTS_MOST = SLOTS / 4 * 3, CONTEXTS = 64 };
 
 static struct seen tables[2][SLOTS], *table = tables[0];
 static size_t used;
-static uint64_t newest, renewed; /* the latest time of a record; and this time when the table was renewed last */
+/* newest: the latest time in any record so far; renewed: `newest` when the table was last renewed */
+static uint64_t newest, renewed;
 static char sources[SEEN_SOURCES][SEEN_SOURCE_LENGTH];
 static size_t source_count = 1; /* index 0: no source */
 static uint32_t ended[CONTEXTS];
@@ -173,7 +174,8 @@ static void seen_allocated(struct seen *slot, const struct cupti_memory *record,
 /* Whether the free belongs to an earlier block than the live one. The earlier block is gone, or its record is still to
  * come. */
 static bool is_of_another(const struct seen *slot, uint64_t when) {
-    if (slot->owed > 0) return when <= slot->timestamp + LATE_NS; /* otherwise the free that is owed was lost */
+    /* otherwise the record of the missing free was lost */
+    if (slot->owed > 0) return when <= slot->timestamp + LATE_NS;
     return when < slot->timestamp && slot->released <= slot->timestamp;
 }
 

@@ -18,7 +18,8 @@ void (*mover_cancel_request)(uint64_t ticket);
 
 static struct {
     uint32_t thread;
-    uint64_t work, ended; /* work: number of the worker's present work; ended: number of the work that is to end */
+    /* work: the number of the worker's present work; ended: the number of the work that is to end early */
+    uint64_t work, ended;
 } worker;
 
 /* Each call of the program that moves memory gets a number. Each call has a word in this array, through which the call

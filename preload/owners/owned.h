@@ -17,7 +17,8 @@ struct owned {
     uint64_t cuda_bytes;    /* device memory, not part of live_bytes */
     uint64_t movable_bytes; /* whole pages of large blocks and mappings, and served device memory */
     uint64_t stowed_bytes;  /* part of movable_bytes */
-    uint64_t device_movable_bytes, device_stowed_bytes; /* the parts of the two above that are on devices */
+    /* the parts of movable_bytes and stowed_bytes that are device memory */
+    uint64_t device_movable_bytes, device_stowed_bytes;
 };
 
 /* Figures of owners 0 to `count` - 1; 0 is memory without an owner. An adopter's figures include its adopted owners.

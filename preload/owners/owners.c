@@ -120,7 +120,7 @@ static bool may_own(const struct owner *owner) {
     return owner && (owner->kind == MEMSTOW_MODEL || owner->kind == MEMSTOW_CUSTOM);
 }
 
-/* The caller holds the registry. */
+/* Makes a new owner, and returns its id or -errno. The caller holds the lock of the registry. */
 static int64_t owners_make(uint32_t kind, const char *name, const char *origin, const uint64_t keys[2]) {
     uint32_t id = owner_count();
     struct owner *owner = owner_reserve(id);
@@ -187,7 +187,8 @@ int owners_end_run(uint32_t run, uint32_t outcome) {
     return owner ? 0 : -ENOENT;
 }
 
-/* The caller holds the registry. If two owners adopt each other at once, the second is refused. */
+/* Gives the memory of `from` to the owner `id`. The caller holds the registry's lock. False: if two owners adopt each
+ * other at once, the second is refused. */
 static bool owners_adopt_from(uint32_t id, uint32_t provisional, struct owner *from) {
     uint32_t by = owner_final(id);
     if (from->adopted_by || by == provisional) return false;

@@ -29,7 +29,7 @@ static const uint64_t PAUSE_NS = 1000000000, PAUSE_MOST_NS = 60000000000, OVER_N
 
 static bool off, takes_kept;
 static struct lock rescuing;
-static uint32_t short_of; /* the device that lacks memory, set by the holder of the lock */
+static uint32_t short_of; /* the device that lacks memory, set by the thread that holds `rescuing` */
 /* The latest rescue of any thread decides for all threads when the next one may begin (not_before_ns). */
 static uint64_t not_before_ns, pause_ns;
 static __thread bool within __attribute__((tls_model("initial-exec")));

@@ -105,7 +105,8 @@ int serve_create(cuda_memory *memory, size_t bytes, const struct cuda_properties
     typedef int function(cuda_memory *, size_t, const struct cuda_properties *, unsigned long long);
     function *real = (function *)serve_call.real;
     struct rescue rescue = rescue_begin(bytes, false);
-    bool of_device = is && is->location.type == CUDA_LOCATION_DEVICE; /* other requests take host memory */
+    /* a request with another location takes host memory */
+    bool of_device = is && is->location.type == CUDA_LOCATION_DEVICE;
     int result;
     do result = real(memory, bytes, is, flags);
     while (of_device && is_worth_asking_again(result, &rescue));

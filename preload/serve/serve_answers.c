@@ -15,10 +15,10 @@ enum { RESERVED_HIGH = CUDA_POOL_RESERVED + 1, USED_HIGH = CUDA_POOL_USED + 1 };
 
 /* --- figures of devices and pools --- */
 
-/* Spares count as free, because a request that finds no memory gets the memory of spares. A stowed block still counts
- * as used, but its place on the device is free. So `total` grows by the stowed bytes. Then a program that adds free and
- * used memory, as PyTorch does, gets at most `total`. With MEMSTOW_CUDA_TOTAL=1 `total` stays as it is, for programs
- * that take a part of it as their budget. */
+/* Answers cuMemGetInfo. Spares (freed blocks that memstow keeps) count as free, because a request that finds no memory
+ * gets the memory of spares. A stowed block still counts as used, but its place on the device is free. So `total` grows
+ * by the stowed bytes. Then a program that adds free and used memory, as PyTorch does, gets at most `total`. With
+ * MEMSTOW_CUDA_TOTAL=1 `total` stays as it is, for programs that take a part of it as their budget. */
 int serve_info(size_t *available, size_t *total) {
     int (*real)(size_t *, size_t *) = (int (*)(size_t *, size_t *))serve_call.real;
     if (vram_driver_is_on()) vram_memory_reap();

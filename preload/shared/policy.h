@@ -17,10 +17,11 @@ struct owner_state {
     uint32_t id, kind, policy, adopted_by;
     int32_t priority;
     bool retired, scope_open, idle;
-    uint64_t live_bytes, live_blocks, device_bytes;     /* live: on the host; device: on devices, not part of live */
-    uint64_t movable_bytes, stowed_bytes;               /* host and devices together */
-    uint64_t device_movable_bytes, device_stowed_bytes; /* the devices' parts of the two above */
-    uint64_t last_use_ns;                               /* CLOCK_MONOTONIC */
+    uint64_t live_bytes, live_blocks, device_bytes; /* live: on the host; device: on devices, not part of live */
+    uint64_t movable_bytes, stowed_bytes;           /* host and devices together */
+    /* the parts of movable_bytes and stowed_bytes that are device memory */
+    uint64_t device_movable_bytes, device_stowed_bytes;
+    uint64_t last_use_ns; /* CLOCK_MONOTONIC */
 };
 struct policy_question {
     uint32_t reason; /* enum memstow_reason */

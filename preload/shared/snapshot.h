@@ -48,7 +48,7 @@ enum snap_lost {
     SNAP_LOST_MODULES,  /* call sites whose module could not be recorded */
     SNAP_LOST_LARGE,    /* large blocks without a record of their own (still counted) */
     SNAP_LOST_MAPPINGS, /* mapping events not recorded */
-    SNAP_LOST_BLOCKS,   /* blocks that were served but not counted */
+    SNAP_LOST_BLOCKS,   /* blocks that the program got but that were not counted */
     SNAP_LOST_FILE,     /* failures to create or grow the file */
     SNAP_LOST_PEAK,     /* sites missing from the picture of the peak */
     /* stacks that were looked up and got no memory: their events count at an outer part of the stack, or without a
@@ -412,7 +412,7 @@ struct snap_origin {
  * block was freed before or its header was overwritten. Or a device met an illegal address, and a kernel may have used
  * this block of the device. */
 enum snap_misuse_kind {
-    SNAP_MISUSE_FREED = 1,   /* freed before */
+    SNAP_MISUSE_FREED = 1,   /* the block was freed before */
     SNAP_MISUSE_DAMAGED = 2, /* the 16 bytes of memstow in front of the block were overwritten */
     /* For the next two kinds, a kernel may have used the block, and CUDA then reported error 700 (illegal address).
      * time_ns: when the block was moved off its device or freed. FREED_FIRST: the call that freed it; NOW: the call
@@ -489,7 +489,7 @@ struct snap_line {
 };
 enum { SNAP_LINE_MOST = 4096 };
 
-/* FNV-1a. */
+/* The check sum of a line: FNV-1a of its number and text. */
 static inline uint32_t snap_line_check(uint64_t number, const char *text, size_t length) {
     uint32_t check = 2166136261u;
     for (int i = 0; i < 8; i++) check = (check ^ (uint8_t)(number >> 8 * i)) * 16777619u;

@@ -41,8 +41,9 @@ static struct handler handlers[MEMSTOW_HANDLERS];
 static uint32_t count;
 static struct lock lock;
 static uint32_t owner_pid, runners;
-static uint32_t noted_stage;                    /* the stage whose beginning is in the log */
-static uint64_t stage_begun_ns, stage_limit_ns; /* for DRAIN: when it began, and the time that its handlers share */
+static uint32_t noted_stage; /* the stage whose beginning is in the log */
+/* of the stage DRAIN: when it began, and the time that its handlers have together */
+static uint64_t stage_begun_ns, stage_limit_ns;
 
 /* The limit of an ending. Endings have numbers, because a signal may begin a new ending just after another ending was
  * called off. */

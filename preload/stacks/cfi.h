@@ -16,8 +16,9 @@ enum cfi_kind {
     CFI_SP,       /* rsp + cfa */
     CFI_BP,       /* rbp + cfa */
     CFI_BP_DEREF, /* the word at rbp + cfa: the frame was realigned */
-    CFI_SIGNAL,   /* rsp points to a ucontext_t with all registers of the interrupted code; its rip is exact */
-    CFI_END       /* the outermost frame: it has no caller */
+    /* rsp points to a ucontext_t with all registers of the interrupted code; rip there is no return address */
+    CFI_SIGNAL,
+    CFI_END /* the outermost frame: it has no caller */
 };
 
 enum cfi_why {

@@ -45,10 +45,10 @@ struct hop {
 struct leaves {
     struct hop hops[1 << LEAF_HOP_BITS]; /* a table, by hash of the address */
     struct leaf *leaves;                 /* sets of LEAF_WAYS; NULL: nothing is remembered */
-    uint64_t more;                       /* return addresses that choose a set in addition to the three innermost */
+    uint64_t more;                       /* how many return addresses, besides the three innermost, choose a set */
     uint32_t shift;                      /* 64 minus the number of bits that choose the set */
-    uint32_t hits;                       /* hits since the leaves were judged most recently */
-    uint32_t fills;                      /* fills that were requested, including skipped ones */
+    uint32_t hits;                       /* stacks that were found since the leaves were judged most recently */
+    uint32_t fills;                      /* calls of leaf_fill, including those that added no leaf */
     uint32_t hits_before;                /* the hits at the judgement before `more` was raised */
     uint32_t patience;                   /* judgements to skip */
     bool skips;                          /* most fills are skipped */

@@ -59,14 +59,15 @@ struct word {
 };
 
 struct element {
-    struct state state; /* rbp is 0 if nothing outside depends on it */
+    struct state state; /* rbp is 0 if no outer frame depends on it */
     uint64_t path;      /* hash of the states and Python frames of this element and all outer ones */
-    uint32_t words;     /* its words end at this index of memo.words; they determined the step outwards */
-    uint32_t evals;     /* the number of Python evaluation loops in this element and all outer ones */
-    uint32_t frame;     /* the frame's id in the ledger; RULE_NO_FRAME: it has none */
+    /* the element's words, from which the step outwards was read, end at this index of memo.words */
+    uint32_t words;
+    uint32_t evals; /* the number of Python evaluation loops in this element and all outer ones */
+    uint32_t frame; /* the frame's id in the ledger; RULE_NO_FRAME: it has none */
     bool needs_rbp;
     /* For elements that are `placed` in the tree: */
-    uint32_t frames; /* its frames end at this index of memo.frames */
+    uint32_t frames; /* the element's frames end at this index of memo.frames */
     uint32_t place;  /* the tree's place of the innermost frame; TREE_NONE: no memory */
 };
 

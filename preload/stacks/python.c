@@ -26,15 +26,16 @@
 enum { SPINS = 100000, PLAIN_OBJECTS = 256 };
 
 struct interpreter {
-    uintptr_t object_start, object_end; /* the library or program that contains it; empty after it was unloaded */
-    uintptr_t eval_start, eval_end;     /* the main part of the evaluation loop */
+    /* the library or program that contains the interpreter; empty after it was unloaded */
+    uintptr_t object_start, object_end;
+    uintptr_t eval_start, eval_end; /* the main part of the evaluation loop */
     const struct link_map *object;
     uintptr_t runtime;           /* _PyRuntime */
     uintptr_t code_type;         /* PyCode_Type */
     uintptr_t (*own)(void);      /* PyGILState_GetThisThreadState */
     uintptr_t (*attached)(void); /* 3.11: _PyThreadState_UncheckedGet */
     uintptr_t arenas;            /* the function that maps arenas; 0: unknown */
-    uint32_t generation;         /* generation_of_code at the latest check that the interpreter is there */
+    uint32_t generation;         /* generation_of_code when the interpreter was last found loaded */
     struct python_layout layout;
 };
 static struct interpreter interpreters[PYTHON_INTERPRETERS];

@@ -27,25 +27,25 @@
 #include "preload/base/seal.h"
 
 enum {
-    OTHERS = 16, /* stacks besides its own that a thread remembers */
+    OTHERS = 16, /* how many stacks, other than its own, a thread remembers */
     /* DEEPER: a slot at most this far below the deepest known slot of another stack still counts as on that stack. */
     DEEPER = 2 * OS_PAGE,
 };
 
 struct stack {
     struct own_stack own;
-    uintptr_t busy;     /* the slot of the caller whose look-up is in progress in this memory; 0: none */
+    uintptr_t busy;     /* the slot of the caller whose look-up uses this struct now; 0: none */
     struct memo *other; /* the other stack that the latest allocation was on; NULL: the thread's own */
     uint32_t generation;
     uint32_t unmappings;  /* stack_unmappings when `looked` was read */
-    struct region looked; /* the readable part of the stack of `other`, at that time */
+    struct region looked; /* the readable part of the stack of `other`, when `unmappings` was read */
     struct memo memo;     /* the thread's own stack */
     struct memo *others;
     uint64_t clock; /* how often the thread came to another stack, for memo.used */
     struct unwound unwound;
     bool complete;        /* the latest stack was unwound to its outermost frame */
     bool returned;        /* the latest stack was in `paths`: it was seen before, not long ago */
-    struct stack *nested; /* for a signal handler that interrupts the work here */
+    struct stack *nested; /* the struct for a signal handler that interrupts a look-up in this one */
     bool remembers;       /* false for a nested memory, which has no leaves either */
     struct paths paths;
     struct leaves leaves;
@@ -273,7 +273,8 @@ static uint32_t find_site(struct stack *self, const struct caller *caller) {
 
 static uint32_t site_with(struct stack *self, const struct caller *caller) {
     uint32_t generation = __atomic_load_n(&generation_of_stacks, __ATOMIC_ACQUIRE);
-    if (unlikely(self->busy)) forget_half_done(self); /* an earlier call was left in the middle */
+    /* an earlier call was left by longjmp in the middle of its work */
+    if (unlikely(self->busy)) forget_half_done(self);
     begin_work(self, caller->slot);
     if (unlikely(self->generation != generation)) {
         stack_forget(self);

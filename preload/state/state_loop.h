@@ -22,7 +22,7 @@ struct state_loop {
     int64_t number;      /* 0: the structure is unused */
     bool begun, in_file; /* in_file: values go to files, not to memory */
     uint64_t generation, ram_limit;
-    uint64_t promised;                   /* bytes in memory for values that are being written */
+    uint64_t promised;                   /* bytes that values will take in memory, while they are being written */
     struct state_value *committed, *put; /* put: values of the present iteration */
     struct state_value *dropped;         /* values in no other list; they are dropped at the end of the change */
     struct state_files files;
@@ -42,7 +42,7 @@ void state_loop_drop_later(struct state_loop *loop, struct state_value *value);
 /* Lets the loop's lock go, and then drops the values of state_loop_drop_later. Returns `result`. */
 int64_t state_loop_end_change(struct state_loop *loop, int64_t result);
 
-/* --- the caller of these functions holds the registry --- */
+/* --- the caller of these functions holds the registry's lock (state_registry) --- */
 
 /* The open loop with this number, or NULL. */
 struct state_loop *state_loop_known(int64_t number);

@@ -25,7 +25,7 @@ static uint64_t bytes_in_memory(const struct state_loop *loop) {
 
 struct wish {
     uint64_t generation;
-    uint64_t promised;       /* bytes that are promised in memory; 0: the value goes to a file */
+    uint64_t promised;       /* bytes that the value will take in memory; 0: the value goes to a file */
     struct stow_file folder; /* the loop's folder, with its own descriptor; descriptor -1: the loop has no prefix */
     char directory[STATE_PATH_SIZE];
 };

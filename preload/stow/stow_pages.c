@@ -29,7 +29,7 @@ enum { PAGE_FILE = 4, PAGE_PRESENT = 8, PAGE_SWAPPED = 16, PAGE_ZERO = 32 };
 /* Gets a run of pages of the same categories. If it returns false, the walk ends. */
 typedef bool visit_pages(void *context, uint64_t start, uint64_t end, uint64_t categories);
 
-/* False: the kernel lacks the call. */
+/* Walks through the pages with PAGEMAP_SCAN. False: the kernel lacks this request. */
 static bool walk_scanned(int pagemap, uint64_t start, uint64_t end, visit_pages *visit, void *context) {
     struct scanned found[ENTRIES / 4];
     while (start < end) {

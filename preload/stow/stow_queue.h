@@ -17,7 +17,7 @@ enum { STOW_PIECE = 512 * 1024, STOW_PIECES = 8 };
 
 struct stow_queue {
     struct stow_file *file;
-    char *buffers;         /* one for each piece */
+    char *buffers;         /* one buffer for each of the STOW_PIECES pieces */
     aio_context_t context; /* 0: each write is waited for */
     uint32_t next;         /* the piece that is written next */
     uint32_t under_way;    /* a bit for each piece that the kernel writes */

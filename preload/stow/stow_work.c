@@ -126,7 +126,7 @@ void stow_work_unregister(uint64_t start, uint64_t end) {
 
 /* --- beginning and ending chunks --- */
 
-/* The caller holds the table's lock. */
+/* Why this chunk of a piece must not move, or STOW_DONE. The caller holds the table's lock. */
 static uint32_t why_not(const struct work *work, uint64_t start, uint64_t end) {
     if (work->asked_by_hook) return STOW_DONE;
     if (stow_work_is_registered(start, end)) return STOW_REGISTERED;

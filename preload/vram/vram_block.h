@@ -43,24 +43,26 @@ struct vram_block {
     bool in_stream;      /* requested from a pool (cuMemAllocAsync): memstow serves it in place of the pool */
     cuda_handle context; /* the context of the request */
     enum vram_state state;
-    bool moving;                /* a thread has taken the block (vram_table.h) */
-    uint8_t refused;            /* enum vram_refusal: why the block never moves; VRAM_REFUSAL_DONE: it can move */
-    bool mixed;                 /* other owners have parts of it */
-    bool copied;                /* a copy to or from the block may go on: the driver has not reported its end */
-    bool no_context;            /* `event_context` has ended, and the event with it */
-    uint32_t tried;             /* number of the latest move that looked at the block */
-    uint64_t searched, reached; /* the latest search for freed blocks, and the latest change of access, that saw it */
+    bool moving;     /* a thread has taken the block (vram_table.h) */
+    uint8_t refused; /* enum vram_refusal: why the block never moves; VRAM_REFUSAL_DONE: it can move */
+    bool mixed;      /* other owners have parts of it */
+    bool copied;     /* a copy to or from the block may go on: the driver has not reported its end */
+    bool no_context; /* `event_context` has ended, and the event with it */
+    uint32_t tried;  /* number of the latest move that looked at the block */
+    /* the numbers of the latest search for freed blocks, and of the latest change of access, that looked at the
+     * block */
+    uint64_t searched, reached;
     uint32_t pieces, made, mapped; /* how many pieces there are, have physical memory, are mapped */
     bool open;                     /* `devices` have access now */
     bool rdma;                     /* the memory was made so that network cards can use it */
     uint64_t id;                   /* the id of its memory in answers to the program (BUFFER_ID) */
-    uint64_t left_ns, trigger;     /* of its latest move off its device: time, and trigger (0: it had no trigger) */
+    uint64_t left_ns, trigger;     /* when the block last left its device, and by which trigger (0: by none) */
     uint64_t number;               /* set at the request: higher than all earlier numbers (vram_table_number) */
     char *backup;
     enum vram_backup_kind backup_kind;
     cuda_handle event, event_context; /* event: recorded when the block was freed; event_context: the event's context */
-    const void *event_stream;         /* compared only: the stream may be gone */
-    uint64_t event_number;            /* when it was recorded, in the order of `number` */
+    const void *event_stream;         /* the stream of `event`, only for comparing: the stream may be gone */
+    uint64_t event_number;            /* when `event` was recorded, in the order of `number` */
     cuda_memory memory[VRAM_PIECES];
 };
 

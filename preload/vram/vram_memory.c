@@ -12,7 +12,7 @@
 
 enum { WAIT_FREED_MS = 5000 };
 
-static uint64_t reaches; /* the number of changes of access so far */
+static uint64_t reaches; /* how often vram_memory_reach was called so far */
 
 static void is_for(struct vram_block *self, const struct vram_request *request) {
     self->owner = request->owner;

@@ -17,7 +17,8 @@ enum vram_refusal {
     VRAM_REFUSAL_NOT_IDLE, /* nobody has declared the owner idle */
     VRAM_REFUSAL_CONTEXTS, /* there are more contexts than a move can wait for */
     VRAM_REFUSAL_CANCELLED,
-    VRAM_REFUSAL_HANDLE,    /* the program got its handle, so it can be mapped or exported elsewhere, as NCCL does */
+    /* the program got the handle of the memory, so it may map or export it elsewhere, as NCCL does */
+    VRAM_REFUSAL_HANDLE,
     VRAM_REFUSAL_MULTICAST, /* bound to a multicast object */
     VRAM_REFUSAL_EXPORTED,  /* shared with another process or device */
     VRAM_REFUSAL_RDMA,      /* set up for direct access by other devices */
@@ -28,10 +29,10 @@ enum vram_refusal {
     VRAM_REFUSAL_DISK_FULL, /* the disk is full, or the limit for files is reached */
     VRAM_REFUSAL_DISK_ERROR,
     VRAM_REFUSAL_DISK,    /* there is no directory for it that can be used */
-    VRAM_REFUSAL_NO_VRAM, /* no device memory to bring it back to */
+    VRAM_REFUSAL_NO_VRAM, /* there is no device memory to which the block could come back */
     VRAM_REFUSAL_CHANGED, /* the copy differs from the original */
     VRAM_REFUSAL_AIMDO,   /* comfy-aimdo is loaded, which manages addresses itself */
-    VRAM_REFUSAL_DEVICES, /* another device could not copy from it */
+    VRAM_REFUSAL_DEVICES, /* another device could not copy from the block */
     VRAM_REFUSAL_OLD,     /* the driver lacks a necessary function */
     VRAM_REFUSAL_OFF,     /* MEMSTOW_CUDA_MOVES is not set, so nothing is served */
     VRAM_REFUSAL_SMALL,   /* smaller than MEMSTOW_CUDA_MOVES, or not served, for example from an explicit pool */

@@ -32,7 +32,7 @@ struct vram_block *vram_table_starting(uint64_t address); /* the block that begi
 /* Takes the block that begins at the address. Waits while another thread has taken it. NULL: there is no such block, or
  * it was freed. */
 struct vram_block *vram_table_take(uint64_t address);
-struct vram_block *vram_table_new(void); /* not in the table yet; NULL: there is no memory */
+struct vram_block *vram_table_new(void); /* a new block, which is not in the table yet; NULL: there is no memory */
 void vram_table_add(struct vram_block *self);
 void vram_table_drop(struct vram_block *self);
 /* Sets the state of a block. Wrecks and spares are not found by their addresses any more. */
