@@ -42,8 +42,8 @@ static void *open_in(const char *folder, int generation, int flags) {
     return generation == WITH_RELEASES ? open_release(path, flags) : dlopen(path, flags);
 }
 
-/* Toolkits have the CUDA runtime and CUPTI in one folder, or CUPTI in extras. The packages for CUDA 12 have a folder
- * for each library. */
+/* Opens the CUPTI that was installed with the CUDA runtime. Toolkits have both in one folder, or CUPTI in extras. The
+ * packages for CUDA 12 have a folder for each library. */
 static void *open_beside(const struct runtime *runtime) {
     static const char *const paths[] = {"", "../extras/CUPTI/lib64/", "../../extras/CUPTI/lib64/",
                                         "../../cuda_cupti/lib/"};

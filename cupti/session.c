@@ -29,7 +29,8 @@ static bool has_second_generation(const struct cupti *cupti) {
     return true;
 }
 
-/* If the second generation of functions fails for another reason than another client, the first generation may work. */
+/* Becomes a client of CUPTI. If the second generation of functions fails for another reason than another client, the
+ * first generation may work. */
 static int session_subscribe(struct session *self, cupti_callback *call) {
     struct cupti_subscriber_wish wish = {.size = sizeof wish,
                                          .name = "memstow",

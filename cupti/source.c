@@ -19,7 +19,7 @@ static uint32_t count_in(const struct seen *seen, const struct cupti_memory *rec
                            seen->bytes);
 }
 
-/* A block's age counts from the arrival of its record, because CUPTI has another clock. */
+/* Adds a block to the ledger. Its age counts from the arrival of its record, because CUPTI has another clock. */
 static void source_add_block(const struct seen *seen, const struct cupti_memory *record) {
     if (!seen->kind) return;
     struct snap_cuda_block block = {.kind = seen->kind,
@@ -61,7 +61,7 @@ static void take_pool(const struct pool *pool) {
     cuda_blocks_take(CUDA_POOL, pool->address, &block);
 }
 
-/* A pool that the program did not make is the default pool of its device. */
+/* Notes the figures of a pool that the program did not make: it is the default pool of its device. */
 static void note_pool(const struct pool *pool) {
     struct snap_cuda_device *device = cuda_counts_device(pool->device);
     if (!device) return;

@@ -71,7 +71,7 @@ static void note_in_ledger(const struct mover *self) {
     __atomic_store_n(&ledger_head->moving_owner, owner_final(self->owner), __ATOMIC_RELEASE);
 }
 
-/* The engine never calls this for two moves at once. */
+/* The engine that moves host memory (stow.h) never calls this for two moves at once. */
 void mover_tell(uint64_t moved, uint64_t wanted, void *context) {
     struct mover *self = context;
     if (!lock_wait(&hand.lock)) return;

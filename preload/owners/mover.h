@@ -1,4 +1,4 @@
-/* mover.h — the present move: its progress, and how others end it.
+/* mover.h — the move of an owner's memory that is in progress: how far it is, and how other threads end it.
  * In: the thread that moves, at each chunk. Out: figures for other threads and for the ledger's header; a move that was
  * told to end ends after its present chunk (64 MiB at most). Other threads must not touch memory of the move, which may
  * be over. */

@@ -144,8 +144,9 @@ static int64_t moving_both(int64_t host, int64_t device, bool out) {
     return host ? host : device;
 }
 
-/* Some devices read the host's memory as the processor does (HMM, ATS). Such a device cannot wait for a page that is
- * moving. If the owner is in use, a device may begin to read its memory right after this check. */
+/* Whether devices may use the owner's host memory while it would move. Some devices read the host's memory as the
+ * processor does (HMM, ATS). Such a device cannot wait for a page that is moving. If the owner is in use, a device may
+ * begin to read its memory right after this check. */
 static bool devices_use_it(uint32_t owner, const struct list *list, bool out) {
     bool nothing_moves = out ? !list->count : !stow_bytes(owner, NULL);
     if (nothing_moves || stow_forked_beside_threads()) return false;
@@ -172,7 +173,7 @@ static int64_t move_host(struct move *self, struct list *list) {
     return moved;
 }
 
-/* This thread's latest move was ended early, and some bytes did not move. */
+/* Whether this thread's latest move was ended early, so that some bytes did not move. */
 static __thread bool cut_short __attribute__((tls_model("initial-exec")));
 
 bool moving_was_cut_short(void) { return cut_short; }
@@ -183,9 +184,9 @@ static bool is_cut_short(const struct list *list) {
     return false;
 }
 
-/* Values of the store are copied without any wait: nobody writes to them, and readers have views of their own. Only the
- * program's threads can copy them: the files of the store are descriptors of the program, which the worker does not
- * have. */
+/* Moves the owner's values of the store. They are copied without any wait: nobody writes to them, and readers have
+ * views of their own. Only the program's threads can copy them: the files of the store are descriptors of the program,
+ * which the worker does not have. */
 static int64_t move_state(const struct move *self) {
     uint32_t owner = self->mover.owner;
     if (!owned_store) return 0;

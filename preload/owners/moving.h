@@ -1,4 +1,5 @@
-/* moving.h — moves an owner's memory out and back, and gives free memory back.
+/* moving.h — moves an owner's memory out (from the host to files, from devices to the host) and back, and gives free
+ * memory back.
  * In: an owner, from the ABI, triggers and requests. Out: bytes, or -errno as in memstow.h; lines in the trace that say
  * what did not move, and why. Outside of hooks; one move at a time. */
 #ifndef MEMSTOW_MOVING_H

@@ -1,4 +1,4 @@
-/* owned.h — what owners have: sums over sites, large blocks and mappings.
+/* owned.h — how much memory owners have, and where: sums over call sites, large blocks and mappings.
  * In: the ledger's own tables, while threads go on allocating. Out: figures by owner; the pieces of an owner's memory
  * that can be moved. Outside of hooks only. With a million sites it takes milliseconds. */
 #ifndef MEMSTOW_OWNED_H

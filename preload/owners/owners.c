@@ -339,7 +339,7 @@ int owners_figures(uint32_t id, struct memstow_figures *out) {
     return 0;
 }
 
-/* In a forked child only the thread that forked is left. */
+/* In a forked child: forgets the scopes that other threads had open, because only the thread that forked is left. */
 static void forget_scopes_of_others(void) {
     const struct scopes *self = &tags_scopes;
     for (uint32_t id = 1; id < owner_count(); id++)

@@ -31,8 +31,9 @@ int serve_info(size_t *available, size_t *total) {
     return 0;
 }
 
-/* Memory served in place of the default pool counts as that pool's memory: reserved in granules, used as requested. For
- * a peak, the program gets the sum of both peaks. The common peak is at most that sum. */
+/* What memory served in place of a device's default pool adds to the pool's figure `which`: reserved bytes in granules,
+ * used bytes as requested. For a peak, the program gets the sum of the pool's peak and of ours; the common peak is at
+ * most that sum. */
 static uint64_t served_in_streams(uint32_t device, int which) {
     struct vram_sums sums = vram_sums(0, device);
     switch (which) {
@@ -60,7 +61,7 @@ int serve_pool(cuda_handle pool, int which, void *value) {
     return result;
 }
 
-/* The program may set the peak only to 0, which restarts it. */
+/* Stands in for cuMemPoolSetAttribute. The program may set a peak only to 0, which restarts the peak. */
 int serve_pool_set(cuda_handle pool, int which, void *value) {
     int (*real)(cuda_handle, int, void *) = (int (*)(cuda_handle, int, void *))serve_call.real;
     int result = real(pool, which, value);
@@ -98,8 +99,9 @@ static void write_answer(void *out, const struct serve_answer *answer) {
         *(uint8_t *)out = answer->value != 0;
 }
 
-/* Asked for several attributes at once, the driver writes 0 for an address that it does not know. Asked for one, it
- * fails. So for a block that is off its device, the driver is asked for a list of one attribute. */
+/* Stands in for cuPointerGetAttribute. Asked for several attributes at once, the driver writes 0 for an address that it
+ * does not know. Asked for one, it fails. So for a block that is off its device, the driver is asked for a list of one
+ * attribute. */
 int serve_attribute(void *out, int which, cuda_address at) {
     int (*real)(void *, int, cuda_address) = (int (*)(void *, int, cuda_address))serve_call.real;
     struct serve_answer answer;
@@ -115,7 +117,8 @@ int serve_attribute(void *out, int which, cuda_address at) {
     return result;
 }
 
-/* The driver writes all attributes, even for an address that it does not know. */
+/* Stands in for cuPointerGetAttributes. The driver writes all attributes, even for an address that it does not know;
+ * then those of served memory are corrected. */
 int serve_attributes(unsigned count, int *which, void **out, cuda_address at) {
     typedef int function(unsigned, int *, void **, cuda_address);
     struct serve_answer answer;

@@ -188,8 +188,8 @@ static bool is_survivor(const struct end *self, uint32_t pid) {
     return false;
 }
 
-/* The start time identifies the process. It was read before the group, so no later process with the same pid gets the
- * signal. */
+/* Sends a signal to one process of the group. The start time identifies the process. It was read before the group, so
+ * no later process with the same pid gets the signal. */
 static void signal_member(uint32_t pid, uint64_t start_ticks, int number) {
     int fd = os_hold_process(pid, start_ticks);
     if (fd < 0) return;

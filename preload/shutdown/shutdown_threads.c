@@ -31,7 +31,8 @@ void shutdown_threads_reset(void) {
     memset(&lock, 0, sizeof lock);
 }
 
-/* If no descriptor is free, a thread cannot be examined. Then it counts as running while the kernel knows its id. */
+/* Whether the thread still runs. If no descriptor is free, a thread cannot be examined. Then it counts as running while
+ * the kernel knows its id. */
 static bool shutdown_threads_is_there(const struct thread *self) {
     if (os_call(SYS_tgkill, os_pid(), self->tid, 0) == -ESRCH) return false;
     uint64_t now = os_start_ticks(self->tid);

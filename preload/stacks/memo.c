@@ -16,8 +16,8 @@ enum {
 
 /* --- is the stack unchanged? --- */
 
-/* How many of the first `count` elements are unchanged, from the outermost inwards: all their words hold. All words can
- * be read. */
+/* How many of the first `count` elements, from the outermost inwards, are unchanged, which means that all their words
+ * have their old values. The caller makes sure that all words can be read. */
 static uint32_t words_hold(const struct memo *self, uint32_t count) {
     const struct word *word = self->words, *end = word + memo_words(self, count);
     for (; word + 4 <= end; word += 4)
@@ -43,7 +43,8 @@ static uint32_t words_hold_from_inside(const struct memo *self, uint32_t count) 
     return count;
 }
 
-/* The anchor of the next loop inside of loop `index`, among the loops below `end`. If there is none, `inner`. */
+/* The anchor of the next Python evaluation loop inside of loop `index`, among the loops before `end`; if no such loop
+ * has one, `inner`. */
 static uintptr_t next_anchor(const struct memo *self, uint32_t index, uint32_t end, uintptr_t inner) {
     while (++index < end)
         if (self->evals[index].anchor) return self->evals[index].anchor;

@@ -46,8 +46,8 @@ static struct lock adding;
 
 /* --- finding an interpreter --- */
 
-/* CPython calls tp_dealloc when a code object dies. Each interpreter gets a tp_dealloc function of its own here, so
- * that the function knows whose code object dies. */
+/* Stands in for tp_dealloc, which CPython calls when a code object dies. Each interpreter gets a tp_dealloc function of
+ * its own here, so that the function knows whose code object dies. */
 static void code_dies(uint32_t index, uintptr_t code) {
     python_record_dies(code | index);
     deallocs[index](code);

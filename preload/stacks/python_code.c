@@ -60,7 +60,8 @@ static uint32_t python_code_character(const void *characters, size_t index, unsi
     return width == 2 ? ((const uint16_t *)characters)[index] : ((const uint32_t *)characters)[index];
 }
 
-/* A byte that was not UTF-8 stands in the string as a surrogate (surrogateescape), and becomes that byte again. */
+/* Writes a character of a string. A byte that was not UTF-8 stands in the string as a surrogate (surrogateescape), and
+ * becomes that byte again. */
 static size_t python_code_put(char to[UTF8_MOST], uint32_t c) {
     if (c >= 0xDC80 && c <= 0xDCFF) return to[0] = (char)c, 1;
     if ((c >= 0xD800 && c <= 0xDFFF) || c > 0x10FFFF) c = 0xFFFD;

@@ -196,7 +196,7 @@ void python_record_dies(uintptr_t code_key) {
 
 void python_record_begin(struct series *of_frames) { frames = of_frames; }
 
-/* The lock is reset, too: another thread of the parent may have held it. */
+/* Forgets all records, and resets the lock, which another thread of the parent may have held. */
 void python_record_abandon(void) {
     words_clear(&codes_by_object);
     words_clear(&codes_by_content);

@@ -182,7 +182,7 @@ bool rule_begin(void) {
     return rule_table != NULL;
 }
 
-/* The code addresses are the same in a forked child, but the frames were the parent's. */
+/* In a forked child: forgets all rules. Their code addresses are the same here, but their frames are the parent's. */
 static void rule_abandon(void) {
     series_reset(&frames);
     replacing = (struct lock){0};

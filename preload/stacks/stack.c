@@ -84,7 +84,7 @@ void stack_use(struct stack **memory) {
     stack_self = memory ? memory : &of_nobody;
 }
 
-/* A signal handler left by longjmp in the middle of a change: forgets data that may be half changed. */
+/* Forgets data that may be half changed, because a signal handler left by longjmp in the middle of a change. */
 __attribute__((noinline)) static void forget_half_done(struct stack *self) {
     stack_forget(self);
     paths_forget(&self->paths);
@@ -92,7 +92,7 @@ __attribute__((noinline)) static void forget_half_done(struct stack *self) {
 
 /* --- finding the site of a whole stack --- */
 
-/* The site of the remembered stack. */
+/* The site of the stack that `memo` holds. */
 static uint32_t site_of_memo(struct stack *self, struct memo *memo, uintptr_t address) {
     uint64_t path = memo->count ? memo->elements[memo->count - 1].path : 0;
     uint32_t site = paths_find(&self->paths, path);
@@ -135,7 +135,8 @@ static uint32_t find_own(struct stack *self, const struct caller *caller) {
 
 /* --- other stacks than the thread's own --- */
 
-/* The memory of the other stack that the slot seems to be on; NULL: there is none. A wrong guess does no harm. */
+/* The memo of the stack that the slot seems to be on, other than the thread's own; NULL: there is none. A wrong guess
+ * does no harm. */
 static struct memo *stack_recall(const struct stack *self, uintptr_t slot) {
     struct memo *found = NULL;
     for (int i = 0; self->others && i < OTHERS; i++) {
@@ -206,7 +207,7 @@ static uint32_t find_elsewhere(struct stack *self, struct memo *memo, const stru
     return site;
 }
 
-/* The memory of the calling thread's stacks, or NULL. */
+/* The calling thread's struct stack, or NULL. */
 static struct stack *stack_of_thread(void) {
     struct stack **self = stack_self;
     if (unlikely(self == &of_nobody)) return NULL;

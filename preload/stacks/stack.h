@@ -1,4 +1,5 @@
-/* stack.h — from the caller of a hook to the site of the whole call stack.
+/* stack.h — from the caller of a hook (a function that the program calls in place of libc's) to the site, an id, of the
+ * whole call stack.
  * In: the state at the entry of a hook. Out: the id of (tag, stack). No lock. No system call, except to learn how far a
  * stack reaches. docs/stacks.md explains the method, and why it is exact. */
 #ifndef MEMSTOW_STACK_H

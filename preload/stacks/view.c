@@ -49,8 +49,8 @@ static uintptr_t main_thread; /* the thread pointer of the main thread */
 
 __attribute__((constructor)) static void note_main_thread(void) { main_thread = os_thread(); }
 
-/* The main thread's stack ends where the program began. Another thread's stack ends at its thread control block, which
- * glibc puts at the upper end. */
+/* The end of the thread's own stack; 0: the slot does not seem to be on it. The main thread's stack ends where the
+ * program began. Another thread's stack ends at its thread control block, which glibc puts at the upper end. */
 static uintptr_t own_end(uintptr_t slot) {
     uintptr_t tcb = os_thread(), end = (uintptr_t)__libc_stack_end;
     if (slot <= end && end - slot < LARGEST_STACK) return end + sizeof(uint64_t);

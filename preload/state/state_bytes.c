@@ -99,7 +99,8 @@ static int put_all(int fd, const struct state_source *source) {
     return error;
 }
 
-/* With vm.memfd_noexec=2 the kernel demands NO_EXEC. Kernels before 6.3 do not know this flag. */
+/* Opens a file in memory. With vm.memfd_noexec=2 the kernel demands NO_EXEC. Kernels before 6.3 do not know this
+ * flag. */
 static int open_memfd(void) {
     const int flags = CLOSE_ON_EXEC | ALLOW_SEALING;
     int fd = (int)os_call(SYS_memfd_create, "memstow-state", flags | NO_EXEC);

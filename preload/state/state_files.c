@@ -357,10 +357,10 @@ static int write_new(const struct state_files *self, const struct state_manifest
 
 enum { EXCHANGE = 2 }; /* RENAME_EXCHANGE of <linux/fs.h> */
 
-/* The new manifest and the old one exchange their names, so that a failed flush can be undone. If the exchange cannot
- * be undone, the new manifest is the valid one: the failed flush counts as a success, because the files that the new
- * manifest names must stay. This happens on file systems that cannot exchange names, and on disks that fail
- * altogether. */
+/* Makes the new manifest the valid one, on the disk. The new manifest and the old one exchange their names, so that a
+ * failed flush can be undone. If the exchange cannot be undone, the new manifest is the valid one: the failed flush
+ * counts as a success, because the files that the new manifest names must stay. This happens on file systems that
+ * cannot exchange names, and on disks that fail altogether. */
 static int replace_manifest(int folder) {
     int error = (int)os_call(SYS_renameat2, folder, NEW_MANIFEST, folder, MANIFEST, EXCHANGE);
     bool exchanged = !error, is_first = error == -ENOENT;

@@ -98,8 +98,8 @@ static int writer_write_part(struct writer *self, uint64_t from, uint64_t length
     return error ? error : writer_write(self, from + pages, length - pages);
 }
 
-/* The kernel reports unreadable memory and a disk error in the same way. To tell them apart, each page of a failed
- * direct write is read. */
+/* Returns -EFAULT if the program's memory could not be read, else `error`. The kernel reports unreadable memory and a
+ * disk error in the same way. To tell them apart, each page of a failed direct write is read. */
 static int why_not_written(const struct writer *self, const struct state_source *source, int error) {
     const struct state_header *header = source->header;
     char byte;

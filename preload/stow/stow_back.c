@@ -114,7 +114,7 @@ static bool open_pipe(struct stow_back *self) {
     return capacity > 0;
 }
 
-/* One pipe is enough; more pipes mean fewer steps. */
+/* Opens up to BACK_PIPES pipes. False: not even one. One is enough; more pipes mean fewer steps. */
 static bool open_pipes(struct stow_back *self) {
     while (self->pipe_count < BACK_PIPES && open_pipe(self)) continue;
     return self->pipes_capacity > 0;

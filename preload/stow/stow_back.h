@@ -1,4 +1,5 @@
-/* stow_back.h — brings a range in a stow file back completely, into memory that no file backs.
+/* stow_back.h — brings a range whose content is in a stow file (a file that holds moved memory) back completely, into
+ * memory that no file backs.
  * In: a range in one private file mapping of ours. Out: STOW_DONE; or a refusal, and the part that is not back yet is
  * unchanged. Writes to the range since it was stowed are kept. Writes during the move are kept, too, unless the caller
  * says with `mine` that there are none. Without userfaultfd the caller must set `mine`. The caller makes sure that

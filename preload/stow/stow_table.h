@@ -1,4 +1,4 @@
-/* stow_table.h — which addresses are in stow files, and which chunk is moving.
+/* stow_table.h — which addresses are in stow files (the files that hold moved memory), and which chunk is moving.
  * In: regions and chunks, from the movers; the program's changes, from the hooks. Out: regions; and a thread waits
  * while a chunk that concerns it moves. There is one lock. It is held for microseconds, with signals blocked. A moving
  * chunk is a range that others wait for, not a lock. A thread that has the lock may take it again, as happens around a

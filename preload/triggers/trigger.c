@@ -165,7 +165,7 @@ static void trace_category(const struct memstow_decision *decision, const struct
     trace_add_line(&line);
 }
 
-/* Why the rest of an owner's memory is still there. */
+/* A word for the reason why the rest of an owner's memory is still there. */
 static const char *remains_why(const struct memstow_decision *decision, const struct result *result) {
     if (result->category == POLICY_STOWED) return "stowed";
     if (decision->action == MEMSTOW_FREE) return "alive";
@@ -255,7 +255,7 @@ int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool d
 
 /* --- ending a trigger --- */
 
-/* A rescue runs in a hook of the program, so it moves only device memory. */
+/* Carries out one decision. A rescue runs in a hook of the program, so it moves only device memory. */
 static struct result trigger_act(const struct memstow_decision *decision) {
     struct result result = {0};
     if (trigger.reason == POLICY_RESCUE) {

@@ -39,8 +39,8 @@ static void wait_after(uint64_t now_ns, bool gave) {
 
 typedef bool ask_function(uint32_t reason, const char *text, uint64_t needed);
 
-/* True: memstow made the trigger, or passed it on to the program. *gave: the trigger gave back at least a tenth of the
- * requested bytes. */
+/* Passes a trigger on to the program, or, if `ask` is NULL or returns false, makes it here. False: another trigger is
+ * in progress. *gave: the trigger gave back at least a tenth of the requested bytes. */
 static bool do_or_ask(uint32_t reason, const char *text, uint64_t needed, ask_function *ask, bool *gave) {
     *gave = false;
     if (ask && ask(reason, text, needed)) return true;

@@ -15,8 +15,8 @@ static void vram_leaving_fail(struct vram_leaving_block *of, int error) {
     of->error = error;
 }
 
-/* After an error of the driver: waits until no copy goes on. If that wait fails (`unsettled`), all parts that are on
- * their way have failed. */
+/* After an error of the driver: waits until no copy goes on. If that wait fails (`unsettled`), all parts whose copies
+ * were begun have failed. */
 static void settle(struct vram_leaving *self, int error) {
     vram_ring_fail(self->driver, self->ring, error);
     for (int i = 0; self->ring->unsettled && i < VRAM_SLOTS; i++) {

@@ -1,5 +1,5 @@
-/* vram_sums.h — how much device memory memstow serves. The sums of a device are kept up to date; those of an owner are
- * added up in a walk through all blocks.
+/* vram_sums.h — how much device memory memstow serves (makes in place of the driver). The sums of a device are kept up
+ * to date; those of an owner are added up in a walk through all blocks.
  * In: the table of blocks. Out: sums, and peaks since they were reset. Any thread may call. */
 #ifndef MEMSTOW_VRAM_SUMS_H
 #define MEMSTOW_VRAM_SUMS_H

@@ -155,7 +155,7 @@ struct vram_block *vram_table_new(void) {
 
 static bool is_pending(enum vram_state state) { return state == VRAM_FREEING || state == VRAM_WRECK; }
 
-/* NULL: blocks in this state are in no queue. */
+/* The queue of blocks in this state; NULL: they are in no queue. */
 static struct queue *queue_of(enum vram_state state) {
     if (state == VRAM_SPARE) return &spares;
     return is_pending(state) ? &freed_blocks : NULL;

@@ -1,4 +1,5 @@
-/* vram_table.h — the blocks of device memory that memstow serves: by address, and the freed blocks in a queue.
+/* vram_table.h — the blocks of device memory that memstow serves (makes in place of the driver): by address, and the
+ * freed blocks in a queue.
  * In: blocks that are new or change, addresses. Out: a block, or sums. A thread *takes* a block (`moving`) before it
  * calls the driver for the block. Until the block is given back, no other thread takes it. Any thread may call. The
  * lock is held only to look at blocks and to mark them, never while the driver is called. */
