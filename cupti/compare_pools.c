@@ -15,7 +15,8 @@ static struct {
     size_t count;
     uint64_t live[DEVICES], rounded[DEVICES]; /* bytes of blocks from pools: exact, and rounded up */
 } ledger;
-/* By device. used: bytes that CUPTI counts as handed out. before: `used` and `ledger.live` in the comparison before. */
+/* Figures by device. used: bytes that CUPTI counts as handed out. before: `used` and `ledger.live` in the comparison
+ * before. */
 static uint64_t used[DEVICES], before[DEVICES][2];
 
 struct comparison {

@@ -36,7 +36,7 @@ void seen_tell(const struct seen_told *to);
 /* Reads a record of memory. source: the path of the library that made the call; NULL: unknown. False: the table is
  * full. */
 bool seen_record(const struct cupti_memory *record, const char *source);
-/* The context has ended, and its memory with it. CUPTI has no records of the end of such memory. */
+/* Call it when a context has ended. Its memory has ended with it, and CUPTI has no records of that. */
 void seen_context_ended(uint32_t context);
 
 /* The live block at the address, if its kind is compared; or NULL. */

@@ -214,7 +214,7 @@ static int64_t moving_move(uint32_t owner, uint32_t which, bool out) {
     moving_device_forget_why();
     if (!kind) return -ENOENT;
     if (kind != MEMSTOW_MODEL && kind != MEMSTOW_CUSTOM && kind != MEMSTOW_STATE) return -EINVAL;
-    if (seal_is_set()) return -ENOTSUP; /* nothing may be asked of the kernel */
+    if (seal_is_set()) return -ENOTSUP; /* in a sandbox, the kernel may be asked for nothing but memory */
     struct move self = {.mover = {.owner = owner, .out = out}, .present = {.owner = owner, .which = which}};
     mover_begin(&self.mover);
     if (move_is_ended(self.mover.end)) return -ECANCELED;

@@ -19,7 +19,7 @@ int cuda_parts_assign(uint64_t start, uint64_t length, uint32_t model);
 /* The owners of a block and its parts, each once, at most `capacity`. Returns their number. */
 uint32_t cuda_parts_owners(uint64_t block, uint32_t *owners, uint32_t capacity);
 
-/* The block has left the table, so its parts end, too. Returns their bytes. */
+/* Call it when the block has left the table. Ends the block's parts, and returns their bytes. */
 uint64_t cuda_parts_end(const struct snap_cuda_block *block);
 
 #pragma GCC visibility pop

@@ -9,7 +9,7 @@
 
 enum handle_kind {
     HANDLE_FILE,
-    HANDLE_TEMPORARY, /* a file without a name (any more) */
+    HANDLE_TEMPORARY, /* a file that never had a name, or has lost it */
     HANDLE_SOCKET,
     HANDLE_PIPE,
     HANDLE_SHARED, /* memory that other processes may share: a memfd, or a file below /dev/shm */

@@ -116,7 +116,8 @@ struct snap_header {
     /* The picture of the peak: the live bytes of each site near that time (SNAP_PEAK_0, SNAP_PEAK_1). It is valid if
      * picture_buffer is 0 or 1. */
     uint32_t picture_buffer; /* [live] which picture is complete; 2: none yet */
-    /* [live] Odd while records of sites are freed for other stacks. A reader then reads everything again. */
+    /* [live] Odd while another thread gives records of sites to other stacks. A reader must then read everything
+     * again. */
     uint32_t fold_sequence;
     uint64_t picture_peak;   /* the peak that the picture shows, in bytes */
     uint64_t picture_bytes;  /* the sum of the picture; the difference from picture_peak is its error */

@@ -92,7 +92,7 @@ void rule_mark(uint64_t code, uint32_t flags);
 /* The record of a rule's frame id. */
 const struct snap_frame *rule_frame(uint32_t frame);
 
-/* All rules become stale: code was unloaded, and other code may be in its place. */
+/* Makes all rules stale. Call it when code was unloaded, because other code may be in its place. */
 void rule_forget(void);
 
 /* Makes the table. False: there is no memory. */

@@ -71,7 +71,7 @@ void stack_use(struct stack **memory);
 /* The site of an untagged stack (tree.h) whose innermost call is at `address`. site.c sets it. */
 extern uint32_t (*stack_site_of)(uint32_t stack, uintptr_t address);
 
-/* After a dlclose: remembered data about code and stacks is no longer valid. */
+/* Call it after a dlclose: makes what threads remember about code and stacks invalid. */
 void stack_forget_code(void);
 
 #pragma GCC visibility pop

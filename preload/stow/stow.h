@@ -101,7 +101,7 @@ uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use);
 /* As stow_bytes, for a range of addresses and all owners. */
 uint64_t stow_bytes_within(uint64_t start, uint64_t length);
 
-/* All stowed or moving memory of the owner `from` now belongs to the owner `to`. */
+/* Gives all stowed or moving memory of the owner `from` to the owner `to`. */
 void stow_change_owner(uint32_t from, uint32_t to);
 
 /* Locks memory whose pages must not move, because a device knows them (cudaHostRegister). Stowed content comes back

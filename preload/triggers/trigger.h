@@ -26,7 +26,8 @@ int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool d
 int64_t trigger_end(void);
 /* Ends the trigger without action. The trace shows it as unfinished. */
 void trigger_cancel(void);
-/* Begins and ends a trigger of memstow's own. Nothing is dropped, because the program does not take part. */
+/* Begins and ends a trigger of memstow's own. The program does not take part, so nobody frees the memory of owners that
+ * are to be freed. */
 int64_t trigger_run(uint32_t reason, const char *text, uint64_t needed);
 
 /* The outcome of the latest trigger in words: "2 kept, 1 freed". */

@@ -18,10 +18,10 @@ bool vram_contexts_device(cuda_handle context, uint32_t *device);
 /* Call this before the driver ends a context. It returns the number of this end. Blocks with lower numbers were served
  * before the end began. */
 uint64_t vram_contexts_end_begins(void);
-/* The context has ended. `end`: the number of this end. Blocks that were served in the context before its end began are
- * given back. Later blocks belong to the next context with the same address. Blocks that were served in place of a pool
- * belong to no context, so they go to `heir`, which may be the same context after a reset. If `heir` is NULL, they are
- * given back, too. */
+/* Call this when the context has ended. `end`: the number of this end. Blocks that were served in the context before
+ * its end began are given back. Later blocks belong to the next context with the same address. Blocks that were served
+ * in place of a pool belong to no context, so they go to `heir`, which may be the same context after a reset. If `heir`
+ * is NULL, they are given back, too. */
 void vram_contexts_ended(cuda_handle context, cuda_handle heir, uint64_t end);
 
 #pragma GCC visibility pop

@@ -23,7 +23,7 @@ struct vram_stowed {
 typedef void vram_stowed_visitor(const struct vram_stowed *block, void *context);
 /* Calls visit for each block that is stowed. visit must not call CUDA. */
 void vram_owned_visit_stowed(vram_stowed_visitor *visit, void *context);
-/* All served memory of the owner `from` now belongs to the owner `to`. */
+/* Gives all served memory of the owner `from` to the owner `to`. */
 void vram_owned_change(uint32_t from, uint32_t to);
 /* Takes the block at `at`, so that it does not move until vram_owned_let_go. Waits while another thread has taken it.
  * True with *held NULL: there is no served block. False: the block is off its device. */

@@ -38,7 +38,8 @@ void vram_table_add(struct vram_block *self);
 void vram_table_drop(struct vram_block *self);
 /* Sets the state of a block. Wrecks and spares are not found by their addresses any more. */
 void vram_table_set_state(struct vram_block *self, enum vram_state state);
-/* The queue of freed blocks and wrecks: its first block. vram_table_requeue moves a block to the end of the queue. */
+/* The first block in the queue of freed blocks and wrecks (VRAM_WRECK). vram_table_requeue moves a block to the end of
+ * this queue. */
 struct vram_block *vram_table_first_freed(void);
 /* The oldest spare; younger ones follow by freed_next. */
 struct vram_block *vram_table_first_spare(void);
