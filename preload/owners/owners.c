@@ -22,7 +22,7 @@
 enum { TEXT_MAX = 1024, TEXTS = 4096 };
 
 static uint32_t first_run;
-static struct words by_keys; /* the owners that are not retired */
+static struct words by_keys; /* finds an owner by kind and keys; it has no retired owners */
 
 /* --- finding owners by their keys --- */
 

@@ -191,7 +191,8 @@ enum snap_type {
     SNAP_MARK = 46,       /* snap_mark: events, such as the end of a run; a ring */
     SNAP_CUPTI = 48,      /* one snap_cupti: exists if the comparison with CUPTI was requested and CUDA was used */
     SNAP_CUPTI_BLOCK,     /* snap_cupti_block: empty slots have state 0 */
-    /* snap_nvml: NVML's figures of each device when the snapshot was made; snapshot only, like the next */
+    /* snap_nvml: NVML's figures of each device when the snapshot was made; in snapshots only, as is
+     * SNAP_NVML_PROCESS */
     SNAP_NVML = 56,
     SNAP_NVML_PROCESS, /* snap_nvml_process */
 };
@@ -588,7 +589,7 @@ struct snap_cuda {
     uint32_t refused_files; /* snapshots that were made at refusals: FILE.oom1.mst and so on */
 };
 
-/* The driver's figures of a device are as of figures_ns; 0: the driver was not asked. */
+/* A device. The driver gave its figures at the time figures_ns; 0: the driver was not asked. */
 struct snap_cuda_device {
     uint32_t used, pad; /* [live] 0: the device is unknown */
     int64_t live;       /* [live] bytes in the ledger */
@@ -702,7 +703,7 @@ struct snap_cupti_sum {
 
 struct snap_cupti {
     uint32_t state;                    /* [live] enum snap_cupti_state */
-    uint32_t result;                   /* of the failed call, a CUptiResult */
+    uint32_t result;                   /* the result of the failed call, a CUptiResult */
     uint32_t version;                  /* cuptiGetVersion */
     uint32_t no_calls;                 /* 0: CUPTI reports `calls`; else the error of cuptiEnableCallback; since 1.6 */
     uint64_t records;                  /* [live] records that were read */

@@ -331,7 +331,7 @@ static size_t find_loop(struct python_walk *walk, const struct interpreter *self
     return count;
 }
 
-/* --- questions of the unwinder --- */
+/* --- functions that the unwinder calls --- */
 
 bool python_is_eval(uintptr_t pc, uintptr_t slot, uintptr_t cfa) {
     uint32_t generation = __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE);

@@ -69,7 +69,7 @@ enum progress tree_hide(struct tree_walk *walk);
  * twin. The words of all other hidden runs become free. */
 enum progress tree_give_away(struct tree_walk *walk);
 
-/* Memory in use, in bytes, including the table that finds runs. */
+/* The bytes of memory that the tree uses, including the table that finds runs. */
 uint64_t tree_bytes(void);
 /* The used ids, in units of 1/BUDGET_IDS of all ids (budget.h). */
 uint64_t tree_ids(void);

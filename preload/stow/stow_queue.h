@@ -26,7 +26,7 @@ struct stow_queue {
     struct iocb pieces[STOW_PIECES];
 };
 
-/* `size`: how many bytes will be written, approximately. */
+/* Makes a queue for a file. `size`: how many bytes will be written, approximately. */
 uint32_t stow_queue_open(struct stow_queue *self, struct stow_file *file, uint64_t size);
 /* The buffer of the next piece, as soon as it is free. NULL: a write has failed. */
 char *stow_queue_buffer(struct stow_queue *self);
