@@ -23,8 +23,8 @@ void vram_dying_over(const uintptr_t *mark);
 bool vram_dying_has(cuda_handle context);
 /* Whether any call is in the list. First removes the calls that were left by longjmp. */
 bool vram_dying_any(void);
-/* Whether the list has a call. This function needs no lock: if it returns false, the caller need not take the lock for
- * vram_dying_any. */
+/* Whether the list has a call. This function needs no lock: if it returns false, the caller need not take the lock at
+ * all. */
 bool vram_dying_maybe(void);
 /* Removes this thread's calls whose marks lie below `frame`, which is a stack frame of this thread: these calls were
  * left by longjmp. */
