@@ -108,7 +108,7 @@ static int drive_ask(struct drive *drive, const char *method, const char *path, 
     return drive->answer.status;
 }
 
-/* A member of ComfyUI's last answer. False: there is none, or the status was not 200. */
+/* Finds a member of the JSON object in ComfyUI's last answer. False: it has none, or the status was not 200. */
 static bool answer_member(const struct drive *drive, const char *name, struct jsontext *value) {
     struct jsontext whole = {drive->answer.body, drive->answer.length};
     return drive->answer.status == 200 && jsontext_is_object(whole.at, whole.length) &&
@@ -125,7 +125,8 @@ static int has_items(const struct drive *drive, const char *name) {
 
 /* --- conditions to wait for. Each returns 1: it is true; 0: not yet; -1: it will never be --- */
 
-/* The output is read, not mapped, because the program may cut it short at any time. */
+/* Whether the program's output has the step's text. The output is read, not mapped, because the program may truncate it
+ * at any time. */
 static int look_says(struct drive *drive) {
     size_t length = strlen(drive->text), capacity = length + READ_SIZE, kept = 0;
     char *part = malloc(capacity);

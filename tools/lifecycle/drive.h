@@ -25,7 +25,8 @@ struct drive {
 /* Chooses the port, and opens output and input. The caller has set the first three members. */
 void drive_open(struct drive *drive);
 void drive_close(struct drive *drive);
-/* Replaces "{port}" and "{here}". NULL: no memory. The caller frees it. */
+/* Returns a copy of `text` with the port in place of "{port}", and the scenario's folder in place of "{here}". NULL: no
+ * memory. The caller frees the copy. */
 char *drive_expand(const struct drive *drive, const char *text);
 /* Does the steps of a phase. Returns 0, or -1 with error set. */
 int drive_phase(struct drive *drive, enum phase phase);

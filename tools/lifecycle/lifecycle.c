@@ -154,8 +154,9 @@ static void note_growth(struct life *life, const struct observe *observe, uint64
         life->growth_bytes = now - life->settled_bytes;
 }
 
-/* Whether nothing is left. While exempt processes live on, observe_is_over() needs several looks that find nothing
- * else. When the time is up, the last look alone decides. */
+/* Whether all processes of the program are gone, except exempt ones (--server-mode). While exempt processes live on,
+ * observe_is_over() is true only after several looks in a row found no other process. When the time is up, the last
+ * look alone decides. */
 static bool lifecycle_is_gone(const struct observe *observe, bool time_is_over) {
     const struct family *family = &observe->family;
     if (observe_is_over(observe)) return true;

@@ -24,9 +24,9 @@ struct life {
     size_t reason_count;
     /* time until it was ready; time from closing until all was gone, UINT64_MAX: never */
     uint64_t ready_ns, gone_ns;
-    uint64_t peak_bytes, close_bytes;   /* of all processes: the peak, and the bytes when it was closed */
-    uint64_t settled_bytes;             /* bytes ten seconds after it was closed */
-    uint64_t growth_bytes, final_bytes; /* growth since settled_bytes, and bytes at the end */
+    uint64_t peak_bytes, close_bytes;   /* memory of all its processes: the peak; when it was closed */
+    uint64_t settled_bytes;             /* their memory ten seconds after the closing */
+    uint64_t growth_bytes, final_bytes; /* growth since then; memory at the end */
     uint32_t processes, threads;        /* highest number at a time */
     size_t left_processes, left_traces; /* how many were left when the time was up */
     size_t exempt_count;                /* exempt processes that live on */

@@ -19,7 +19,7 @@ static const char *const phases[PHASES] = {"ready", "load", "queue", "behind", "
 
 static const struct {
     const char *name;
-    bool takes; /* a text must follow; otherwise none may */
+    bool takes; /* true: a text must follow the verb; false: none may */
 } verbs[VERBS] = {{"wait", true},     {"says", true},     {"file", true},      {"http", true},
                   {"run", true},      {"input", true},    {"signal", true},    {"prompt", true},
                   {"running", false}, {"waiting", false}, {"finished", false}, {"interrupt", false}};
@@ -64,7 +64,8 @@ static int take_within(const struct line *line, char *text, uint64_t *within_ns)
     for (char *found = text; (found = strstr(found, "within ")); found++)
         if (found == text || isblank((unsigned char)found[-1])) last = found;
     if (!last) return 0;
-    if (!duration_parse(skip_blanks(last + 7), within_ns)) return 0; /* "within" is part of the step's text */
+    if (!duration_parse(skip_blanks(last + 7), within_ns))
+        return 0; /* no time follows: "within" belongs to the step's text */
     if (!*within_ns) return line_fault(line, last, "the time to wait is 0");
     *last = 0;
     cut_end(text);
@@ -121,7 +122,7 @@ static int take_observe(struct line *line) {
     return line_fault(line, line->value, "not a time like 60s or 2m, a day at most");
 }
 
-/* Returns the number, or -1. */
+/* Parses a number from `least` to `most`. Returns it, or -1 with the error `why`. */
 static int take_number(const struct line *line, const char *word, unsigned long least, unsigned long most,
                        const char *why) {
     unsigned long number;
@@ -205,7 +206,7 @@ static int take_lines(struct scenario *scenario, const char *name, char *text, s
     for (char *rest = text, *end = text + length; rest && rest < end; line.number++) {
         line.text = strsep(&rest, "\n");
         const char *stop = line.text + strlen(line.text);
-        if (!rest && stop < end) return line_fault(&line, stop, "a byte that is not text"); /* a NUL */
+        if (!rest && stop < end) return line_fault(&line, stop, "a byte that is not text"); /* a NUL in the text */
         if (take_line(&line) < 0) return -1;
     }
     line.text = "";

@@ -21,14 +21,14 @@ enum phase {
 };
 
 enum verb {
-    VERB_WAIT,      /* TIME */
+    VERB_WAIT,      /* TIME: do nothing for that time */
     VERB_SAYS,      /* TEXT: wait until the program has written it */
     VERB_FILE,      /* PATH: wait until it exists */
-    VERB_HTTP,      /* METHOD PATH [FILE]: GET waits for an answer with 2xx; others are sent once */
-    VERB_RUN,       /* COMMAND for the shell */
-    VERB_INPUT,     /* TEXT: a line for the program's standard input */
-    VERB_SIGNAL,    /* NAME */
-    VERB_PROMPT,    /* FILE: a workflow for ComfyUI */
+    VERB_HTTP,      /* METHOD PATH [FILE]: GET is repeated until the status is 2xx; other methods are sent once */
+    VERB_RUN,       /* COMMAND: run it in the shell */
+    VERB_INPUT,     /* TEXT: write it as a line to the program's standard input */
+    VERB_SIGNAL,    /* NAME: send the program this signal */
+    VERB_PROMPT,    /* FILE: send ComfyUI the workflow in it */
     VERB_RUNNING,   /* wait until ComfyUI runs a workflow */
     VERB_WAITING,   /* wait until a workflow is queued behind the running one */
     VERB_FINISHED,  /* wait until the workflow of the last VERB_PROMPT has ended well */
@@ -62,7 +62,7 @@ struct scenario {
 /* scenario_load() and scenario_take() return 0, or -1 with error set: "NAME:LINE:COLUMN: …". Call scenario_clear() in
  * both cases. */
 int scenario_load(struct scenario *scenario, const char *path);
-/* Takes over the text, which is allocated and ends with a NUL. */
+/* Parses a text, which must be allocated and end with a NUL, and takes it over. `name`: the file's name in errors. */
 int scenario_take(struct scenario *scenario, const char *name, char *text, size_t length);
 void scenario_clear(struct scenario *scenario);
 

@@ -22,10 +22,10 @@ struct exchange {
     size_t length, capacity;
 };
 
-/* Lets the next call wait for as long as there is time. False: the time is over. */
+/* Limits the next call on the socket to the time that is left. False: no time is left. */
 static bool may_wait(const struct exchange *exchange) {
     uint64_t now = duration_now();
-    errno = EAGAIN; /* as after a call that had no more time */
+    errno = EAGAIN; /* the error of a call that ran out of time */
     if (now >= exchange->end_ns) return false;
     uint64_t left_us = (exchange->end_ns - now) / 1000 + 1; /* 0 would mean: without limit */
     struct timeval left = {.tv_sec = (time_t)(left_us / 1000000), .tv_usec = (suseconds_t)(left_us % 1000000)};
@@ -41,7 +41,7 @@ static bool connect_address(struct exchange *exchange, const struct addrinfo *ad
            connect(exchange->socket, address->ai_addr, address->ai_addrlen) == 0;
 }
 
-/* Tries all addresses of the host in turn. Says why none of them can be reached. */
+/* Tries all addresses of the host in turn. Sets *why if none of them can be reached. */
 static bool connect_to(struct exchange *exchange, const struct http_request *request, const char **why) {
     char port[8];
     struct addrinfo *all = NULL, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
@@ -71,7 +71,8 @@ static bool http_grow(struct exchange *exchange) {
            list_grow(&exchange->data, 1, exchange->length, READ_SIZE + 1, &exchange->capacity);
 }
 
-/* Whether the answer has its whole length. Some servers keep the connection open in spite of HTTP/1.0. */
+/* Whether the answer is complete by its Content-Length. Some servers keep the connection open in spite of HTTP/1.0, so
+ * the end of the connection may never come. */
 static bool is_complete(const struct exchange *exchange) {
     char *end = strstr(exchange->data, "\r\n\r\n");
     if (!end) return false;
@@ -105,7 +106,7 @@ static void take_answer(struct http_answer *answer, struct exchange *exchange) {
     exchange->data = NULL;
 }
 
-/* Writes the head. Returns its length; 0: it is too long. */
+/* Writes the request's head. Returns its length; 0: it is too long. */
 static size_t head_write(char *head, const struct http_request *request) {
     bool brackets = strchr(request->host, ':'); /* an address of IPv6 */
     int used = snprintf(head, HEAD_SIZE,

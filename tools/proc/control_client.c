@@ -17,7 +17,7 @@
 
 enum { TRIES = 100, PAUSE_NS = 50000000 }; /* for attempts to connect while the socket's queue is full */
 
-/* Opens the folder of the socket in the file system that the process sees. */
+/* Opens the socket's folder in the file system that the process sees. Returns a descriptor or -errno. */
 static int open_inside(pid_t pid, const char *folder) {
     char root[64];
     snprintf(root, sizeof root, "/proc/%d/root", (int)pid);

@@ -38,8 +38,8 @@ static void describe_socket(struct handle *handle, const struct sockets *sockets
              entry ? entry->text : "not a TCP, UDP or Unix socket that /proc lists");
 }
 
-/* Whether the descriptor is one that the parent gave at the start: descriptors 0 to 2, which come first, and others
- * that lead to the same thing. */
+/* Whether a descriptor probably came from the process's parent: descriptors 0 to 2, /dev/null, and those of the same
+ * file as 0 to 2. The list has 0 to 2 first. */
 static bool is_standard(const struct holdings *holdings, const char *target, int fd) {
     if (fd <= 2) return true;
     if (holdings_begins(target, "/dev/null")) return true;
@@ -80,7 +80,7 @@ struct mapping {
     uint64_t start, end, offset;
     char permissions[8];
     const char *path;
-    pid_t thread; /* the thread whose /proc entry shows the process (process_living) */
+    pid_t thread; /* the thread whose /proc entry shows the process's memory (process_living) */
 };
 
 /* Ledgers of memstow do not count as files of the program. */

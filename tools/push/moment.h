@@ -1,5 +1,6 @@
 /* moment.h — a running process as one profile: the memory that is live now, and the allocations since the last profile.
- * In: a process, its churn. Out: a compressed profile of pprof in memory. */
+ * In: a process, and what it had allocated at the last profile (churn.h). Out: a compressed profile of pprof in memory.
+ */
 #ifndef MEMSTOW_MOMENT_H
 #define MEMSTOW_MOMENT_H
 

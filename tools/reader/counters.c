@@ -1,6 +1,7 @@
-/* counters.c — turns SITE and COUNTERS of a ledger into totals by site and class.
- * In: chunks of counters, which a running process may be adding to. Out: totals that are exact if the counters held
- * still for a moment, and are marked inexact otherwise. It never stops the process.
+/* counters.c — turns the sections SITE and COUNTERS of a ledger into totals by site and class. A site is one call stack
+ * with one set of owners; the class tells blocks from mappings. In: chunks of counters, which a running process may be
+ * adding to. Out: totals that are exact if the counters held still for a moment, and are marked inexact otherwise. It
+ * never stops the process.
  *
  * Counters are read three times, because one thread may free a block of another. If all allocations are read before all
  * frees, the frees may include blocks that were not yet allocated then. In the other order, blocks that were allocated
@@ -154,7 +155,8 @@ static void add_parts(struct snap_counter *to, const struct snap_counter *from, 
     }
 }
 
-/* Adds up the counters of all threads, for `count` sites of the chunk from its site `first` on. */
+/* Adds up the allocations, the frees or both (`parts`) of all threads, for `count` sites of the chunk from its site
+ * `first` on. */
 static int read_parts(const struct group *group, struct counters_sites *tally, enum part parts, size_t first,
                       size_t count) {
     struct snap_counter counters[SNAP_CHUNK_SITES];
@@ -171,8 +173,8 @@ static bool same_frees(const struct snap_counter *a, const struct snap_counter *
     return a->free_bytes == b->free_bytes && a->free_blocks == b->free_blocks;
 }
 
-/* Reads the counters of some sites three times, and takes the last result. `inexact` marks sites that changed
- * meanwhile. */
+/* Reads frees, allocations and frees again for some sites. Keeps the allocations and the second frees. Marks a site as
+ * `inexact` if its frees changed between the readings. */
 static int settle_once(struct group *group, size_t first, size_t count) {
     struct counters_sites before, after;
     memset(&before.host[first], 0, count * sizeof *before.host);
@@ -254,7 +256,8 @@ static int tally_all(struct reader *reader, const struct counters_chunk *refs, s
     return 0;
 }
 
-/* Keeps the sites of the totals, in ascending order. Until counters_name_sites, `stack` of a total is its site. */
+/* Copies the site of each total into reader->site_of, which is then in ascending order. Until counters_name_sites, a
+ * total's `stack` is its site. */
 static int keep_site_ids(struct reader *reader) {
     const struct image *image = reader->image;
     reader->site_of = malloc((image->total_count + 1) * sizeof *reader->site_of);
@@ -297,8 +300,8 @@ void counters_link_blocks(struct reader *reader) {
         image->mappings[i].site = find_total(reader, image->mappings[i].site, SNAP_MAPPED);
 }
 
-/* Names the sites of the totals, and drops totals of free sites. A process that was killed while it closed a site may
- * leave such a total; none of its memory was live. */
+/* Gives each total the tag, stack and module of its site, and drops totals of free sites. A process that was killed
+ * while it closed a site may leave such a total; none of its memory was live. */
 int counters_name_sites(struct reader *reader) {
     struct image *image = reader->image;
     struct snap_site *sites;

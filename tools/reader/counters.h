@@ -20,7 +20,7 @@ uint64_t counters_chunks(const struct reader *reader);
 
 /* --- for a view that stays open: it reads chunks again once they have changed --- */
 
-/* Where the counters of one thread are, for the sites from index * SNAP_CHUNK_SITES on. */
+/* Where the counters of one thread are, for SNAP_CHUNK_SITES sites from index * SNAP_CHUNK_SITES on. */
 struct counters_chunk {
     uint64_t offset;
     uint32_t index, thread; /* thread: slot + 1 */
@@ -33,7 +33,7 @@ struct counters_sites {
     uint8_t inexact[SNAP_CHUNK_SITES];
 };
 
-/* Reads the chunks of one index, of all threads. Returns 0 or -1. */
+/* Sums `count` chunks: those of all threads for one index. Returns 0 or -1. */
 int counters_settle(struct reader *reader, const struct counters_chunk *chunks, size_t count,
                     struct counters_sites *sites);
 /* The sum of all sites of a chunk. Returns 0 or -1. */

@@ -62,7 +62,7 @@ int cuda_image_lend(struct reader *reader) {
     return result;
 }
 
-/* Takes the totals that cuda_image_lend added out of the image; they are the last ones. */
+/* Takes the totals that cuda_image_lend added out of the image; they are the last totals of the image. */
 static int take_back(struct reader *reader) {
     struct image *image = reader->image;
     struct cuda_image *cuda = &image->cuda;

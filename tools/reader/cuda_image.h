@@ -8,11 +8,11 @@
 
 struct reader;
 
-/* Adds the totals of CUDA memory to the other totals while call stacks are read, so that the stacks of these totals are
- * renumbered, too. Call it after the totals of a ledger have names. Returns 0 or -1. */
+/* Adds the totals of CUDA memory to the image's totals for the time when call stacks are read, because that reading
+ * renumbers only the stacks of the image's totals. For a ledger, call it after counters_name_sites. Returns 0 or -1. */
 int cuda_image_lend(struct reader *reader);
-/* Takes these totals out again, and loads the other tables of CUDA, except the blocks, which slots.h loads. Returns 0
- * or -1. */
+/* Takes the totals of cuda_image_lend out of the image, and loads all other tables of CUDA but the blocks, which
+ * slots.h loads. Returns 0 or -1. */
 int cuda_image_load(struct reader *reader);
 
 /* "device", "pool", "managed" … */
@@ -29,9 +29,9 @@ uint32_t cuda_block_tag(const struct cuda_image *cuda, const struct snap_cuda_bl
 struct image cuda_view(const struct image *image);
 void cuda_view_end(struct image *view);
 
-/* Goes through all totals: those of host memory and mappings, then those of CUDA memory. An owner may leave behind
- * memory of devices (class SNAP_ON_CUDA) and pinned host memory (SNAP_HOST). False: the total at this index is of
- * another kind of CUDA memory, and the caller leaves it out. */
+/* For going through all memory that an owner may leave behind: the totals of host memory and mappings come first, then
+ * those of CUDA memory. Device memory gets the class SNAP_ON_CUDA, pinned host memory SNAP_HOST. False: the total at
+ * this index is of another kind of CUDA memory, and the caller leaves it out. */
 size_t cuda_every_count(const struct image *image);
 bool cuda_every_total(const struct image *image, size_t index, struct total *out);
 
@@ -49,7 +49,7 @@ struct cuda_gap {
     bool known;
     uint64_t used, live, pool_idle, graphs;
     uint64_t spare; /* freed by the program, and kept by memstow for the program's next requests */
-    int64_t rest;   /* contexts, modules, fragments, other processes */
+    int64_t rest;   /* the used memory that nothing above explains: contexts, modules, fragments, other processes */
 };
 struct cuda_gap cuda_gap(const struct snap_cuda_device *device);
 

@@ -38,8 +38,8 @@ static int load_stacks(struct reader *reader) {
     return order_nodes(image) < 0 ? reader_memory(reader) : 0;
 }
 
-/* Loads the tables that only people look at: call stacks, and the records besides totals that have a stack; memory over
- * time, and readings. */
+/* Loads the tables that only people look at: call stacks, the origins and records of misuse that refer to them, memory
+ * over time, and the series (earlier readings, in a snapshot of `memstow leaks`). */
 static int load_to_show(struct reader *reader) {
     if (slots_load_origins(reader) < 0 || cuda_image_lend(reader) < 0 || origin_stacks_lend(reader) < 0 ||
         misuse_image_lend(reader) < 0 || load_stacks(reader) < 0)
@@ -90,9 +90,10 @@ static uint32_t fold_sequence(const struct reader *reader) {
     return sequence;
 }
 
-/* Waits until no fold is in progress, before anything is read. A fold gives ids away in groups. Each group changes
- * fold_sequence, which is odd in the meantime. `seen`: the value at the last try; odd: not known. If fold_sequence has
- * changed since `seen`, more groups will follow soon. The wait has a limit, because the process may be stopped. */
+/* Waits until no fold is in progress, before anything is read. In a fold, the process gives the ids of stacks without
+ * live blocks to other stacks, a group of ids at a time. fold_sequence is odd while a group is given away. `seen`: the
+ * value at the last try; odd: no such value is known. If fold_sequence has changed since `seen`, more groups will
+ * follow soon. The wait has a limit, because the process may be stopped. */
 static void wait_for_fold(const struct reader *reader, uint32_t seen, int *waits) {
     const struct timespec pause = {.tv_nsec = FOLD_WAIT_NS};
     uint32_t now = fold_sequence(reader);
@@ -104,7 +105,7 @@ static void wait_for_fold(const struct reader *reader, uint32_t seen, int *waits
 }
 
 /* Whether a fold happened during the reading. Then figures may be counted at other sites than their own. If a process
- * was killed during a fold, totals of dead sites may be missing or belong to the wrong site. */
+ * was killed during a fold, totals of sites without live blocks may be missing or belong to the wrong site. */
 static bool folds_meanwhile(const struct reader *reader) {
     uint32_t before = reader->image->header.fold_sequence;
     return before & 1 || (reader->live && fold_sequence(reader) != before);

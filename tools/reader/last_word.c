@@ -46,8 +46,9 @@ static void write_execed(int fd, uint64_t end_ns) {
     (void)written;
 }
 
-/* Writes the end of a program into its ledger. The exit status belongs to the last program. A program before it has
- * recorded its exec, or was replaced by a system call that the library does not see. */
+/* Writes into a ledger how its program ended. The wait status is that of the process's last program. Each earlier
+ * program was replaced by exec. If its ledger does not say so, the library did not see that exec, and the ledger is
+ * told now. */
 static void write_end(struct last *last, int fd, const struct snap_header *header) {
     if (header->state == SNAP_EXECED) return;
     if (header->start_ns == last->start_ns)

@@ -15,7 +15,7 @@
 void last_word_write(const char *path, const uint8_t run_id[16], pid_t pid, int status);
 
 /* How the process of a ledger ended, if it is gone and did not record its end: "exited with 3, by a system call that
- * memstow does not see", "was killed by SIGKILL", or that neither is known. */
+ * memstow does not see", "was killed by SIGKILL", or that memstow knows neither a status nor a signal. */
 struct text_line last_word_of_untold(const struct snap_header *header);
 /* Whether the process of a ledger is gone and did not record its end. */
 bool last_word_is_untold(const struct image *image);

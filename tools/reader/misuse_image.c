@@ -67,7 +67,7 @@ int misuse_image_lend(struct reader *reader) {
     return result;
 }
 
-/* After this, the sites of the records have the form of a snapshot. */
+/* Takes the lent totals out of the image, and copies their tags, stacks and modules into the records of misuse. */
 void misuse_image_take_back(struct reader *reader) {
     struct image *image = reader->image;
     if (!image->misuse_count) return;

@@ -6,7 +6,8 @@
 
 #include "tools/reader/reader.h"
 
-/* Call lend before the stacks are read (it returns 0 or -1), and take_back after that, as in origin_stacks.h. */
+/* Only totals get nodes when the stacks are read, so the sites of these records are lent a total each for that time.
+ * Call lend before the stacks are read (it returns 0 or -1), and take_back after that. */
 int misuse_image_lend(struct reader *reader);
 void misuse_image_take_back(struct reader *reader);
 

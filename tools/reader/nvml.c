@@ -55,7 +55,7 @@ struct nvml_uuid nvml_uuid(const uint8_t uuid[16], bool mig) {
     return text;
 }
 
-/* Finds a device, or an instance of one (MIG), by its uuid; the ledger need not say which of the two it is. */
+/* Finds a device, or an instance of a device (MIG), by its uuid. The caller need not know which of the two it is. */
 static handle device_of(const uint8_t uuid[16]) {
     int (*ask)(const char *, handle *) = (int (*)(const char *, handle *))symbol_find("nvmlDeviceGetHandleByUUID");
     handle device;
@@ -70,8 +70,8 @@ static void process_add(struct nvml_device *out, uint32_t pid, uint64_t bytes) {
     if (out->process_count < NVML_PROCESSES) out->processes[out->process_count++] = (struct nvml_process){pid, bytes};
 }
 
-/* Adds a list of processes, by the first of these functions that exists. False: none exists, or the array is too
- * small. */
+/* Adds processes to out->processes. Asks the first function of `names` that the library has. False: it has none of
+ * them, or the array is too small. */
 static bool add_list(handle device, struct nvml_device *out, const char *const names[3]) {
     typedef int ask(handle, unsigned *, void *);
     static struct process list[NVML_PROCESSES];

@@ -65,7 +65,7 @@ static size_t least_record(uint32_t type) {
         [SNAP_PROCESS] = sizeof(struct snap_fact),
         [SNAP_MODULE] = sizeof(struct snap_module),
         [SNAP_TAG] = sizeof(struct snap_tag),
-        [SNAP_OWNER] = offsetof(struct snap_owner, policy), /* smaller before 1.3: the rest is 0 then */
+        [SNAP_OWNER] = offsetof(struct snap_owner, policy), /* before 1.3, shorter: the rest reads as 0 */
         [SNAP_SITE] = sizeof(struct snap_site),
         [SNAP_THREAD] = sizeof(struct snap_thread),
         [SNAP_COUNTERS] = sizeof(struct snap_chunk),
@@ -83,7 +83,7 @@ static size_t least_record(uint32_t type) {
         [SNAP_RUN] = sizeof(uint32_t),
         [SNAP_TRACE] = 1,
         [SNAP_CUDA] = sizeof(struct snap_cuda),
-        [SNAP_CUDA_DEVICE] = offsetof(struct snap_cuda_device, uuid), /* smaller before 1.6: the rest is 0 then */
+        [SNAP_CUDA_DEVICE] = offsetof(struct snap_cuda_device, uuid), /* before 1.6, shorter: the rest reads as 0 */
         [SNAP_CUDA_SITE] = sizeof(struct snap_cuda_site),
         [SNAP_CUDA_BLOCK] = sizeof(struct snap_cuda_block),
         [SNAP_SERIES] = 1,
@@ -93,7 +93,7 @@ static size_t least_record(uint32_t type) {
         [SNAP_POINT] = sizeof(struct snap_point),
         [SNAP_CUDA_POINT] = sizeof(struct snap_cuda_point),
         [SNAP_MARK] = sizeof(struct snap_mark),
-        [SNAP_CUPTI] = offsetof(struct snap_cupti, other), /* smaller before 1.6: the rest is 0 then */
+        [SNAP_CUPTI] = offsetof(struct snap_cupti, other), /* before 1.6, shorter: the rest reads as 0 */
         [SNAP_CUPTI_BLOCK] = sizeof(struct snap_cupti_block),
         [SNAP_NVML] = sizeof(struct snap_nvml),
         [SNAP_NVML_PROCESS] = sizeof(struct snap_nvml_process),

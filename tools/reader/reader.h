@@ -16,7 +16,8 @@ struct section {
     uint64_t capacity; /* how many records fit into its length */
 };
 
-/* For counters.c: the sections that hold wide counters. */
+/* For counters.c: the sections that hold wide counters. A chunk has one word a counter; a counter that does not fit
+ * into its word is in such a section, and the word has its address in the process. */
 struct wide_counters {
     struct wide_section {
         struct section section;

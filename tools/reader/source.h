@@ -25,7 +25,7 @@ int source_file(struct source *source, int fd);
 /* Maps the file of a source, as the process that writes the file does. Returns 0, or -errno after closing the source.
  * If the file is cut short while it is mapped, this process ends with a message. */
 int source_map(struct source *source);
-/* Called before that message, in a signal handler. NULL: nothing is called. */
+/* Called in the signal handler before the message of source_map. NULL: nothing is called. */
 extern void (*source_before_end)(void);
 void source_process(struct source *source, int mem_fd, uint64_t base, uint64_t size);
 /* Maps all of a mapped file again if its size has changed. Returns 0 or -errno. */

@@ -76,7 +76,7 @@ static int load_ring(struct reader *reader, const struct section *section, struc
     int tries = LIVE_TRIES;
     do {
         if (read_ring(reader, section->data, ring) < 0) return reader_damaged(reader, section->data, CUT_SHORT);
-        if (!ring->capacity) return 0; /* the ring was made, but not begun */
+        if (!ring->capacity) return 0; /* the process has made the section, but not yet set up the ring in it */
         if (!ring_is_sound(section, ring)) return reader_damaged(reader, section->data, "a trace that does not add up");
         if (copy_lines(reader, section->data, ring, to, &gone) < 0)
             return reader_damaged(reader, section->data, CUT_SHORT);

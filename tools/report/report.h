@@ -1,4 +1,4 @@
-/* report.h — a report as text, JSON or a page; cmd_report.c chooses the form.
+/* report.h — a report as text, JSON or an HTML page; cmd_report.c chooses the form.
  * In: an image, its split of resident memory, and options. Out: the form, on standard output or in the page's file. */
 #ifndef MEMSTOW_REPORT_H
 #define MEMSTOW_REPORT_H
@@ -11,7 +11,7 @@
 #include "tools/symbols/symbols.h"
 #include "tools/base/text.h"
 
-/* A document that a command adds to a page. The page opens with the view of this document. */
+/* A JSON document that a command adds to an HTML page. The page opens with the view of this document. */
 struct report_tab {
     const char *command;
     const char *text;
@@ -50,7 +50,8 @@ int report_json(const struct report *report);
 int report_json_to(const struct report *report, FILE *to);
 int report_html(const struct report *report); /* returns 0, or an exit code after a complaint */
 
-/* CUDA memory; prints nothing if the process has none. Returns 0, or -1: no memory. */
+/* CUDA memory, and CUPTI's report about it; nothing is printed if the process has none. They return 0, or -1: no
+ * memory. */
 int report_text_cuda(const struct report *report);
 void report_text_cupti(const struct report *report);
 int report_json_cuda(struct json *json, const struct report *report);
@@ -101,7 +102,7 @@ void report_text_without_lines(const struct report *report);
  * that --match leaves out. */
 bool report_keeps(const struct report *report, const struct total *total);
 
-/* A site: one or two totals from `first` on, of host memory, mapped memory, or both. */
+/* A site of the image: it has one or two totals, from the index `first` on, of host memory, mapped memory, or both. */
 struct listed_site {
     uint32_t first, count;
     uint64_t bytes; /* in the report's measure */
@@ -122,7 +123,7 @@ void report_text_peak(const struct report *report);
 void report_text_estimates(const struct report *report);
 /* As report_text_estimates, on standard error, for a form that has no place for the note. */
 void report_tell_estimates(const struct report *report);
-/* Explains the rows that are not threads. */
+/* Explains those of the first `shown` rows of the table by thread that are not threads. */
 void report_text_thread_notes(const struct groups *groups, size_t shown);
 /* Prints the split of the RSS. */
 void report_text_residency(const struct report *report);

@@ -14,7 +14,8 @@ static int report_cuda_by_size(const void *left, const void *right) {
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* The blocks of the kinds that are shown, and parts of such blocks, the largest first. NULL: no memory. */
+/* The blocks of the kinds that are shown, the largest first. The pieces of a block that are assigned to another owner
+ * than the rest are entries of their own. NULL: no memory. */
 static struct snap_cuda_block *blocks_by_size(const struct cuda_image *cuda, size_t *count) {
     struct snap_cuda_block *blocks = calloc(cuda->block_count + 1, sizeof *blocks);
     *count = 0;
@@ -93,7 +94,7 @@ static void json_kinds(struct json *json, const struct cuda_image *cuda) {
     json_end_object(json);
 }
 
-/* A block refers to its site by number, which is in block->count. */
+/* block->count is the number of the block's site. */
 static void json_block(struct json *json, const struct image *image, const struct snap_cuda_block *block) {
     json_object(json, NULL);
     json_number(json, "site", block->count);

@@ -45,8 +45,9 @@ static int by_address(const void *left, const void *right) {
     return a->address < b->address ? -1 : a->address > b->address;
 }
 
-/* The parts of all blocks, sorted by block and model, and the blocks that have parts, sorted by address. The rest of a
- * block belongs to the block's own model, and is a share, too. */
+/* The parts of blocks (pieces that were assigned to another model than the rest of the block), sorted by block and
+ * model; and the blocks that have parts, sorted by address. The rest of a block belongs to the block's own model, and
+ * is also a share. */
 struct found {
     struct part *parts;
     const struct snap_cuda_block **blocks;
@@ -112,7 +113,7 @@ static void mixed_free(struct mixed *mixed, size_t count) {
     free(mixed);
 }
 
-/* Goes through the parts, block by block. Each part is looked at once, whatever a file says. */
+/* Adds the blocks that several models share to `mixed`. Looks at each part only once, whatever a file says. */
 static bool find_in(const struct image *image, const struct found *found, struct mixed *mixed, size_t *count) {
     for (size_t first = 0, end; first < found->part_count; first = end) {
         for (end = first; end < found->part_count && found->parts[end].block == found->parts[first].block;) end++;
@@ -127,8 +128,8 @@ static bool find_in(const struct image *image, const struct found *found, struct
     return true;
 }
 
-/* NULL: no memory. */
-static struct mixed *find_mixed(const struct image *image, size_t *count) {
+/* The blocks that several models share. NULL: no memory. */ static struct mixed *find_mixed(const struct image *image,
+                                                                                             size_t *count) {
     size_t most = image->cuda.block_count + 1;
     struct mixed *mixed = calloc(most, sizeof *mixed);
     struct found found = {.parts = calloc(most, sizeof *found.parts), .blocks = calloc(most, sizeof *found.blocks)};

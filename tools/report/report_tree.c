@@ -1,7 +1,7 @@
 /* report_tree.c — the call tree of a report in text; see report.h.
- * In: the bytes of each stack. Out: the branches of more than 2 % of the whole, the largest first, as many as --top has
- * lines for. The shown part of the tree is built in memory before the first line is printed, because only then its size
- * is known. */
+ * The tree is made of limbs: a limb is a chain of calls with nearly the same bytes. In: the bytes of each stack. Out:
+ * the branches of more than 2 % of the whole, the largest first, as many as --top has lines for. The shown part of the
+ * tree is built in memory before the first line is printed, because only then its size is known. */
 #include "tools/views/calltree.h"
 #include "tools/base/list.h"
 #include "tools/views/estimate.h"
@@ -46,7 +46,8 @@ struct limb {
     struct calltree_line *lines;
     size_t count, capacity;
     struct branches below;       /* the callees of the innermost call */
-    size_t first, parts, parent; /* indices in `limbs`: first child, number of children, parent; limb 0 is the root */
+    size_t first, parts, parent; /* first, parent: indices in `limbs` of the first child and of the parent; limb 0 is
+                                    the root. parts: number of children */
     size_t cost;                 /* number of its lines; the root has none */
     bool shown;
 };
@@ -259,13 +260,13 @@ static void print_chain(struct tree_print *print, const struct limb *limb, int d
     print_inside(print, inside, depth);
 }
 
-/* The bytes of the largest part that --top leaves out, or 0. */
+/* The bytes of the limb's largest child that --top leaves out, or 0. `shown`: how many children are shown. */
 static uint64_t largest_left_out(const struct limb *limb, size_t shown) {
     return shown < limb->parts ? limb->below.list[shown].bytes : 0;
 }
 
 /* Prints one line for the callees of a limb that are not shown: those from the index `from` on. It prints nothing if
- * the limb's only part is shown, or if no part is shown and these callees together are not worth showing. */
+ * the only callee worth showing is shown, or if no callee is shown and all together are not worth showing. */
 static void print_rest(struct tree_print *print, const struct limb *limb, size_t from, int depth) {
     struct figures rest = {0};
     for (size_t i = from; i < limb->below.count; i++) {
@@ -327,7 +328,7 @@ static void limbs_choose(struct tree_print *print, size_t budget) {
 
 /* ---- the bytes of stacks, and the whole tree */
 
-/* By node: the bytes of the stack that ends there, without the nodes below. *total: their sum. NULL: no memory. */
+/* For each node: the bytes of the stack that ends there, without nodes below it. *total: their sum. NULL: no memory. */
 static uint64_t *node_bytes(const struct report *report, uint64_t *total) {
     const struct image *image = report->image;
     uint64_t *bytes = calloc(image->node_count + 1, sizeof *bytes);

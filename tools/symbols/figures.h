@@ -69,7 +69,7 @@ void figures_sort(struct figures *figures);
  * earlier one only where memory use changed. */
 void figures_settle(struct figures *figures, const struct figures *before);
 /* Raises the floor until at most `most` call sites are left, and drops the others. Call sites in `before` (may be NULL)
- * stay if they have at least half the floor, so that sites do not come and go. */
+ * stay if they have at least half the floor, so that a site does not come and go from one baseline to the next. */
 void figures_cut(struct figures *figures, const struct figures *before, size_t most);
 
 /* --- names of figures --- */

@@ -1,6 +1,6 @@
 /* innermost.h — the few lines of a call stack that show where an allocation comes from.
- * In: a node. Out: the innermost frames of the stack outside of the allocator; or, if the stack has Python frames, its
- * innermost Python frames. */
+ * In: a node of an image, at which the stack ends. Out: the innermost frames of the stack outside of the allocator; or,
+ * if the stack has Python frames, its innermost Python frames. */
 #ifndef MEMSTOW_INNERMOST_H
 #define MEMSTOW_INNERMOST_H
 
@@ -30,7 +30,7 @@ struct innermost {
 void innermost_show_all(void);
 bool innermost_shows_all(void);
 
-/* Gives no lines for a stack that the image does not have. */
+/* Finds the lines of the stack that ends at `node`; no lines if the image does not have that node. */
 void innermost_of(struct innermost *innermost, const struct image *image, struct symbols *symbols, uint32_t node);
 
 /* One line for the whole stack: the innermost Python line; without Python, the first function outside the allocator and

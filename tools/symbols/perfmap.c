@@ -113,7 +113,7 @@ static bool add_range(struct perfmap *map, struct range range) {
     return true;
 }
 
-/* False: there is no memory. */
+/* Adds the range of a line, unless the line is malformed. False: no memory. */
 static bool add_line(struct perfmap *map, const char *line) {
     struct range range;
     uint64_t size;

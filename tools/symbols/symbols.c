@@ -113,8 +113,8 @@ const char *symbols_short_path(const char *path) {
     return parent;
 }
 
-/* NULL: no memory. */
-static struct interned *intern_text(struct symbols *symbols, const char *text) {
+/* The entry of a text, which is added if it is new. NULL: no memory. */ static struct interned *
+intern_text(struct symbols *symbols, const char *text) {
     struct interned *string;
     size_t length = strlen(text);
     HASH_FIND(hh, symbols->strings, text, length, string);
@@ -127,7 +127,7 @@ static struct interned *intern_text(struct symbols *symbols, const char *text) {
     return string;
 }
 
-/* One copy of each text; NULL for "", and without memory. */
+/* The interned copy of a text: equal texts have the same copy. NULL: the text is "", or no memory. */
 static const char *symbols_intern(struct symbols *symbols, const char *text) {
     struct interned *string = *text ? intern_text(symbols, text) : NULL;
     return string ? string->text : NULL;
@@ -168,7 +168,7 @@ static void say_lack(struct symbols *symbols, int error) {
     symbols->lack_said = true;
 }
 
-/* The reader has ended: the file is damaged, or this command lacks memory or descriptors. */
+/* Says why the reader process has ended: the module's file is damaged, or this command lacks memory or descriptors. */
 static void say_crash(struct symbols *symbols, uint32_t module) {
     struct stat st = {0};
     const char *path = image_string(symbols->image, symbols->image->modules[module].path);
@@ -181,7 +181,7 @@ static void say_crash(struct symbols *symbols, uint32_t module) {
     }
 }
 
-/* Asks the reader. Returns the number of names in its answer. */
+/* Asks the reader process for the functions at an address of a module. Returns the number of names in its answer. */
 static size_t symbols_look_up(struct symbols *symbols, uint32_t module, uint64_t address) {
     const char *path = image_string(symbols->image, symbols->image->modules[module].path);
     if (symbols->bad[module] || path[0] != '/') return 0;

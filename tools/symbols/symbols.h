@@ -39,7 +39,8 @@ const struct named_frame *symbols_frame(struct symbols *symbols, uint32_t id);
 struct symbol_line {
     uint32_t frame, symbol;
 };
-/* The first requested line with the same text: function, file and line. */
+/* Of all lines with the same function, file and line number as this one, the line that was passed to symbols_alike
+ * first. */
 struct symbol_line symbols_alike(struct symbols *symbols, struct symbol_line line);
 
 /* Finds modules whose functions are known, but not the lines, among the frames that were looked up. Writes at most

@@ -14,8 +14,9 @@
 struct changes_sum {
     uint64_t low, high;
 };
-/* Two sums, because one word holds two numbers that grow. `high` grows with each free, and when a word becomes wide. If
- * `high` is the same, only allocations can have been counted, and `low` grows with each of them. */
+/* Two sums, because one word holds two numbers that grow. `high` grows with each free, and when a word becomes wide
+ * (its counter moves to another section). If `high` is the same, only allocations can have been counted, and `low`
+ * grows with each of them. */
 struct changes_sum changes_of_chunk(const uint64_t words[SNAP_CHUNK_SITES]);
 bool changes_same(struct changes_sum a, struct changes_sum b);
 

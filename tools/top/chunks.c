@@ -1,7 +1,8 @@
 /* chunks.c — see chunks.h.
  *
- * Two kinds of counters are looked at: the words of the chunks, and the wide counters, to which words may lead. A wide
- * counter always belongs to the same word. So a table can say which chunk it belongs to. */
+ * A chunk has a word for the counter of each site. A counter that has outgrown its word is wide: it lies in another
+ * section, and the word has its address. Both are looked at. A wide counter always belongs to the same word, so a table
+ * can say which chunk it belongs to. */
 #include "tools/top/chunks.h"
 #include "tools/base/list.h"
 
@@ -51,8 +52,8 @@ static int chunk_head(struct sampling *sampling, struct sampling_chunk *chunk) {
     return 0;
 }
 
-/* Notes chunks of the sections that are not known yet. Reads the heads of these chunks, and of known chunks that had no
- * thread so far. */
+/* Adds the chunks of the sections that are not known yet. Reads the heads of these chunks, and of known chunks that had
+ * no thread so far. */
 static int chunks_note(struct sampling *sampling) {
     size_t number = 0;
     for (size_t i = 0; i < sampling->reader.section_count; i++) {
@@ -72,8 +73,8 @@ static int chunks_note(struct sampling *sampling) {
     return 0;
 }
 
-/* Whether chunks got other numbers since the last look. This happens only if memory was lost: otherwise a section is
- * full before the next one begins. */
+/* Whether chunks got other numbers since the last look. This happens only if the process lacked memory: otherwise it
+ * fills a section before it begins the next one. */
 static bool chunks_moved(const struct sampling *sampling) {
     size_t number = 0;
     for (size_t i = 0; i < sampling->reader.section_count; i++) {

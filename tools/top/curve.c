@@ -29,7 +29,7 @@ void curve_add(struct curve *curve, uint64_t value) {
     if (value > curve->most) curve->most = value;
 }
 
-/* How many eighths of the line are filled at a point. */
+/* How many eighths of a line are filled in the column of a point. `value`: the bytes of the point. */
 static int curve_filled(const struct curve *curve, uint64_t value, int line, int lines) {
     if (!curve->most) return 0;
     int all = (int)((double)value / (double)curve->most * lines * EIGHTHS + 0.5);

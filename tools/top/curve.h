@@ -1,6 +1,6 @@
 /* curve.h — a curve of the live bytes that top has seen, look by look.
  * In: a value at each look. Out: lines of block characters, as wide as asked for. The number of points is bounded: when
- * all are used, each two neighbours become one. Pure. */
+ * all are used, each two neighbours become one. It uses no files and no terminal. */
 #ifndef MEMSTOW_TOP_CURVE_H
 #define MEMSTOW_TOP_CURVE_H
 

@@ -48,8 +48,8 @@ static int by_tag(const void *left, const void *right, void *context) {
     return x < y ? -1 : x > y;
 }
 
-/* Finds for each tag the first tag with the same owners, because adoptions may make tags equal. *changed: a tag that
- * was known before now has another first tag. */
+/* Finds for each tag the first tag with the same owners, because tags become equal when one owner adopts another.
+ * *changed: a tag that was known before now has another first tag. */
 static int tags_match(struct grouping *grouping, const struct image *image, bool *changed) {
     size_t count = image->tag_count;
     uint32_t *order = malloc((count + 1) * sizeof *order), *first = malloc((count + 1) * sizeof *first);
@@ -117,7 +117,7 @@ static uint64_t key_of(const struct grouping *grouping, enum view view, const st
     }
 }
 
-/* Whether the focus keeps a site with this tag and this word. */
+/* Whether the focus keeps a site with this tag and this record. */
 static bool focus_keeps(const struct grouping *grouping, const struct image *image, uint32_t tag,
                         struct snap_site site) {
     const struct focus *focus = &grouping->focus;
@@ -125,7 +125,7 @@ static bool focus_keeps(const struct grouping *grouping, const struct image *ima
     return key_of(grouping, focus->view, image, tag, site) == focus->key;
 }
 
-/* The row for a site's tag and word. Adds the row if it is new. ROWS_NONE: no memory. */
+/* The row for a site with this tag and this record. Adds the row if it is new. ROWS_NONE: no memory. */
 static uint32_t row_find(struct grouping *grouping, const struct image *image, uint32_t tag, struct snap_site site) {
     size_t before = grouping->rows.count;
     uint32_t row = rows_find(&grouping->rows, key_of(grouping, grouping->view, image, tag, site));
@@ -133,7 +133,7 @@ static uint32_t row_find(struct grouping *grouping, const struct image *image, u
     return row;
 }
 
-/* The word of a site; 0: it is not known. */
+/* The record of a site; its word is 0 if the record is not known. */
 static struct snap_site site_at(const struct sampling *sampling, uint32_t id) {
     uint64_t word = id < sampling->site_count ? sampling->sites[id].word : 0;
     return (struct snap_site){word == SNAP_SITE_FREE ? 0 : word};
@@ -145,7 +145,7 @@ static uint32_t row_of(struct grouping *grouping, const struct sampling *samplin
     struct snap_site site = site_at(sampling, id);
     uint32_t row = row_find(grouping, &sampling->image, snap_site_tag(site), site);
     if (row != ROWS_NONE && id < sampling->site_count)
-        grouping->row_of[id] = row + 1; /* later ids have no known word */
+        grouping->row_of[id] = row + 1; /* records of later ids are not known yet */
     return row;
 }
 
@@ -229,7 +229,8 @@ static void threads_begin(struct grouping *grouping, const struct sampling *samp
             rows_add_began(rows, row, sampling->threads_began[rows->keys[row]]);
 }
 
-/* How much each site had on devices when top began is not known, so growth on devices begins with this view. */
+/* How much each site had on devices when top began is not known, so growth on devices is counted from the moment when
+ * the user chose this view. */
 static void devices_begin(struct rows *rows) {
     for (uint32_t row = 0; row < rows->count; row++) rows_add_began(rows, row, rows->device[row]);
 }

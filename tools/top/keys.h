@@ -69,7 +69,7 @@ struct face {
 };
 
 enum wish keys_press(struct face *face, int key);
-/* After the rows or the size of the screen changed: keeps the cursor among the rows, and in sight. */
+/* Keeps the cursor among the rows, and in sight. Call it when the rows or the size of the screen have changed. */
 void keys_settle(struct face *face);
 
 #endif

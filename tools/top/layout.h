@@ -1,5 +1,5 @@
 /* layout.h — the lines of the screen as text, for a width in columns.
- * In: figures and names. Out: lines of at most that width. Pure. */
+ * In: figures and names. Out: lines of at most that width. It uses no terminal. */
 #ifndef MEMSTOW_TOP_LAYOUT_H
 #define MEMSTOW_TOP_LAYOUT_H
 

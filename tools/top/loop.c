@@ -10,7 +10,7 @@
 
 enum { LOOK_MS = 1000, HEAR_MS = 100 };
 
-/* How long to wait for a key: until the next look, or until an errand may have said something. */
+/* How long to wait for a key: until the next look, but only briefly while a command (errand.h) runs beside top. */
 static int wait_ms(const struct watch *watch, uint64_t next) {
     uint64_t now = duration_now();
     int left = watch->face.frozen ? LOOK_MS : next > now ? (int)((next - now + 999999) / 1000000) : 0;

@@ -205,8 +205,9 @@ static int word_read(struct sampling *sampling, uint32_t id) {
 
 static bool has_stack(uint64_t word) { return word && word != SNAP_SITE_FREE; }
 
-/* Reads words again. A thread takes an id (new or freed), then writes the site's word, then counts. A look between the
- * first two steps has read a word without meaning. A look that finds counts at such a site reads the word again. */
+/* Reads the words of changed sites again if the known word names no stack. A thread first takes an id (new or freed),
+ * then writes the site's word, then counts. A look between the first two steps reads a word without meaning; the look
+ * that finds counts at the site reads the word again. */
 static int words_renew(struct sampling *sampling) {
     for (size_t i = 0; i < sampling->change_count; i++) {
         uint32_t id = sampling->changes[i].site;
@@ -325,8 +326,8 @@ static void begin_anew(struct sampling *sampling) {
     sampling->totals.host = sampling->totals.mapped = sampling->totals.blocks = 0;
 }
 
-/* Forgets the memory at the beginning for ids that stand for another stack now. `words`: the words of the sites before
- * everything was read anew. */
+/* Sets `began` to 0 for sites whose id stands for another stack now. `words`: the words of the sites before everything
+ * was read anew. */
 static void began_keep(struct sampling *sampling, const uint64_t *words, size_t count) {
     for (size_t i = 0; i < sampling->site_capacity; i++)
         if (i >= count || words[i] != sampling->sites[i].word) sampling->sites[i].began = 0;
@@ -428,7 +429,8 @@ static void look_at_end(struct sampling *sampling) {
         sampling->exec_waits = 0;
 }
 
-/* Sets an odd number, which never equals the number of a finished fold. So the next look reads everything anew. */
+/* Makes fold_sequence odd. It then differs from the ledger's, which is even except during a fold, so the next look
+ * reads everything anew. */
 void sampling_distrust(struct sampling *sampling) { sampling->fold_sequence |= 1; }
 
 static int look_once(struct sampling *sampling) {
@@ -439,7 +441,8 @@ static int look_once(struct sampling *sampling) {
     bool again = !sampling->looks || fold != sampling->fold_sequence;
     sampling->fold_sequence = fold;
     int result = again ? read_anew(sampling) : sampling_read_all(sampling);
-    if (result < 0 || fold_of(sampling) != fold) sampling_distrust(sampling); /* or a fold came between */
+    if (result < 0 || fold_of(sampling) != fold)
+        sampling_distrust(sampling); /* failed, or a fold happened during the look */
     return result;
 }
 
@@ -502,8 +505,9 @@ static uint32_t sampling_word_at(const struct sampling *sampling, uint64_t id) {
     return offset && source_read(&sampling->source, offset, &word, sizeof word) == 0 ? word : 0;
 }
 
-/* Walks from a place outwards. The next outer place of a frame is the word before it. The first frame of a run of
- * frames has it in the head of the run. A hostile file may lead in a circle, so the number of steps is limited. */
+/* Follows the stack from the word at `place` outwards. The word before a frame is its caller. The first frame of a run
+ * of frames has no word before it; the head of the run has the place of its caller. A hostile file may lead in a
+ * circle, so the number of steps is limited. */
 size_t sampling_stack(const struct sampling *sampling, uint32_t place, uint32_t *frames, size_t most) {
     size_t count = 0;
     for (size_t steps = 0; place >= SNAP_RUN_HEAD && count < most && steps < 2 * most; steps++) {

@@ -82,7 +82,8 @@ struct sampling {
     struct snap_cuda_site *cuda_sites;
     size_t cuda_site_count;
 
-    uint32_t fold_sequence; /* the ledger's, as of the last look; odd: the next look reads everything anew */
+    uint32_t fold_sequence; /* the ledger's fold_sequence at the last look, which grows when ids of stacks are given to
+                               other stacks; odd: the next look reads everything anew */
     bool anew;  /* the last look read everything: there is no list of changes, and all rows must be added up again */
     bool stale; /* the last look changed nothing: stacks were being folded, or the program was gone */
     struct sampling_totals totals, began;
@@ -95,14 +96,14 @@ void sampling_end(struct sampling *sampling);
 /* Takes a look. Returns 0, or -1 with the reason: the file is damaged, or there is no memory. A process that has ended
  * is no fault. */
 int sampling_look(struct sampling *sampling, char *error, size_t error_size);
-/* Makes the next look read everything anew, because the changes of the last look were not taken. */
+/* Makes the next look read everything anew. Call it if the caller could not use the changes of the last look. */
 void sampling_distrust(struct sampling *sampling);
 /* Whether `next` is the header of the program that followed the program of `old` in the same process. */
 bool sampling_is_next(const struct snap_header *old, const struct snap_header *next);
 
 /* How many records all sections of a type have. */
 uint64_t sampling_records(const struct sampling *sampling, uint32_t type);
-/* For chunks.c: takes the counters of the sites of one index. Returns 0 or -1. */
+/* For chunks.c: takes over the new counters of the SNAP_CHUNK_SITES sites of one index. Returns 0 or -1. */
 int sampling_take(struct sampling *sampling, uint32_t index, const struct counters_sites *sites);
 
 /* All that a thread's slot has counted, also for earlier threads. */
@@ -110,7 +111,8 @@ struct snap_counter sampling_thread(const struct sampling *sampling, size_t slot
 
 /* Makes sure that the image has the frames and functions that names need. Returns 0, or -1. */
 int sampling_load_names(struct sampling *sampling);
-/* The frames of a stack in the ledger, innermost first, at most `most`. */
+/* Copies the frames of a stack in the ledger, innermost first, at most `most`. `place`: where its innermost frame is.
+ * Returns their number. */
 size_t sampling_stack(const struct sampling *sampling, uint32_t place, uint32_t *frames, size_t most);
 
 #endif

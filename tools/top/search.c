@@ -59,7 +59,7 @@ static bool frame_has(const struct search *search, uint32_t frame) {
     return frame < search->frame_count && search->frames[frame];
 }
 
-/* Like stack_has, but without the table of all stacks. */
+/* Like stack_has, but reads this one stack from the ledger, without the table of all stacks. */
 static bool one_stack_has(const struct search *search, const struct names *names, uint32_t place) {
     uint32_t frames[NAMES_FRAMES_MOST];
     size_t count = sampling_stack(names->sampling, place, frames, NAMES_FRAMES_MOST), i = 0;
@@ -67,8 +67,9 @@ static bool one_stack_has(const struct search *search, const struct names *names
     return i < count;
 }
 
-/* Whether a frame of the stack has the text. Each place is walked once: the result is noted on the way back. A hostile
- * file may lead in a circle, so the route is limited. */
+/* Whether a frame of the stack that begins at `place` and goes outwards has the text. The result is noted for each
+ * place on the way, so that no place is walked twice. A hostile file may lead in a circle, so the length of the way is
+ * limited. */
 static bool stack_has(struct search *search, uint32_t place) {
     static uint32_t route[ROUTE_MOST];
     size_t length = 0;

@@ -11,10 +11,10 @@ struct search {
     uint8_t *frames; /* by frame: whether it has the text */
     size_t frame_count;
     uint32_t *words; /* the stacks of the ledger, while many rows are decided about */
-    /* by word: 0: not known; 1: without the text; 2: the frame, or a frame outside of it, has the text */
+    /* for each of `words`, whether its frame or a frame outside of it has the text; 0: not known; 1: no; 2: yes */
     uint8_t *places;
     size_t word_count;
-    uint64_t turns; /* turns of the grouping at the last call; rows before `done` are decided */
+    uint64_t turns; /* grouping->turns at the last call; rows before `done` are decided */
     size_t done;
 };
 

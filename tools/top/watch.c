@@ -75,7 +75,8 @@ static size_t stack_read(const struct watch *watch, uint32_t *frames) {
     return sampling_stack(&watch->sampling, grouping_stack(watch->stack_key), frames, NAMES_FRAMES_MOST);
 }
 
-/* Goes back from the stack to the rows if the process has folded the stack: another stack may have its place now. */
+/* Goes back from the stack to the rows if the process has folded the stack: its place in the ledger may belong to
+ * another stack now. */
 static void stack_check(struct watch *watch) {
     uint32_t frames[NAMES_FRAMES_MOST];
     if (watch->face.level != LEVEL_STACK || watch->sampling.state != SAMPLING_RUNS) return;

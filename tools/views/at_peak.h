@@ -1,6 +1,6 @@
-/* at_peak.h — chooses the figures for the peak: the ledger's last picture, or the live memory.
- * In: an image as it was read. Out: the image. Its live memory has replaced its picture, if the live memory is nearer
- * to the peak. */
+/* at_peak.h — chooses the figures for the peak: the ledger's last picture of it (the live bytes of each site at that
+ * time), or the present live memory. In: an image as it was read. Out: the image. Its live memory has replaced its
+ * picture, if the live memory is nearer to the peak. */
 #ifndef MEMSTOW_AT_PEAK_H
 #define MEMSTOW_AT_PEAK_H
 

@@ -1,7 +1,7 @@
-/* calltree.c — see calltree.h. Nodes are a tree of segments, not of frames: two siblings may begin with the same
- * frames. So a branch of the tree of frames is a set of pairs (node, position). One step inwards moves each pair to the
- * next frame of its segment. At the end of a segment it replaces the pair by the first frames of the node's
- * children. */
+/* calltree.c — see calltree.h. The nodes of an image are a tree of segments of several frames each: two siblings may
+ * begin with the same frames. So a branch of the tree of frames is a set of pairs (node, position). One step inwards
+ * moves each pair to the next frame of its segment. At the end of a segment it replaces the pair by the first frames of
+ * the node's children. */
 #include "tools/views/calltree.h"
 #include "tools/base/list.h"
 #include "tools/views/stacks.h"

@@ -27,7 +27,8 @@ struct calltree {
     uint64_t steps_left; /* limits the work that a file can cause: at 0 no more callees are looked for */
 };
 
-/* One frame of a branch. A branch has a part for each segment in which it lies. */
+/* One of the places where a branch's frame is. Several nodes (stacks.h) may have the frame in their segments; the
+ * branch has a part for each of them. */
 struct calltree_part {
     struct calltree_line line;     /* the frame's line; or that of another frame, if both have the same text */
     uint32_t node, position;       /* where the frame itself is: at this position of the node's segment */

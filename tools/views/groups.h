@@ -12,9 +12,9 @@
 
 enum view { BY_MODEL, BY_NODE, BY_RUN, BY_SITE, BY_MODULE, BY_THREAD, VIEWS };
 
-/* One side of a row. In a comparison, live_* are in the measure of the groups: live, or live at the peak. They may be
- * negative in rows of threads, because a thread may free more than it allocated, and in the remainder, because
- * estimates may be too high. */
+/* One side of a row: its figures in one of the two images. In a comparison, live_* are in the measure of the groups:
+ * live, or live at the peak. They may be negative in rows of threads, because a thread may free more than it allocated,
+ * and in the remainder, because estimates may be too high. */
 struct row_side {
     uint64_t live_bytes, live_blocks;
 };

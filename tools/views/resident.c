@@ -20,7 +20,7 @@ struct split {
     uint64_t *large;   /* addresses of large blocks, sorted */
     uint64_t heap;     /* resident bytes of the allocator's heaps */
     uint64_t overhead; /* estimate: the allocator's overhead for live blocks */
-    uint64_t stowed;   /* resident memory of blocks that a file of memstow's backs */
+    uint64_t stowed;   /* resident memory of stowed blocks, which a file of memstow backs */
     bool bss_here;     /* the next region is the .bss of a module, if it begins at bss_at */
     uint64_t bss_at;
     uint64_t arena_at; /* the next region continues a heap of glibc for threads, if it begins here; 0: it cannot */

@@ -59,7 +59,8 @@ void family_end(struct family *family) {
 
 /* --- which processes belong to the family --- */
 
-/* Whether a process belongs to the family. Processes that an exec brought along, and their children, do not. */
+/* Whether a process belongs to the family (1 or -1). Children that memstow had before the program started, and their
+ * children, do not. */
 static signed char is_ours(const struct family *family, const struct proc_table *table, struct proc_entry *entry,
                            int depth) {
     if (entry->mark || depth == CHAIN_MOST) return entry->mark;
@@ -174,8 +175,8 @@ static bool is_other_folder(const char *folder, struct stat *last) {
     return other;
 }
 
-/* Whether a member belongs to an exempt process, by the rule of kin.h. A parent that was seen in an earlier look counts
- * even if it has ended. */
+/* Whether an exempt process is the member's parent, or leads its group or session (the rule of kin.h). A parent that
+ * was seen in an earlier look counts even if it has ended. */
 static bool is_of_exempt(const struct family *family, const struct member *member) {
     for (size_t i = 0; i < family->count; i++) {
         const struct member *other = &family->members[i];
@@ -199,7 +200,8 @@ static bool exempt_below(struct family *family) {
     return more;
 }
 
-/* Finds the exempt members: by lists, by names, and by kin. The program itself is never exempt. */
+/* Finds the exempt members: those that a list (registry.h) or a name exempts, and those that belong to exempt ones. The
+ * program itself is never exempt. */
 static void exempt_some(struct family *family) {
     char folder[32];
     const char *first = family->exempt->folder ? family->exempt->folder : ".";

@@ -27,7 +27,7 @@ struct member {
     bool orphan; /* its parent is gone */
     uint32_t threads;
     uint64_t rss, peak_rss, processor_ns;             /* rss and peak_rss: bytes */
-    uint64_t since_ns, since_rss, since_processor_ns; /* at family_mark */
+    uint64_t since_ns, since_rss, since_processor_ns; /* time, rss and processor_ns at family_mark */
     /* the ledger as it was at family_mark; NULL: not looked at, or there is none */
     struct growth_look *growth;
     uint64_t done_ns; /* when observe_look saw that its main thread had ended; 0: the main thread runs */

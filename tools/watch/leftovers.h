@@ -1,5 +1,5 @@
 /* leftovers.h — describes the remains of a program that should be gone.
- * In: a family that was marked when it should have ended, and its traces. Out: text. */
+ * In: a family (family_mark was called when it should have ended), and its traces. Out: text. */
 #ifndef MEMSTOW_LEFTOVERS_H
 #define MEMSTOW_LEFTOVERS_H
 

@@ -111,16 +111,18 @@ static bool has_children(void) {
     return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
-/* Whether nothing is left. Orphans become children of this process, so without children nothing is left. A single look
- * may miss a process that keeps forking and ending. But if there are children outside the family (from before an exec,
- * or exempt), several looks have to decide. */
+/* Whether the program and all that it started have ended, except for exempt processes. Orphans become children of this
+ * process, so if it has no children, nothing is left. If it has children outside of the family (exempt ones, or from
+ * before it became memstow by exec), several looks in a row must find no member, because a single look may miss a
+ * process that keeps forking and ending. */
 bool observe_is_over(const struct observe *observe) {
     if (!observe->launch->ended || observe->family.here) return false;
     if (observe->empty_looks >= EMPTY_LOOKS && duration_now() - observe->empty_ns >= EMPTY_NS) return true;
     return !has_children();
 }
 
-/* Reaps ended children. True: a signal asks this process to end, too, which ends the wait. */
+/* Reaps ended children; ending_all() calls it during its wait. True: a signal has asked memstow itself to end, so the
+ * wait is cut short. */
 static bool observe_reap(void *context) {
     struct observe *observe = context;
     return note_signal(observe, launch_next(observe->launch, 0));

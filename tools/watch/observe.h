@@ -1,8 +1,8 @@
 /* observe.h — follows a program from its start until nothing of it is left, or the time is up.
  * In: a launched program. This process is its parent and subreaper. Out: its family, its traces in the system, and
- * three times: when it was asked to end, when it ended, and when a main thread ended while other threads ran on. While
- * the program runs, looks come about once a second, and take at most 1/100 of a processor. After that, they come four
- * times a second, and take at most 1/10. */
+ * three points in time: when it was asked to end, when it ended, and when a main thread ended while other threads ran
+ * on. While the program runs, looks come about once a second, and take at most 1/100 of a processor. After that, they
+ * come four times a second, and take at most 1/10. */
 #ifndef MEMSTOW_OBSERVE_H
 #define MEMSTOW_OBSERVE_H
 
@@ -17,7 +17,7 @@ struct observe {
     uint64_t asked_ns, ended_ns; /* when the program was first asked to end, and when it ended; 0: not yet */
     /* resident bytes of the family when the program was asked to end or, if nobody asked, when it ended */
     uint64_t asked_rss;
-    /* look_ns: when the next look is due. soon_ns: once the program has ended, the end of a child brings a look, too,
+    /* look_ns: when the next look is due. soon_ns: once the program has ended, a look is also due when a child ends,
      * but not before this time */
     uint64_t look_ns, soon_ns;
     bool blind;           /* the last look failed: /proc cannot be read, or there was no memory */
