@@ -34,7 +34,8 @@ class Parts:
         self.aged: set = set() # keys of `kept` at the last age(): the next age() drops their models, unless held
 
     def keep(self, going: Iterable[Identity]) -> None:
-        """Holds the siblings of freed models until the checkpoint is loaded again."""
+        """Holds the siblings of freed models (those that the same loader made with them) until the checkpoint is loaded
+        again. `going`: the models that are freed."""
         going = list(going)
         for identity in going:
             for sibling in siblings(identity):

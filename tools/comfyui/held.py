@@ -11,8 +11,8 @@ AGAIN = 64 # runs until a model with known places is searched again
 
 
 class Known:
-    """The places that were found for one model, and its age, in runs, at the next search. Searches without a result
-    follow after one run, two, four…"""
+    """The places that were found for one model. `age`: for how many runs the model was to be freed; `due`: the age at
+    which it is searched next. Searches without a result follow after one run, two, four…"""
 
     def __init__(self) -> None:
         self.holders: list = []

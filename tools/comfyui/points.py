@@ -54,7 +54,8 @@ class Points:
 
     def note(self, identity: Identity, figures: Any) -> None:
         """Notes after a move whether memory of the model is out of a device. A model with memory on a device is
-        declared not idle, because a rescue would take an idle model's memory out without notice to this pack."""
+        declared not idle. Otherwise memstow would take its memory out without notice to this pack when the device is
+        full (a rescue)."""
         identity.stowed = bool(figures.stowed_bytes)
         model = identity.model()
         with self.lock:

@@ -99,8 +99,8 @@ class _Request(ctypes.Structure):
 
 _I32, _I64, _U32, _U64, _TEXT = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_char_p
 _ANY = ctypes.c_void_p
-# Calls of a few nanoseconds keep the interpreter's lock. Releasing it costs more than the call, and lets other threads
-# in.
+# These functions take a few nanoseconds, so they are called with the interpreter's lock held. Releasing the lock would
+# cost more than the call, and would let other threads in.
 _QUICK = {
     "abi_version": (_U32,), "is_tracking": (_I32,), "error": (_TEXT,),
     "scope_enter": (_I32, _U32), "scope_leave": (_I32, _U32), "scope_swap": (_I32, _ANY, _ANY),

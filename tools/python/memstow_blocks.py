@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, Optional
 
 import memstow_referrers as referrers
 
-# limits: blocks of a group whose holders are searched, from different runs; objects that are noted for one block
+# limits: SAMPLES, how many blocks of a group (class Group) have their holders searched, from different runs; SAME, how
+# many objects are noted for one block
 SAMPLES, SAME = 3, 4
 # bytes of a text, items of a tuple: smaller objects lie in an arena, and have no block of their own
 LARGE, MANY = 500, 60
@@ -376,7 +377,8 @@ class Group:
         self.blocks = [(block, []) for block, _things in self.blocks]
 
     def is_answered(self, more_later: bool) -> bool:
-        """Whether the holders that were found count as the answer, although the search was not finished."""
+        """Whether the holders that were found count as the answer, although the search was not finished. more_later: a
+        later call gets more time."""
         found = [holder for holders in self.holders for holder in holders]
         return referrers.is_final(found) if more_later else bool(found)
 

@@ -23,11 +23,12 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Optional
 
-# limits of a search: seconds; steps outwards; holders of a target that are reported; ways to a target that are kept;
-# objects from which one step goes on; objects whose holders one pass over all objects looks for
+# limits of a search. SECONDS: processor time; DEPTH: steps outwards; MOST: holders of a target that are reported; WAYS:
+# ways to a target that are kept; WIDE: objects from which one step goes on; AT_ONCE: objects whose holders one pass
+# over all objects looks for
 SECONDS, DEPTH, MOST, WAYS, WIDE, AT_ONCE = 1.0, 12, 8, 64, 2000, 50
-# bytes of JSON for the holders in a line of the trace; characters of one holder, of a key in a holder, and of a pack or
-# place
+# LINE: bytes of JSON for all holders in a line of the trace. LONGEST, KEY, NAME: characters of one holder, of a key in
+# a holder, and of a pack or place
 LINE, LONGEST, KEY, NAME = 2400, 300, 60, 100
 
 # ranks of code, by its owner. In this file, the owner of code is the node pack, program or library that the code
@@ -316,8 +317,8 @@ _FINALIZER = weakref.finalize._Info # type: ignore[attr-defined] # CPython's own
 
 
 def _is_said(holder: Any, thing: Any, before: Any) -> bool:
-    """Whether the previous step has named this holder already: the dictionary of an instance or function, a closure
-    and so on."""
+    """Whether the previous step has named this holder already, as it names the dictionary of an instance together with
+    the instance, and a closure together with its function."""
     if before is None or type(holder) not in (dict, tuple):
         return False
     if type(before) is types.FunctionType:
@@ -545,7 +546,8 @@ class Search:
         self.ours -= {id(some), id(around)} # other objects may soon get the same addresses
 
     def _meet(self, around: list[Any], place: int, level_ids: dict[Any, Any], following: dict[Any, Any]) -> None:
-        """Handles one object that refers to some objects of the level."""
+        """Handles one object of `around`, at the index `place`: it refers to some objects of the level, which are the
+        objects that the previous step has reached; at first, the targets."""
         holder = around[place]
         if id(holder) in self.ours or (type(holder) is types.FrameType and self._is_running(holder)):
             return

@@ -408,16 +408,18 @@ def _group(number: int) -> dict[int, str]:
 
 
 def _with_kin(kin: set[int], table: Table, is_kin: Callable[[set[int], list[str]], bool]) -> set[int]:
-    """`kin`, their kin among the processes of the table, the kin of these, and so on."""
+    """Adds to the set `kin` the processes of the table for which is_kin(set, fields) is true, and repeats this until no
+    more are found."""
     while more := {pid for pid, fields in table.items() if pid not in kin and is_kin(kin, fields)}:
         kin = kin | more
     return kin
 
 
 def _kept() -> set[int]:
-    """The processes that live on: those that are to be kept, and their kin (the rule of preload/shared/kin.h)."""
+    """The processes that live on: those that are to be kept, and their kin: processes that these started, members of
+    groups and sessions that these began, and the kin of those (the rule of preload/shared/kin.h)."""
     kept = {pid for pid, one in list(_processes.items()) if one.keep and _start(pid) == one.start}
-    # this program's group and session do not make kin, even if a kept process began them
+    # members of this program's own group and session are not kin by that alone, even if a kept process began these
     ours = [str(os.getpgrp()), str(os.getsid(0))]
 
     def is_kin(kin: set[int], fields: list[str]) -> bool:

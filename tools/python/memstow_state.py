@@ -38,7 +38,7 @@ class StateError(OSError, ValueError):
 
 
 class StateBusy(StateError):
-    """Another loop uses the prefix, in this process or in another."""
+    """Another loop uses the persist_prefix (the files of persistent values), in this process or in another."""
 
 
 # ---- the structures of memstow.h
@@ -116,7 +116,7 @@ def _encoded(text: str, what: str) -> bytes:
 
 
 def _home() -> str:
-    """The default folder of prefixes."""
+    """The default folder for the files of persistent values."""
     home = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     folder = pathlib.Path(home) / "memstow"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -175,7 +175,7 @@ class Store:
 
     @property
     def generation(self) -> int:
-        """The last committed iteration; 0: none."""
+        """The number of the last commit, counted from 1; 0: nothing was committed."""
         return self._call("generation", what="generation")
 
     def begin(self) -> None:

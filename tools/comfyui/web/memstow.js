@@ -22,7 +22,7 @@ function toast(severity, detail) {
     app.extensionManager.toast.add({ severity, summary: "memstow", detail, life });
 }
 
-// Waits until a ticket is done. An order waits for the end of the current run.
+// Waits until the request with this ticket is done. ComfyUI serves it when the current run has ended.
 async function ended(ticket) {
     while (!ticket.done) {
         await new Promise((resolve) => setTimeout(resolve, TICKET_MS));
@@ -308,7 +308,8 @@ const tab = {
         await this.renew();
     },
 
-    // Waits for an order. A move shows its progress in the model's row. Returns null if the move was cancelled.
+    // Waits until an order for a model is done. A move shows its progress in the model's row. Returns null if the move
+    // was cancelled.
     async waited(model, body, asked) {
         if (!(body.do in MOVES)) return ended(asked);
         const begun = (work) => {

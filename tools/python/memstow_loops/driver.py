@@ -25,7 +25,7 @@ MOST_ENDED = 16    # so many ended loops keep their values; older loops are clos
 MOST_FAILURES = 100 # the latest failures of a batch that are reported
 CHUNK = 64          # so many elements of a batch become one value in the store
 CHUNK_BYTES = 32 << 20 # most bytes of the elements in one value; while elements are folded, they take memory twice
-BEGUN = f"{OURS} the inputs" # an id in the store: digests of the inputs with which the prefix was begun
+BEGUN = f"{OURS} the inputs" # an id in the store: digests of the inputs that the loop was begun with
 # an id in the store: the numbers of the elements that are done, in a batch with a prefix
 FINISHED = f"{OURS} the elements that are done"
 # marks several outputs of one port in the store: a bare list would be one value, which is a list
@@ -236,7 +236,8 @@ class Loop:
             return {port: unwrapped(self.store.get_committed(place))
                     for port, place in places.items() if place in self.committed}
 
-    # ---- a batch: an element has a key of its own until it is folded into a chunk; each key takes a file descriptor
+    # ---- a batch: each iteration takes one element of a list. An element's value has a key of its own in the store,
+    # which takes a file descriptor, until many values are folded into one chunk
 
     def _places(self) -> list[str]:
         return [self.plan.place(port) for port in self.plan.ids()]
@@ -352,8 +353,8 @@ class Loop:
         self.fresh = {place for place in self._places() if self._key(place) in self.committed}
 
     def check_inputs(self) -> None:
-        """LoopError if the prefix was begun with other inputs. The stored values are used, so the new inputs would be
-        ignored."""
+        """LoopError if the stored loop that is continued was begun with other inputs. Its stored inputs are used, so
+        the new inputs would be ignored."""
         if BEGUN not in self.committed:
             return
         begun, given = self.store.get(BEGUN), digests(self.plan.inputs)
@@ -458,7 +459,7 @@ class Loop:
         self._fold(2)
 
     def _begin_batch(self) -> set[int]:
-        """Returns the elements that are done."""
+        """Prepares a batch. Returns the numbers of the elements that are done, counted from 1."""
         self._put_batch_inputs()
         self._drop_inputs(self.plan.inputs.keys())
         self._go_on()
