@@ -175,7 +175,8 @@ static int look_finished(struct drive *drive) {
     return strcmp(outcome, "success") == 0 ? 1 : step_fail(drive, "the workflow ended with '%s'", outcome);
 }
 
-/* Returns 0: the step may go on waiting; -1: it has failed. */
+/* Whether the present step may go on waiting. Returns 0, or -1 with error set: the user has interrupted memstow, or the
+ * program has ended. */
 static int check_wait(struct drive *drive) {
     const struct launch *launch = drive->observe->launch;
     if (drive->observe->interrupted) return step_fail(drive, "interrupted");

@@ -13,7 +13,7 @@ enum { LIFECYCLE_TESTS = 6, LIFECYCLE_REASONS = 8 };
 struct lifecycle {
     const struct scenario *scenario;
     const char *here;            /* folder of the scenario's file */
-    struct start *start;         /* how the program is tracked; NULL: not tracked */
+    struct start *start;         /* options of `memstow run` for the program; NULL: it runs without memstow */
     const struct exempt *exempt; /* exempt processes; NULL: none */
 };
 
@@ -22,15 +22,16 @@ struct life {
     bool own_fault; /* the program failed by itself, before it was closed */
     char reasons[LIFECYCLE_REASONS][400];
     size_t reason_count;
-    /* time until it was ready; time from closing until all was gone, UINT64_MAX: never */
+    /* ready_ns: time until the program was ready; gone_ns: from its closing until all its processes were gone,
+     * UINT64_MAX: some are left */
     uint64_t ready_ns, gone_ns;
     uint64_t peak_bytes, close_bytes;   /* memory of all its processes: the peak; when it was closed */
     uint64_t settled_bytes;             /* their memory ten seconds after the closing */
     uint64_t growth_bytes, final_bytes; /* growth since then; memory at the end */
     uint32_t processes, threads;        /* highest number at a time */
-    size_t left_processes, left_traces; /* how many were left when the time was up */
+    size_t left_processes, left_traces; /* how many processes, and files and the like, were left at the end */
     size_t exempt_count;                /* exempt processes that live on */
-    int exit_code;                      /* -1: it had to be killed */
+    int exit_code;                      /* of the program; -1: it had to be ended */
     char *details;                      /* text about processes that should be gone; NULL: none. The caller frees it */
     char *exempt;                       /* exempt processes in one line; NULL or "": none. The caller frees it */
 };

@@ -12,7 +12,7 @@ struct url {
     char path[1024]; /* without a slash at its end; "": none */
 };
 
-/* False: it is not http://HOST[:PORT][/PATH] or the same with https. A user, a query or a fragment is refused, too. */
+/* Parses http://HOST[:PORT][/PATH] or https://… False: another form, or there is a user, a query or a fragment. */
 bool url_parse(struct url *url, const char *text);
 
 #endif

@@ -9,11 +9,12 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* Returns a descriptor, or -1 with the reason. `path` is as the process sees it. */
+/* Connects to a process. `path`: its socket, as the process sees it. Returns a descriptor, or -1 with the reason. */
 int control_connect(pid_t pid, const char *path, char *error, size_t size);
 /* Returns 0 or -errno. */
 int control_send(int fd, const struct wire_message *message);
-/* Returns 1: there is an answer; 0: none within `milliseconds`, or a signal came; -errno: there will be none. */
+/* Waits for an answer. Returns 1: it came; 0: none came within `milliseconds`, or a signal came; -errno: none will
+ * come. */
 int control_receive(int fd, struct wire_message *answer, int milliseconds);
 
 #endif

@@ -12,7 +12,7 @@
 #include "preload/shared/handle_kind.h"
 
 struct handle {
-    int fd; /* -1: mapped only */
+    int fd; /* the descriptor; -1: the thing is only mapped */
     enum handle_kind kind;
     bool standard;      /* descriptor 0, 1 or 2, a copy of one of these, or /dev/null */
     uint64_t mapped_at; /* address, for things that are only mapped */
@@ -44,7 +44,7 @@ struct holdings {
     /* how many handles have a descriptor. These come first, sorted by descriptor; handles that are only mapped
      * follow */
     size_t descriptors;
-    uint64_t shared_bytes; /* bytes of shared mappings */
+    uint64_t shared_bytes; /* bytes in shared mappings */
     uint64_t mapped_files; /* mappings of any file */
     struct mapped *mapped; /* the largest first, code last */
     size_t mapped_count, mapped_capacity, code_count;

@@ -21,7 +21,7 @@ struct proc_table {
     size_t count, capacity;
 };
 
-/* Returns 0. -1: /proc cannot be read or is of another PID namespace, or there is no memory. */
+/* Reads all processes. Returns 0, or -1: /proc cannot be read or is of another PID namespace, or there is no memory. */
 int proc_table_read(struct proc_table *table);
 void proc_table_clear(struct proc_table *table);
 /* NULL: there is no such process. */

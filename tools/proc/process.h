@@ -27,7 +27,7 @@ bool process_can_be_seen(void);
 bool process_lacks_means(int error);
 /* Reads a line of /proc/PID/stat or /proc/PID/task/TID/stat, and changes it. False: the line has another form. */
 bool process_read_stat(struct process *process, char *line);
-/* Returns 0 or -errno. A zombie is found, in state Z. */
+/* Reads the facts about a process. Returns 0 or -errno. A zombie counts as there, in state Z. */
 int process_look(struct process *process, pid_t pid);
 /* The pid of the process inside its own namespace. */
 pid_t process_inner_pid(pid_t pid);

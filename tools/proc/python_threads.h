@@ -24,9 +24,9 @@ struct python_threads {
     size_t count, capacity;
 };
 
-/* Never fails: a process without Python has an empty list. */
+/* Loads the threads of a process. Never fails: for a process without Python the list is empty. */
 void python_threads_load(struct python_threads *threads, pid_t pid);
-/* Looks at the main thread only; false for a process without Python. */
+/* at_end of the main thread, without looking at other threads; false for a process without Python. */
 bool python_threads_at_end(pid_t pid);
 void python_threads_clear(struct python_threads *threads);
 /* NULL: `tid` is not a Python thread. */

@@ -15,7 +15,7 @@ struct sockets {
 /* Loads the readable tables; never fails. */
 void sockets_load(struct sockets *sockets, pid_t pid);
 void sockets_clear(struct sockets *sockets);
-/* NULL: not found. */
+/* The line about the socket with this inode. NULL: no table has the socket. */
 const struct socket_line *sockets_find(const struct sockets *sockets, uint64_t inode);
 
 #endif

@@ -7,7 +7,7 @@
 
 struct wait {
     const char *call; /* "futex", "read", …; "runs" if the thread is in no call; NULL: not known */
-    int number;       /* number of the call, if it has no name here */
+    int number;       /* number of the system call, if `call` is NULL; -1: not known */
     int fd;           /* -1: the call uses none */
 };
 

@@ -18,7 +18,7 @@ struct body {
 
 /* The path of requests of this form. It comes after the path in the server's URL. */
 const char *body_path(enum body_form form);
-/* Returns 0, or -1: no memory. */
+/* Writes the request with a profile of `length` bytes. Returns 0, or -1: no memory. */
 int body_write(struct body *body, enum body_form form, const struct body_label *labels, size_t count,
                const void *profile, size_t length);
 

@@ -8,7 +8,7 @@
 
 struct reader;
 
-/* Returns 0 or -1. */
+/* Loads CUPTI's report into the image. Returns 0 or -1. */
 int cupti_image_load(struct reader *reader);
 
 /* The listed blocks that only CUPTI saw, summed by the library that requested them, most bytes first. The caller frees

@@ -7,7 +7,7 @@
 
 #include "tools/reader/reader.h"
 
-/* Returns 0 or -1. */
+/* Loads the curves and marks into the image. Returns 0 or -1. */
 int history_image_load(struct reader *reader);
 
 #endif

@@ -7,11 +7,11 @@
 #include "tools/image/image.h"
 #include "tools/reader/source.h"
 
-/* Returns 0, or -1 with image->error set. `live`: the process is alive and may write during the reading. */
+/* Loads the whole file. Returns 0, or -1 with image->error set. `live`: the process lives and may write meanwhile. */
 int image_load(struct image *image, struct source *source, bool live);
 /* As image_load, without the parts that only people look at: call stacks, the peak of each site, origins, misuse,
- * memory over time, readings, and the sums of threads. The totals are those of image_load, and so is everything that is
- * made of totals, owners, blocks and mappings. */
+ * memory over time, the series of earlier readings, and the sums of threads. The totals are those of image_load, and so
+ * is everything that is made of totals, owners, blocks and mappings. */
 int image_load_figures(struct image *image, struct source *source, bool live);
 
 #endif

@@ -22,8 +22,9 @@ struct nvml_device {
     struct nvml_process processes[NVML_PROCESSES];
 };
 
-/* Returns an enum snap_nvml_state; for SNAP_NVML_ERROR, *error is NVML's error number. An instance of a device (MIG) is
- * found by its own uuid. Processes that compute and processes that draw are in one list, each once. */
+/* Asks NVML about a device. Returns an enum snap_nvml_state; for SNAP_NVML_ERROR, *error is NVML's error number. An
+ * instance of a device (MIG) is found by its own uuid. Processes that compute and processes that draw are in one list,
+ * each once. */
 uint32_t nvml_ask(const uint8_t uuid[16], struct nvml_device *out, int32_t *error);
 /* Closes the library. */
 void nvml_end(void);

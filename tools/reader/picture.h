@@ -5,6 +5,6 @@
 
 #include "tools/reader/reader.h"
 
-int picture_load(struct reader *reader); /* 0 or -1 */
+int picture_load(struct reader *reader); /* returns 0 or -1 */
 
 #endif

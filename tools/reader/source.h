@@ -20,7 +20,7 @@ struct source {
 
 /* For tests: bytes in memory, which must outlive the source. */
 void source_buffer(struct source *source, const void *data, size_t size);
-/* Takes over the descriptor. Returns 0, or -errno after closing it. */
+/* A file as source. Takes over the descriptor. Returns 0, or -errno after closing the descriptor. */
 int source_file(struct source *source, int fd);
 /* Maps the file of a source, as the process that writes the file does. Returns 0, or -errno after closing the source.
  * If the file is cut short while it is mapped, this process ends with a message. */
@@ -32,8 +32,8 @@ void source_process(struct source *source, int mem_fd, uint64_t base, uint64_t s
 int source_refresh(struct source *source);
 void source_close(struct source *source);
 
-/* Returns 0, or -1 if the source does not have the bytes. From a mapping, aligned 64-bit words are read whole and in
- * order. */
+/* Copies `length` bytes. Returns 0, or -1 if the source does not have the bytes. From a mapping, aligned 64-bit words
+ * are read whole and in order. */
 int source_read(const struct source *source, uint64_t offset, void *to, size_t length);
 /* A pointer to the bytes, for a caller that looks at many of them and wants no copy; the bytes may change meanwhile.
  * NULL: the source has no such bytes in memory, and the caller must use source_read. */

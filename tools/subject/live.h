@@ -14,9 +14,9 @@ struct live {
     bool unlinked;        /* the file was deleted */
 };
 
-/* Returns 0, or -1 with the reason in `error`: no such process, not tracked, or permission denied. If this command
- * itself lacks descriptors or memory, or there is no /proc (-ENOSYS), returns -errno with the reason: then the process
- * may be tracked. */
+/* Finds and opens the ledger. Returns 0, or -1 with the reason in `error`: no such process, not tracked, or permission
+ * denied. If this command itself lacks descriptors or memory, or there is no /proc (-ENOSYS), returns -errno with the
+ * reason: then the process may be tracked. */
 int live_open(struct live *live, pid_t pid, char *error, size_t error_size);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-/* False if it cannot be measured (no permission, or the process is gone); the image's flags then say so. */
+/* Measures a process. False: that is not possible (no permission, or it is gone), and the image's flags say so. */
 bool measure_residency(struct image *image, pid_t pid);
 
 #endif

@@ -13,7 +13,8 @@ struct subject {
     pid_t pid;       /* 0 unless the process runs */
 };
 
-/* Returns 0, or an exit code after a complaint. A number is a PID; write ./NUMBER for a file of that name. */
+/* Loads a file or a process. An argument that is a number is a PID; ./NUMBER is a file of that name. Returns 0, or an
+ * exit code after a complaint. */
 int subject_open(struct subject *subject, const char *argument, bool with_residency);
 int subject_open_pid(struct subject *subject, pid_t pid, bool with_residency);
 /* Like subject_open_pid with residency, but loads only the figures of the ledger (image_load_figures). */

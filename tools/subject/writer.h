@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-/* Returns 0, or -1 with errno set. Turns the image's header into the header of the snapshot. */
+/* Writes the image, and turns its header into the header of the snapshot. Returns 0, or -1 with errno set. */
 int writer_snapshot(struct image *image, FILE *to);
 
 #endif

@@ -56,10 +56,10 @@ void figures_end_run(struct figures *figures);
 /* Removes all runs, so that they can be added again. */
 void figures_again(struct figures *figures);
 
-/* NULL: there is none. */
+/* The figure with this name, of host memory or of CUDA memory. NULL: there is none. */
 struct figure *figures_find(const struct figures *figures, enum figure_kind kind, const char *name);
 struct figure *figures_find_cuda(const struct figures *figures, enum figure_kind kind, const char *name);
-/* The figure that corresponds to `like`, among the figures of other runs. */
+/* The figure with the same name, kind and place (host or CUDA) as `like`, which is a figure of other runs. */
 struct figure *figures_find_like(const struct figures *figures, const struct figure *like);
 const char *figure_name(const struct figure *figure);
 /* Sorts in the same order everywhere: total, owners, call sites; in each group the host's first; then by name. */

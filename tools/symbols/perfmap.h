@@ -14,8 +14,8 @@ struct perfmap;
 /* pid: of a running process, or 0. NULL: there is no such file, or no memory. */
 struct perfmap *perfmap_open(const struct snap_header *header, pid_t pid);
 void perfmap_close(struct perfmap *map);
-/* NULL: not known. If several pieces of code were at that address one after the other, the name is that of the
- * newest. */
+/* The name of the code at the address. NULL: not known. If several pieces of code were at that address one after the
+ * other, the name is that of the newest. */
 const char *perfmap_name(const struct perfmap *map, uint64_t address);
 
 #endif

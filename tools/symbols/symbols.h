@@ -32,7 +32,7 @@ void symbols_end(struct symbols *symbols);
 /* For the image of a program that runs on: call it when frames or modules were added to the image. Names that were
  * looked up stay. False: there is no memory, and the image must not be used with more frames than before. */
 bool symbols_grow(struct symbols *symbols);
-/* Never NULL. */
+/* The names of a frame; never NULL. */
 const struct named_frame *symbols_frame(struct symbols *symbols, uint32_t id);
 
 /* One function of a frame. It is shown on a line of its own. */

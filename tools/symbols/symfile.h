@@ -26,7 +26,8 @@ struct symfile_name {
 };
 enum { SYMFILE_NAMES_MAX = 64 };
 
-/* NULL only if there is no memory. In a state other than FINE and NAMES_ONLY there are no names. */
+/* Opens a file; symfile_state() says how that went. In a state other than FINE and NAMES_ONLY the file gives no names.
+ * NULL only if there is no memory. */
 struct symfile *symfile_open(const char *path, const uint8_t *build_id, size_t build_id_length);
 enum symfile_state symfile_state(const struct symfile *file);
 /* The errno that explains SYMFILE_NO_MEANS. */
@@ -35,7 +36,8 @@ int symfile_error(const struct symfile *file);
 int symfile_lack(size_t size);
 void symfile_close(struct symfile *file);
 
-/* Returns the number of names: several for inlined functions, the innermost first; 0 if nothing is known. */
+/* Finds the names of an address. Returns their number: several for inlined functions, the innermost first; 0: none is
+ * known. */
 size_t symfile_lookup(struct symfile *file, uint64_t address, struct symfile_name names[SYMFILE_NAMES_MAX]);
 
 #endif

@@ -136,7 +136,7 @@ static void symreader_serve(const struct symreader *reader) {
 
 /* ---- in the asking process */
 
-/* Returns 0 or an errno. */
+/* Starts the reader process. Returns 0 or an errno. */
 static int symreader_start(struct symreader *reader) {
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) return errno;

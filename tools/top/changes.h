@@ -20,7 +20,7 @@ struct changes_sum {
 struct changes_sum changes_of_chunk(const uint64_t words[SNAP_CHUNK_SITES]);
 bool changes_same(struct changes_sum a, struct changes_sum b);
 
-/* The sum of wide counters: each of their numbers only grows, so the sum does, too. */
+/* The sum of wide counters. It grows whenever one of them changes, because each of their numbers only grows. */
 uint64_t changes_of_wide(const uint64_t *words, size_t count);
 
 #endif

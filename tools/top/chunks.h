@@ -6,7 +6,7 @@
 
 #include "tools/top/sampling.h"
 
-/* Returns 0, or -1 with the reason in the image. */
+/* Reads the chunks that have changed since the last call. Returns 0, or -1 with the reason in the image. */
 int chunks_look(struct sampling *sampling);
 /* Forgets all chunks: the next look reads each. */
 void chunks_clear(struct sampling *sampling);

@@ -67,7 +67,7 @@ struct sampling {
     size_t *index_first; /* by index: where the chunks of the index begin in by_index; one entry more at the end */
     uint8_t *dirty;      /* by index: 1 if a counter of its chunks has changed */
     size_t index_count, used_count;
-    uint64_t *wide_seen;  /* by block of wide counters: their sum at the last look */
+    uint64_t *wide_seen;  /* for each WIDE_BLOCK wide counters, their sum at the last look */
     uint32_t *wide_index; /* by wide counter: 1 + the index of its chunk; 0: not known */
     size_t wide_count;
 
@@ -106,7 +106,7 @@ uint64_t sampling_records(const struct sampling *sampling, uint32_t type);
 /* For chunks.c: takes over the new counters of the SNAP_CHUNK_SITES sites of one index. Returns 0 or -1. */
 int sampling_take(struct sampling *sampling, uint32_t index, const struct counters_sites *sites);
 
-/* All that a thread's slot has counted, also for earlier threads. */
+/* All that was counted at a slot (the counters of a thread), including the threads that had the slot earlier. */
 struct snap_counter sampling_thread(const struct sampling *sampling, size_t slot);
 
 /* Makes sure that the image has the frames and functions that names need. Returns 0, or -1. */

@@ -11,14 +11,14 @@
 
 enum screen_style { SCREEN_PLAIN, SCREEN_BOLD, SCREEN_BAR, SCREEN_CURVE, SCREEN_GREW, SCREEN_FAINT };
 
-/* Returns 0, or -1 with the reason: there is no terminal, or it cannot show the picture. */
+/* Takes over the terminal. Returns 0, or -1 with the reason: there is no terminal, or it cannot show the picture. */
 int screen_begin(char *error, size_t size);
 void screen_end(void);
 
 int screen_lines(void);
 int screen_columns(void);
 void screen_clear(void);
-/* Text that does not fit is cut. */
+/* Puts a text on a line. Text that does not fit is cut. */
 void screen_put(int line, const char *text, enum screen_style style);
 void screen_show(void);
 

@@ -1,5 +1,5 @@
 /* watch.h — the state of top: the list of processes, and the watched process with its rows.
- * In: the time, and wishes. Out: the state that is to be painted. */
+ * In: the time, and what keys ask for (enum wish). Out: the state that is to be painted. */
 #ifndef MEMSTOW_TOP_WATCH_H
 #define MEMSTOW_TOP_WATCH_H
 
@@ -38,9 +38,9 @@ void watch_end(struct watch *watch);
 void watch_look(struct watch *watch);
 /* Sorts the rows that are on the screen, and keeps the cursor on its row. */
 void watch_sort(struct watch *watch);
-/* Carries out a wish. False: the wish is to quit. */
+/* Carries out what a key asked for (enum wish, keys.h). False: the user wants to quit. */
 bool watch_wish(struct watch *watch, enum wish wish);
-/* Hears the errand. True: the errand has ended, and its last line is the message. */
+/* Reads the output of the command that runs beside top (errand.h). True: it has ended; its last line is the message. */
 bool watch_hear(struct watch *watch);
 
 const struct rows *watch_rows(const struct watch *watch);

@@ -24,7 +24,7 @@ struct row {
     uint64_t stack;                    /* by site: a hash of the call stack; 0: none, and member is the module */
     uint32_t stack_node : 31;          /* the node of that call stack in an image */
     uint32_t stack_side : 1;           /* the side of that image: 0 or 1 */
-    float variance;                    /* of the bytes of both sides; 0: they are exact */
+    float variance;                    /* of the bytes of both sides together; 0: the bytes are exact */
     union {
         struct row_side side[2];
         struct { /* for a single image only */
@@ -52,7 +52,7 @@ struct groups {
     size_t name_capacity;
 };
 
-/* False: `string` is not the name of a view. */
+/* The view with the name `string`. False: there is none. */
 bool groups_view_parse(const char *string, enum view *view);
 const char *groups_view_name(enum view view);
 

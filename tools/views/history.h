@@ -1,6 +1,6 @@
-/* history.h — memory over time, for every form that shows it.
- * In: an image. Out: the curve of heap and mappings up to the image's present, the curves of CUDA devices up to their
- * last points, the marks in the order of time (the peak is one of them), and texts for marks. */
+/* history.h — memory over time, for text, JSON and pages.
+ * In: an image. Out: the curve of heap and mappings up to now or the process's end, the curves of CUDA devices up to
+ * their last points, the marks in the order of time (the peak is one of them), and texts for marks. */
 #ifndef MEMSTOW_HISTORY_VIEW_H
 #define MEMSTOW_HISTORY_VIEW_H
 
@@ -18,11 +18,11 @@ struct history {
     uint64_t start_ns, end_ns; /* of the process, as far as it is known */
 };
 
-/* Returns 0, or -1: no memory. The image must outlive the history. */
+/* Makes the curves and marks. Returns 0, or -1: no memory. The image must outlive the history. */
 int history_make(struct history *history, const struct image *image);
 void history_clear(struct history *history);
 
-/* Bytes. At any time between two points, the curve differs from the live bytes by less than this. */
+/* In bytes: at any time between two points, the curve differs from the live bytes by less than this. */
 enum { HISTORY_WITHIN = 1 << 20 };
 
 static inline uint64_t history_bytes(const struct snap_point *point) { return point->host + point->mapped; }

@@ -5,9 +5,9 @@
 
 #include "tools/image/image.h"
 
-/* True when the memory comes from glibc's allocator. */
+/* Whether the process's memory comes from glibc's allocator. */
 bool overhead_is_glibc(const struct image *image);
-/* Returns 0, or -1: no memory. */
+/* Estimates the overhead of all live blocks. Returns 0, or -1: no memory. */
 int overhead_estimate(const struct image *image, uint64_t *bytes);
 
 #endif

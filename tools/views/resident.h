@@ -31,7 +31,7 @@ struct resident {
     char advice[200]; /* "": there is no advice */
 };
 
-/* Returns 0, or -1: no memory. */
+/* Splits the RSS of an image. Returns 0, or -1: no memory. */
 int resident_split(struct resident *resident, const struct image *image);
 void resident_clear(struct resident *resident);
 

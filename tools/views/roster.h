@@ -22,7 +22,7 @@ struct roster {
     uint64_t cuda_bytes;        /* on devices */
 };
 
-/* Returns 0, or -1: no memory. The image must outlive the roster. */
+/* Lists the owners of an image. Returns 0, or -1: no memory. The image must outlive the roster. */
 int roster_make(struct roster *roster, const struct image *image);
 void roster_clear(struct roster *roster);
 
@@ -31,7 +31,7 @@ const char *roster_policy(const struct snap_owner *owner); /* NULL: no policy wa
 enum { ROSTER_OUTCOMES = 4 };
 /* The word for an outcome below ROSTER_OUTCOMES. */
 const char *roster_outcome_word(uint32_t outcome);
-/* The outcome of a run that has ended; NULL for any other owner. */
+/* The outcome, if the owner is a run that has ended; else NULL. */
 const char *roster_outcome(const struct snap_owner *owner);
 bool roster_is_retired(const struct snap_owner *owner);
 const char *roster_state(const struct snap_owner *owner); /* live or retired */
@@ -44,7 +44,7 @@ struct roster_stowed roster_stowed(const struct snap_owner *owner, uint64_t live
 
 /* Progress of an owner's move in a running process. `wanted`: bytes of the whole move; 0: not known yet. */
 struct roster_moving {
-    bool now, out; /* now: a move is under way; out: content is moved out, false: it is moved back */
+    bool now, out; /* now: a move is under way; out: true: out of memory, false: back into memory */
     uint64_t moved, wanted;
 };
 struct roster_moving roster_moving(const struct image *image, const struct snap_owner *owner);

@@ -23,7 +23,7 @@ size_t stack_frames(const struct image *image, uint32_t node, uint32_t *frames, 
 /* All frame ids of a stack, innermost first. They are valid until the next call. */
 const uint32_t *stack_all(const struct image *image, uint32_t node, size_t *count);
 
-/* NULL for a frame that the file does not have. */
+/* The record of a frame. NULL: the file does not have that frame. */
 const struct snap_frame *stack_frame(const struct image *image, uint32_t frame);
 /* The function of a Python frame; NULL for a native frame. */
 const struct snap_code *stack_frame_code(const struct image *image, const struct snap_frame *frame);

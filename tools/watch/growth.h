@@ -17,7 +17,7 @@ struct growth_look {
     struct snap_header header; /* identifies the ledger */
 };
 
-/* Looks for the first time. Returns 0, or -1: the process has no readable ledger, or there is no memory. */
+/* Takes the first of two looks at the ledger. Returns 0, or -1: there is no readable ledger, or no memory. */
 int growth_begin(struct growth_look *growth, pid_t pid);
 void growth_end(struct growth_look *growth);
 /* Looks a second time, and writes the call stacks that grew most, at most `most`, each indented. Ends both looks.

@@ -86,7 +86,7 @@ void observe_asked(struct observe *observe) {
     begin_ending(observe);
 }
 
-/* True if the signal asks this process to end. */
+/* Notes a signal that came. True: it asks memstow itself to end. */
 static bool note_signal(struct observe *observe, int signal) {
     bool ends = signal == SIGINT || signal == SIGTERM || signal == SIGHUP || signal == SIGQUIT;
     if (ends) observe->interrupted = signal;

@@ -13,7 +13,7 @@
 struct origins {
     pid_t pid;
     struct image image;
-    struct symbols *symbols; /* NULL: nothing is known */
+    struct symbols *symbols; /* names of the frames; NULL: the process's ledger could not be read */
     uint32_t told;           /* the stack that the last line of the list told; 0: the list has no line yet */
 };
 

@@ -32,7 +32,7 @@ enum { REGISTRY_MIB = 1, REGISTRY_MOST = 4096 };
 /* registry_parse() and registry_load() return 0, or -1 with error set: "NAME:LINE:COLUMN: …". Call registry_clear() in
  * both cases. */
 int registry_parse(struct registry *registry, const char *name, const char *text, size_t length);
-/* The file must be a regular file that only this user may write to. */
+/* Refuses a file that is not regular, or that others than this user may write to. */
 int registry_load(struct registry *registry, const char *path);
 void registry_clear(struct registry *registry);
 /* Whether the file's name, without folders, is process_registry.PID.json or process_registry.PID-N.json. Such lists
