@@ -163,7 +163,7 @@ class Watch:
 
     @quietly
     def appeared(self, patcher: Any) -> None:
-        """Notes that a patcher was made, for a new or a known inner model."""
+        """Notes that a patcher was made, for a new or a known inner model (the torch module inside it)."""
         import torch
         model = getattr(patcher, "model", None)
         if not isinstance(model, torch.nn.Module):

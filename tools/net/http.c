@@ -125,7 +125,7 @@ void http_send(struct http_answer *answer, const struct http_request *request) {
     if (used && connect_to(&exchange, request, &answer->why)) {
         answer->why = "no whole answer in time";
         if (send_all(&exchange, head, used)) send_all(&exchange, request->body, request->length);
-        if (receive_all(&exchange)) take_answer(answer, &exchange); /* also if the server refused part of the body */
+        if (receive_all(&exchange)) take_answer(answer, &exchange); /* even after a failed send: it may be a refusal */
     }
     if (exchange.socket >= 0) close(exchange.socket);
     free(exchange.data);

@@ -242,8 +242,8 @@ class Owner:
                 _pools.adopt(self.id, _number(provisional))
 
     def retire(self) -> None:
-        """Notes that the program's object is gone. Its keys can be used for another owner. Memory that is left stays
-        with this owner."""
+        """Notes that the program's object is gone. The owner's keys can be used for another owner. Memory that is left
+        stays with this owner."""
         if _ready():
             _check(_library.owner_retire(self.id), "retire")
             drop_pools(self)

@@ -50,7 +50,7 @@ struct symfile {
     Dwarf_Addr bias;        /* added to addresses of the debug information */
     struct unit *units;     /* a hash table by `die`: the units whose functions were read */
     struct spans all_units; /* the addresses of all units, if the file has no table of them (.debug_aranges) */
-    struct spans symbols;   /* `die` is a symbol_key here */
+    struct spans symbols;   /* the symbol table; `die` of a span is a symbol_key() here */
     bool all_units_read, symbols_read;
     size_t steps; /* entries of debug information that the present look-up has visited; its limit is STEPS_MAX */
     char *demangled[SYMFILE_NAMES_MAX];

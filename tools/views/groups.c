@@ -98,8 +98,8 @@ static struct row *find_row(struct groups *groups, const struct row *key) {
 
 /* Names of an image's tags and modules, looked up once. */
 struct cache {
-    struct row *tags;  /* tag_count + 1: the last is for untagged memory */
-    uint32_t *modules; /* module_count + 1: 0 is the unknown module */
+    struct row *tags;  /* tag_count + 1 rows: the last is for untagged memory */
+    uint32_t *modules; /* module_count + 1 names: the first is the unknown module's */
     uint64_t *stacks;  /* by node; NULL: not asked for */
 };
 
