@@ -15,8 +15,8 @@ struct drive {
     int output;                /* a file in memory that has the program's output */
     int input, child_input;    /* two ends of a socket: child_input is the program's standard input; -1: none */
     const struct step *step;   /* the step that is being done */
-    const char *text;          /* the text of the step, expanded */
-    struct http_answer answer; /* to the last request */
+    const char *text;          /* the step's arguments after drive_expand() */
+    struct http_answer answer; /* the answer to the last request */
     char prompt_id[128];
     int signal; /* the signal that was sent last */
     char error[400];

@@ -16,7 +16,7 @@ struct process {
     bool is_ending; /* the process is exiting: its memory may be gone before it is a zombie */
     pid_t parent, group, session;
     uint32_t threads;
-    uint64_t start_ticks; /* since boot */
+    uint64_t start_ticks; /* start time, in ticks since boot */
     uint64_t processor_ticks, rss_pages;
 };
 

@@ -67,7 +67,8 @@ int misuse_image_lend(struct reader *reader) {
     return result;
 }
 
-/* Takes the lent totals out of the image, and copies their tags, stacks and modules into the records of misuse. */
+/* Takes the totals of misuse_image_lend out of the image, and copies their tags, stacks and modules into the records of
+ * misuse. */
 void misuse_image_take_back(struct reader *reader) {
     struct image *image = reader->image;
     if (!image->misuse_count) return;

@@ -13,7 +13,7 @@ int reader_header(struct snap_header *header, const struct source *source, char 
 struct section {
     struct snap_section head;
     uint64_t data;     /* offset of the first record */
-    uint64_t capacity; /* how many records fit into its length */
+    uint64_t capacity; /* how many records fit into the section */
 };
 
 /* For counters.c: the sections that hold wide counters. A chunk has one word a counter; a counter that does not fit

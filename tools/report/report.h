@@ -26,7 +26,7 @@ struct report {
     enum view view;
     bool view_given;
     enum measure measure;
-    size_t top;              /* rows of a list; SIZE_MAX: all */
+    size_t top;              /* how many rows of a list are shown; SIZE_MAX: all */
     bool python;             /* in a profile: Python frames only */
     bool min_given;          /* in a profile: --min was given */
     uint64_t min;            /* in a profile: branches of fewer bytes are merged */

@@ -10,7 +10,7 @@
 
 struct live {
     struct source source; /* a file, which must be mapped to read more than the header; or memory of the process */
-    char path[4096];      /* as the process sees it; "": the ledger is in its memory only */
+    char path[4096];      /* the ledger's path, as the process sees it; "": it is in memory only */
     bool unlinked;        /* the file was deleted */
 };
 

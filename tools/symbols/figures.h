@@ -45,7 +45,8 @@ struct figures {
 void figures_begin(struct figures *figures);
 void figures_end(struct figures *figures);
 
-/* Adds to the figure in the present run. NULL: no memory. */
+/* Adds bytes and blocks to the figure with this name in the present run; a new name begins a new figure. NULL: no
+ * memory. */
 struct figure *figures_add(struct figures *figures, enum figure_kind kind, const char *name, uint64_t bytes,
                            uint64_t blocks);
 struct figure *figures_add_cuda(struct figures *figures, enum figure_kind kind, const char *name, uint64_t bytes,

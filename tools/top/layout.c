@@ -15,7 +15,7 @@ static int figures_width(bool devices, int width) {
 
 int layout_name_width(bool devices, int width) { return width - figures_width(devices, width); }
 
-/* Figures of a damaged ledger may be of any size. */
+/* The rate is limited to 64 bits, because figures of a damaged ledger may be of any size. */
 int64_t layout_per_second(int64_t bytes, double seconds) {
     double rate = seconds > 0 ? (double)bytes / seconds : 0;
     return rate >= 0x1p63 ? INT64_MAX : rate <= -0x1p63 ? INT64_MIN : (int64_t)rate;

@@ -12,7 +12,7 @@
 enum { LAYOUT_COLUMNS_LEAST = 60, LAYOUT_LINES_LEAST = 12 };
 
 struct layout_row {
-    /* bytes gained a second: `now` since the previous look, `mean` since the beginning */
+    /* bytes gained a second: `now` since the previous look, `mean` since the first */
     int64_t live, device, now, mean, blocks;
     const char *name;
 };

@@ -5,7 +5,7 @@
 
 #include "tools/top/watch.h"
 
-/* How many rows fit on a screen with so many lines. */
+/* How many rows fit on a screen of `lines` lines. */
 size_t paint_page(const struct face *face, int lines);
 void paint(struct watch *watch);
 

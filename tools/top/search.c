@@ -112,7 +112,7 @@ static void rows_settle_matched(struct search *search, struct names *names, stru
 }
 
 /* Decides about the rows that are not decided yet. For many rows, the table of all stacks is read first. The table is
- * forgotten at the end of each call: until the next call the process may fold stacks, and a place then has another
+ * forgotten at the end of each call, because until the next call the process may give a place in the ledger to another
  * stack. */
 int search_apply(struct search *search, struct names *names, struct grouping *grouping) {
     if (!*search->text) return 0;

@@ -46,7 +46,7 @@ struct groups {
     size_t count, capacity;
     uint32_t *order;    /* indices of rows, in the order of the last sort */
     size_t ordered;     /* how many indices `order` has */
-    struct slots slots; /* by key */
+    struct slots slots; /* finds a row by its key */
     struct name *names, **name_list;
     uint32_t name_count;
     size_t name_capacity;

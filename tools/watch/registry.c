@@ -49,8 +49,8 @@ static int registry_take_number(const struct document *document, struct jsontext
     return document_fault(document, value.at, why);
 }
 
-/* Makes the mark of a process from its number and from the program that wrote the list. So a list cannot name marks of
- * other programs. */
+/* Makes the mark of a process (started.h) from its number and from the program that wrote the list. So a list cannot
+ * name marks of other programs. */
 static int take_mark(const struct document *document, struct jsontext object, struct registered *process) {
     const struct registered *parent = &document->registry->parent;
     struct jsontext value;
