@@ -116,8 +116,9 @@ def folders(comfy):
     shutil.rmtree(folder / "gone.state")
     found = comfy.over("gone", 60)
     assert found["state"] == "failed" and found["values_of_ports"] == {"n": found["committed"]}, found
+    # the put fails, or the commit after it
     assert (f"iteration {found['committed'] + 1}, workflow 1: node out (DiscomfortPort)" in found["error"]
-            and ("it does not exist" in found["error"] or "cannot be kept" in found["error"])), found # at the put, or after
+            and ("it does not exist" in found["error"] or "cannot be kept" in found["error"])), found
     assert asked(comfy, "DELETE", "/memstow/loops?name=gone") == 200 and not (folder / "gone.state").exists()
     found = comfy.loop_of(SLOW, inputs={"n": 0}, iterations=2, persist_prefix="gone", name="gone")
     assert found["resumed_after"] == 0 and found["values_of_ports"] == {"n": 2}, found
