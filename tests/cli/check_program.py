@@ -111,7 +111,7 @@ assert "--peak: base.txt is a baseline of live memory, not of the peak" in check
 # Each fault has an exit code and one line.
 for options, status, message in (
         (("--baseline=none.txt",), 3, "none.txt: No such file or directory: --update-baseline writes one"),
-        (("--baseline=known.txt",), 3, "known.txt:2:1: not a baseline: it does not begin with memstow-baseline"),
+        (("--baseline=known.txt",), 3, "known.txt:2:1: not a baseline: the file does not begin with memstow-baseline"),
         (("--baseline=known.txt", "--update-baseline", "--runs=1"), 3,
          "known.txt: exists and is not a baseline: not replaced"),
         (("--baseline=base.txt", "--suppressions=base.txt"), 3,

@@ -29,7 +29,7 @@ Trigger 1: run ended (ok), 11.0 s after the start
   unet.safetensors (model 1)
     freed, 512.0 MiB before, 1.0 MiB left
     policy free, found by parent
-    something in the program still has it
+    the program still holds this memory
   feature cache (custom 5)
     stowed, 128.0 MiB, 127.0 MiB in files
     policy free, found by inner, stow instead: unknown cache class
@@ -41,7 +41,7 @@ Trigger 1: run ended (ok), 11.0 s after the start
     policy keep, found by default; no policy was set, which counts as keep
   an old model (model 4)
     left behind, 48.0 MiB
-    policy free; whose it was is gone: this is what it left
+    policy free; the owner is gone: it left this memory
       held by node cache: node 4
       held by list in module planted_nodes: KEEP
   idle (model 6)

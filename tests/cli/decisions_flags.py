@@ -53,7 +53,7 @@ assert faults(seen("free", COUSIN), seen("none", COUSIN), read("keep", "default"
 # a policy needs no flag
 assert faults(seen("free", COUSIN), said("keep", BASE), read("keep", "parent", from_=BASE)) == []
 assert faults(seen("free", COUSIN), read("free", "run")) == []
-one("ids_differ", f"a flag was found on {BASE}, but none was seen on that", seen("free", COUSIN),
+one("ids_differ", f"a flag was found on {BASE}, but none was seen on that object", seen("free", COUSIN),
     read("free", "flag", from_=BASE))
 one("ids_differ", f"a flag was found on {BASE}", read("free", "flag", from_=BASE))
 assert faults(read("free", "flag", from_=BASE), first=50) == [] # the line that set it may be gone

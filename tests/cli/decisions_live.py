@@ -89,8 +89,8 @@ text = memstow("decisions", "out.mst", "--check").stdout
 for part in (
     "Set  unet (test, model 1): policy free\n",
     "\n  unet (test, model 1)\n    freed, 4.0 MiB before, 0 B left\n    policy free\n",
-    "\n  held (test, model 4)\n    blocked, 4.0 MiB\n    policy free\n    something in the program still has it\n",
-    "\n  left (test, model 6)\n    left behind, 4.0 MiB\n    policy free; whose it was is gone: this is what it left\n",
+    "\n  held (test, model 4)\n    blocked, 4.0 MiB\n    policy free\n    the program still holds this memory\n",
+    "\n  left (test, model 6)\n    left behind, 4.0 MiB\n    policy free; the owner is gone: it left this memory\n",
     "it is in use, a scope of it is open", "\nTrigger 2: request (again), ", "\nNo fault in "
 ):
     assert part in text, (part, text)

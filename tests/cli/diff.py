@@ -62,10 +62,10 @@ module                                        grew by       blocks     peak in B
 total                                       +32.0 MiB            0      96.0 MiB
 
 The total compares the peaks; the rows compare the ledgers near them.
-Of A they show the ledger at 63.0 MiB, on its way down from the peak, which
-was 1.0 s after the start and 1.0 MiB higher.
-Of B they show the ledger at 95.0 MiB, on its way down from the peak, which
-was 1.0 s after the start and 1.0 MiB higher.
+For A the rows show the ledger at 63.0 MiB, on its way down from the peak,
+which was 1.0 s after the start and 1.0 MiB higher.
+For B the rows show the ledger at 95.0 MiB, on its way down from the peak,
+which was 1.0 s after the start and 1.0 MiB higher.
 """, memstow("diff", "a.mst", "b.mst", "--peak").stdout
 done = memstow("diff", "a.mst", "b.mst", "--peak", "--fail-over=10%", "--json", status=1)
 assert done.stderr == "memstow: the peak grew by 32.0 MiB and 0 blocks: over the limit of 10%\n", done.stderr

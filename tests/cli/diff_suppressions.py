@@ -37,7 +37,7 @@ assert memstow("diff", "a", "b", "--fail-over=2MiB",
 done = diff("0.9MiB", FILL, 1)
 assert done.stderr == ("memstow: live memory grew by 1.0 MiB and 2 blocks, without 3.0 MiB that is suppressed: "
                        "over the limit of 0.9MiB\n"), done.stderr
-assert ("\nOf that 3.0 MiB are suppressed: limits do not count them.\n" in done.stdout
+assert ("\n3.0 MiB of the growth are suppressed: limits do not count them.\n" in done.stdout
         and "known.txt:" not in done.stdout), done.stdout
 done = diff("site:0.5MiB", FILL, 1)
 assert (

@@ -95,14 +95,14 @@ old = "".join(line for line in text.splitlines(True)
               if not line.startswith("cuda-")).replace("baseline 2", "baseline 1")
 pathlib.Path("old.txt").write_text(old)
 done = check(20, 1, baseline="old.txt", options=("--fail-over=5M",))
-assert ("Memory of CUDA devices is not judged: the baseline says nothing of it "
+assert ("Memory of CUDA devices is not judged: the baseline has no figures of it "
         "(--update-baseline).") in done.stdout, done.stdout
 assert json.loads(check(20, 1, baseline="old.txt", options=("--json",)).stdout)["cuda_left_out"] is True
 assert json.loads(check(8, 1, options=("--json",)).stdout)["cuda_left_out"] is False
 pathlib.Path("wrong.txt").write_text(text.replace("baseline 2", "baseline 1"))
 assert "total, owner or site expected" in check(8, 1, baseline="wrong.txt", status=3).stderr
 pathlib.Path("twice.txt").write_text(text + "cuda-total 1 1\n")
-assert "the total was said already" in check(8, 1, baseline="twice.txt", status=3).stderr
+assert "the total is given twice" in check(8, 1, baseline="twice.txt", status=3).stderr
 
 # The peaks: all devices together.
 check(8, 1, 4, options=("--peak", "--update-baseline"), baseline="peak.txt")

@@ -30,7 +30,7 @@ document = json.loads(pathlib.Path("o.json").read_text())
 page = Data("page.html")
 assert page.documents["check"] == document and document["result"] == "fail"
 assert page.documents["report"]["totals"]["live_bytes"] > 30_000_000 # the process that holds most, of two
-assert "To look at: ` page.html `" in pathlib.Path("o.md").read_text()
+assert "Details: ` page.html `" in pathlib.Path("o.md").read_text()
 properties = {one.get("name"): one.get("value") for one in xml.etree.ElementTree.parse("o.xml").iter("property")}
 assert properties["page"] == "page.html" and "program.py" in properties["command"], properties
 

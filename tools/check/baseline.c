@@ -26,11 +26,11 @@ static int read_range(struct scan *scan, struct range *range, const char *expect
     if (!scan_character(scan, '.')) return 0;
     if (!scan_character(scan, '.')) return scan_fail(scan, "%s expected: N or N..M", expected);
     if (scan_number(scan, &range->high, "the higher number") < 0) return -1;
-    return range->high >= range->low ? 0 : scan_fail(scan, "the higher number is the lower one");
+    return range->high >= range->low ? 0 : scan_fail(scan, "the range ends below its start");
 }
 
 static int baseline_once(struct scan *scan, bool *had, const char *word) {
-    if (*had) return scan_fail(scan, "%s was said already", word);
+    if (*had) return scan_fail(scan, "%s is given twice", word);
     *had = true;
     return 0;
 }
@@ -39,7 +39,7 @@ static int figure_take(struct figures *figures, struct scan *scan, enum figure_k
                        const struct range ranges[2]) {
     scan->token = scan->line;
     if (cuda ? figures_find_cuda(figures, kind, name) : figures_find(figures, kind, name))
-        return scan_fail(scan, "it is listed twice");
+        return scan_fail(scan, "this %s is listed twice", kind == FIGURE_OWNER ? "owner" : "site");
     struct figure *figure = cuda ? figures_add_cuda(figures, kind, name, 0, 0) : figures_add(figures, kind, name, 0, 0);
     if (!figure) return scan_fail(scan, "not enough memory");
     figure->bytes = ranges[0];
@@ -54,7 +54,7 @@ static int read_texts(struct scan *scan, char *name, size_t least, size_t most, 
     while (scan_more(scan) && (count < least || *scan->at == '"')) {
         size_t used = strlen(name);
         if (scan_string(scan, text, sizeof text, false, expected) < 0) return -1;
-        if (count++ == most) return scan_fail(scan, "there are too many of them");
+        if (count++ == most) return scan_fail(scan, "too many texts in quotes");
         snprintf(name + used, FIGURE_KEY_MOST - used, " ");
         if (!scan_quote(name, FIGURE_KEY_MOST - 2, text)) return scan_fail(scan, "the line is too long");
     }
@@ -104,7 +104,7 @@ static int read_setting(struct scan *scan, bool *had, const char *word, uint64_t
     if (baseline_once(scan, had, word) < 0) return -1;
     scan_more(scan);
     if (scan_number(scan, number, "a number") < 0) return -1;
-    if (*number < least || *number > UINT64_C(1) << 62) return scan_fail(scan, "%s: not from 1 to 2^62", word);
+    if (*number < least || *number > UINT64_C(1) << 62) return scan_fail(scan, "%s must be from 1 to 2^62", word);
     return scan_end_of_line(scan);
 }
 
@@ -140,9 +140,9 @@ static int baseline_read_line(struct figures *figures, struct scan *scan, struct
 static int read_head(struct figures *figures, struct scan *scan) {
     char word[32];
     uint64_t version;
-    if (!scan_line(scan)) return scan_fail(scan, "it is empty, and no baseline");
+    if (!scan_line(scan)) return scan_fail(scan, "not a baseline: the file is empty");
     scan_word(scan, word, sizeof word);
-    if (strcmp(word, magic) != 0) return scan_fail(scan, "not a baseline: it does not begin with %s", magic);
+    if (strcmp(word, magic) != 0) return scan_fail(scan, "not a baseline: the file does not begin with %s", magic);
     scan_more(scan);
     if (scan_number(scan, &version, "a version") < 0) return -1;
     if (version != 1 && version != 2) return scan_fail(scan, "a later memstow wrote it: version %" PRIu64, version);
@@ -156,7 +156,7 @@ int baseline_read(struct figures *figures, struct scan *scan) {
     while (scan_line(scan))
         if (baseline_read_line(figures, scan, &parsed) < 0) return -1;
     if (!figures->runs) figures->runs = 1;
-    return parsed.total ? 0 : scan_fail(scan, "there is no total in it");
+    return parsed.total ? 0 : scan_fail(scan, "the file has no total");
 }
 
 /* --- writing a baseline --- */

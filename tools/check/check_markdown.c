@@ -66,7 +66,7 @@ void check_markdown(const struct check *check, FILE *to) {
     if (left) fprintf(to, "\n%s more changed within limits.\n", text_count(left).s);
     put_suppressions(check, to);
     if (!check->page) return;
-    fputs("\nTo look at: ", to);
+    fputs("\nDetails: ", to);
     put_code(to, text_fit_path(check->page, 300).s, false);
     fputc('\n', to);
 }

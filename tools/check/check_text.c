@@ -100,6 +100,6 @@ void check_text(const struct check *check, FILE *to) {
     }
     if (left) fprintf(to, "… and %s more that changed within limits (--top=N shows N)\n", text_count(left).s);
     if (gate_leaves_out_cuda(&check->gate))
-        fputs("Memory of CUDA devices is not judged: the baseline says nothing of it (--update-baseline).\n", to);
+        fputs("Memory of CUDA devices is not judged: the baseline has no figures of it (--update-baseline).\n", to);
     known_text(&check->suppressions, check->suppressed_in, to);
 }

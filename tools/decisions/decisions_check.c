@@ -222,7 +222,7 @@ static void check_no_policy(struct order *order, struct range sets, const struct
         fault(order, FAULT_POLICY, read, "no policy was found, but line %" PRIu64 " set %s on %s", set->n,
               decisions_policy(set->words[WORD_POLICY]), rule_names[rule]);
     else if (any_that_holds(sets, read, false))
-        fault(order, FAULT_IDS, read, "no policy was found: one was set for this owner, on other ids");
+        fault(order, FAULT_IDS, read, "no policy was found, but one was set for this owner on other ids");
 }
 
 static uint64_t id_of(const struct event *set) {
@@ -248,7 +248,8 @@ static void check_policy_found(struct order *order, struct range sets, const str
     uint8_t said = read->words[WORD_RULE], rule;
     const struct event *set = set_by(sets, read, said, false), *right = set_for(sets, read, &rule, false);
     if (!set && (any_that_holds(sets, read, false) || begins_at_first(order->decisions)))
-        fault(order, FAULT_IDS, read, "a policy was found by %s, but none was set on that", rule_names[said]);
+        fault(order, FAULT_IDS, read, "a policy was found by %s, but none was set on %s", rule_names[said],
+              rule_names[said]);
     else if (set && read->words[WORD_POLICY] != right->words[WORD_POLICY])
         fault(order, FAULT_POLICY, read, "%s was found, but line %" PRIu64 " set %s on %s",
               decisions_policy(read->words[WORD_POLICY]), right->n, decisions_policy(right->words[WORD_POLICY]),
@@ -266,7 +267,7 @@ static void check_flag_found(struct order *order, struct range sets, const struc
     const struct event *right = set_for(sets, read, &rule, true);
     if (!was_seen(sets, read)) {
         if (any_that_holds(sets, read, true) || begins_at_first(order->decisions))
-            fault(order, FAULT_IDS, read, "a flag was found on %" PRIu64 ", but none was seen on that",
+            fault(order, FAULT_IDS, read, "a flag was found on %" PRIu64 ", but none was seen on that object",
                   read->numbers[NUMBER_FROM]);
     } else if (right && read->words[WORD_POLICY] != right->words[WORD_POLICY]) {
         fault(order, FAULT_POLICY, read, "%s was found, but line %" PRIu64 " saw a flag for %s on %s",
@@ -332,8 +333,8 @@ static void check_policy(struct order *order, const struct event *decision) {
     bool unsaid = decision->words[WORD_WHY] == MEMSTOW_WHY_NOTHING_SAID;
     if (set &&
         (counts_as(set->words[WORD_POLICY]) != policy || (unsaid && set->words[WORD_POLICY] != MEMSTOW_NO_POLICY))) {
-        fault(order, FAULT_POLICY, decision, "%s%s was decided by, but line %" PRIu64 " set %s",
-              decisions_policy(policy), unsaid ? " (nothing said)" : "", set->n,
+        fault(order, FAULT_POLICY, decision, "the decision used policy %s%s, but line %" PRIu64 " set %s",
+              decisions_policy(policy), unsaid ? " (no policy was set)" : "", set->n,
               decisions_policy(set->words[WORD_POLICY]));
         return;
     }
@@ -342,14 +343,14 @@ static void check_policy(struct order *order, const struct event *decision) {
         uint8_t instead = read->words[WORD_INSTEAD], wanted = instead == WORD_NONE ? read->words[WORD_POLICY] : instead;
         if (counts_as(wanted) == policy) return;
         if (i + 1 == reads.count)
-            fault(order, FAULT_POLICY, decision, "%s was decided by, but line %" PRIu64 " found %s",
+            fault(order, FAULT_POLICY, decision, "the decision used policy %s, but line %" PRIu64 " found %s",
                   decisions_policy(policy), read->n, decisions_policy(wanted));
     }
 }
 
 static void check_decision(struct order *order, const struct event *decision) {
     if (!action_fits(decision))
-        fault(order, FAULT_CATEGORY, decision, "policy %s, to be done %s: not what the reason gives",
+        fault(order, FAULT_CATEGORY, decision, "policy %s and action %s do not fit the reason",
               decisions_policy(decision->words[WORD_POLICY]), decisions_policy(decision->words[WORD_ACTION]));
     if (decision->words[WORD_WHY] != MEMSTOW_WHY_RETIRED) check_policy(order, decision);
 }
@@ -361,7 +362,7 @@ static void check_category(struct order *order, const struct event *category) {
     uint8_t said = category->words[WORD_CATEGORY];
     struct range decisions = events_find(order, EVENT_DECISION, category->trigger, numbers[NUMBER_OWNER]);
     if (!decisions.count) {
-        fault(order, FAULT_CATEGORY, category, "a category without a decision");
+        fault(order, FAULT_CATEGORY, category, "the owner has a category, but no decision");
         return;
     }
     const struct event *decision = decisions.first[0];
@@ -370,15 +371,16 @@ static void check_category(struct order *order, const struct event *category) {
     enum policy_category right =
         policy_category(decision->words[WORD_ACTION], decision->words[WORD_WHY], before, after, numbers[NUMBER_STOWED]);
     if (said != right)
-        fault(order, FAULT_CATEGORY, category, "%s, but it was %s", decisions_category(said),
+        fault(order, FAULT_CATEGORY, category, "the category is %s, but the figures say %s", decisions_category(said),
               decisions_category(right));
     if (numbers[NUMBER_BEFORE] != decision->numbers[NUMBER_BYTES])
-        fault(order, FAULT_COUNTS, category, "%" PRIu64 " bytes before, but %" PRIu64 " when it was decided",
+        fault(order, FAULT_COUNTS, category, "%" PRIu64 " bytes before, but the decision has %" PRIu64,
               numbers[NUMBER_BEFORE], decision->numbers[NUMBER_BYTES]);
     if (numbers[NUMBER_DEVICE_BEFORE] != decision->numbers[NUMBER_DEVICE_BYTES])
-        fault(order, FAULT_COUNTS, category, "%" PRIu64 " bytes in devices before, but %" PRIu64 " when it was decided",
+        fault(order, FAULT_COUNTS, category, "%" PRIu64 " bytes in devices before, but the decision has %" PRIu64,
               numbers[NUMBER_DEVICE_BEFORE], decision->numbers[NUMBER_DEVICE_BYTES]);
-    if (said == POLICY_KEPT && before && !after) fault(order, FAULT_GONE, category, "kept, but nothing of it is left");
+    if (said == POLICY_KEPT && before && !after)
+        fault(order, FAULT_GONE, category, "the owner was kept, but it has no memory left");
 }
 
 /* --- checking the sums that a trigger's ACT line has --- */
@@ -413,7 +415,7 @@ static void tally_event(struct tally *tally, const struct event *event) {
 static void decisions_check_expect(struct order *order, const struct event *event, const char *what, uint64_t said,
                                    uint64_t counted) {
     if (said != counted)
-        fault(order, FAULT_COUNTS, event, "%s: %" PRIu64 " is said, %" PRIu64 " is what the lines add up to", what,
+        fault(order, FAULT_COUNTS, event, "%s: the trigger says %" PRIu64 ", but its lines add up to %" PRIu64, what,
               said, counted);
 }
 
@@ -423,7 +425,7 @@ static void check_device_counts(struct order *order, const struct event *begin, 
                            tally->device_decided);
     decisions_check_expect(order, act, "device_before_bytes", act->numbers[NUMBER_DEVICE_BEFORE], tally->device_before);
     decisions_check_expect(order, act, "device_after_bytes", act->numbers[NUMBER_DEVICE_AFTER], tally->device_after);
-    decisions_check_expect(order, act, "device_bytes of what remains", act->numbers[NUMBER_DEVICE_AFTER],
+    decisions_check_expect(order, act, "device_bytes that remain", act->numbers[NUMBER_DEVICE_AFTER],
                            tally->device_remaining);
 }
 
@@ -441,7 +443,7 @@ static void check_counts(struct order *order, size_t index, const struct tally *
                            tally->count - tally->categories[POLICY_FREED]);
     decisions_check_expect(order, act, "before_bytes", act->numbers[NUMBER_BEFORE], tally->before);
     decisions_check_expect(order, act, "after_bytes", act->numbers[NUMBER_AFTER], tally->after);
-    decisions_check_expect(order, act, "bytes of what remains", act->numbers[NUMBER_AFTER], tally->remaining);
+    decisions_check_expect(order, act, "bytes that remain", act->numbers[NUMBER_AFTER], tally->remaining);
     check_device_counts(order, begin, act, tally);
 }
 
@@ -449,9 +451,9 @@ static void check_counts(struct order *order, size_t index, const struct tally *
 static void check_pairs(struct order *order, const struct event *decision) {
     struct range categories = events_find(order, EVENT_CATEGORY, decision->trigger, decision->numbers[NUMBER_OWNER]);
     if (decision->words[WORD_WHY] == MEMSTOW_WHY_EMPTY) {
-        if (categories.count) fault(order, FAULT_CATEGORY, decision, "it had nothing, and yet a category");
+        if (categories.count) fault(order, FAULT_CATEGORY, decision, "the owner had no memory, but it has a category");
     } else if (!categories.count) {
-        fault(order, FAULT_CATEGORY, decision, "a decision without a category");
+        fault(order, FAULT_CATEGORY, decision, "the owner has a decision, but no category");
     }
 }
 
@@ -460,7 +462,8 @@ static void check_twice(struct order *order) {
         const struct event *event = order->list[i];
         bool once = event->kind == EVENT_DECISION || event->kind == EVENT_CATEGORY;
         if (once && by_key(order->list[i - 1], event) == 0)
-            fault(order, FAULT_COUNTS, event, "owner %" PRIu64 " is there twice", event->numbers[NUMBER_OWNER]);
+            fault(order, FAULT_COUNTS, event, "the trigger lists owner %" PRIu64 " twice",
+                  event->numbers[NUMBER_OWNER]);
     }
 }
 
@@ -473,7 +476,8 @@ static void check_lost(struct order *order, const struct event *lost) {
         if (decisions.count) last = decisions.first[0];
     }
     if (!last || last->words[WORD_ACTION] != MEMSTOW_FREE)
-        fault(order, FAULT_GONE, lost, "%s, and gone", last ? "it was to be kept" : "nothing was decided of it");
+        fault(order, FAULT_GONE, lost, "the owner is gone, but %s",
+              last ? "the last decision did not free it" : "no decision was made about it");
 }
 
 /* --- running all checks --- */

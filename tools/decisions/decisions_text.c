@@ -96,7 +96,7 @@ static void print_lost(const struct page *page, const struct event *lost) {
     char phase[200], line[LINE_SIZE];
     decisions_text(lost, "phase", phase, sizeof phase);
     snprintf(line, sizeof line, "%s is gone, %s", decisions_text_owner_name(page, lost).s,
-             *phase ? phase : "nobody says when");
+             *phase ? phase : "at an unknown time");
     fputs("Lost ", page->to);
     text_wrap(page->to, line, 5, 5);
     print_elements(page, lost, "stack", "");
@@ -128,7 +128,7 @@ static struct text_line refusal_text(const struct page *page, const struct event
     decisions_text(refused, "because", because, 200);
     add_sharers(page, refused, because, sizeof because);
     snprintf(line.s, sizeof line.s, "not %s: %s, %s", strcmp(move, "back") ? "moved" : "brought back",
-             *because ? because : "nobody says why", text_size(refused->numbers[NUMBER_BYTES]).s);
+             *because ? because : "for an unknown reason", text_size(refused->numbers[NUMBER_BYTES]).s);
     return line;
 }
 
@@ -202,7 +202,7 @@ static const char *why_text(const struct event *decision) {
                                         [MEMSTOW_WHY_IN_USE] = "not now: it is in use, a scope of it is open",
                                         [MEMSTOW_WHY_PRESSURE] = "stowed because memory was short",
                                         [MEMSTOW_WHY_EMPTY] = "it has nothing",
-                                        [MEMSTOW_WHY_RETIRED] = "whose it was is gone: this is what it left",
+                                        [MEMSTOW_WHY_RETIRED] = "the owner is gone: it left this memory",
                                         [MEMSTOW_WHY_NOT_NEEDED] = "not now: enough was found before its turn",
                                         [MEMSTOW_WHY_CANNOT] = "it cannot be moved",
                                         [MEMSTOW_WHY_RECENT] = "not now: it was used lately",
@@ -243,7 +243,7 @@ static bool remaining_is(const struct event *remaining, const char *wanted) {
 }
 
 static const char *remaining_text(const struct event *remaining) {
-    if (remaining_is(remaining, "alive")) return "something in the program still has it";
+    if (remaining_is(remaining, "alive")) return "the program still holds this memory";
     return remaining_is(remaining, "refused") ? "it was not moved" : NULL;
 }
 
@@ -276,7 +276,7 @@ static void print_outcome(const struct page *page, const struct event *decision,
         fputs(has_host ? "; in devices " : "in devices ", page->to);
         print_change(page, numbers[NUMBER_DEVICE_BEFORE], numbers[NUMBER_DEVICE_AFTER]);
     }
-    if (out) fprintf(page->to, ", %s of it out, in the process's memory", text_size(out).s);
+    if (out) fprintf(page->to, ", %s of it moved to the process's memory", text_size(out).s);
     decisions_text(category, "error", error, sizeof error);
     if (*error) fprintf(page->to, ", %s", text_fit(error, 20).s);
 }

@@ -107,15 +107,15 @@ static void print_side(const struct diff *diff, int side) {
 static void print_notes(const struct diff *diff) {
     char sentence[320];
     if (diff->groups.estimated)
-        puts("\nRows with ± are estimates from samples, and that is the standard error of their\ngrowth. The total is "
-             "exact, and the remainder what the estimates lack.");
+        puts("\nRows with ± are estimates from samples; ± is the standard error of their growth.\n"
+             "The total is exact. The remainder is the total less the estimates.");
     if (diff_suppressed(diff))
-        printf("\nOf that %s are suppressed: limits do not count them.\n", text_size(diff_suppressed(diff)).s);
+        printf("\n%s of the growth are suppressed: limits do not count them.\n", text_size(diff_suppressed(diff)).s);
     known_text(&diff->suppressions, diff->suppressed_in, stdout);
     if (!diff->peak) return;
     puts("\nThe total compares the peaks; the rows compare the ledgers near them.");
     for (int side = 0; side < 2; side++) {
-        snprintf(sentence, sizeof sentence, "Of %c they show %s", 'A' + side, diff->total[side].peak_words);
+        snprintf(sentence, sizeof sentence, "For %c the rows show %s", 'A' + side, diff->total[side].peak_words);
         text_wrap(stdout, sentence, 0, 0);
     }
 }

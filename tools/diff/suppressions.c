@@ -44,7 +44,7 @@ static char **suppressions_slot(struct suppression *one, const char *word) {
 }
 
 static int read_day(struct scan *scan, struct suppression *one, const char *value, uint32_t today) {
-    if (one->until) return scan_fail(scan, "until is said twice on this line");
+    if (one->until) return scan_fail(scan, "until is given twice on this line");
     if (!parse_day(value, &one->until)) return scan_fail(scan, "until=%s: not a day like 2027-03-31", value);
     one->expired = today > one->until;
     return 0;
@@ -59,7 +59,7 @@ static int read_member(struct scan *scan, struct suppression *one, uint32_t toda
     if (!scan_character(scan, '=')) return scan_fail(scan, "'=' expected behind %s", word);
     if (scan_string(scan, value, sizeof value, true, "a pattern") < 0) return -1;
     if (until) return read_day(scan, one, value, today);
-    if (*glob) return scan_fail(scan, "%s is said twice on this line", word);
+    if (*glob) return scan_fail(scan, "%s is given twice on this line", word);
     if (!*value) return scan_fail(scan, "an empty pattern matches nothing");
     *glob = strdup(value);
     return *glob ? 0 : scan_fail(scan, "not enough memory");

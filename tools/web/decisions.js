@@ -67,7 +67,8 @@ export class DecisionsView {
     }
 
     summary(act) {
-        if (!act) return element("p.quiet", {}, "It was not finished: it is on, or the process ended in it.");
+        if (!act)
+            return element("p.quiet", {}, "The trigger was not finished: it still runs, or the process ended.");
         const parts = [["kept", act.kept], ["stowed", act.stowed], ["freed", act.freed], ["blocked", act.blocked]]
             .filter(([, count]) => count).map(([name, count]) => `${countText(count)} ${name}`);
         const took = act.took_ns ? ` in ${durationText(act.took_ns / 1e9)}` : "";

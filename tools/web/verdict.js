@@ -40,7 +40,7 @@ export class Verdict {
         return element(`section.card.headline${check.result === "fail" ? ".bad" : ""}`, { "aria-label": "In short" },
             element("p", { "data-result": check.result }, `${RESULTS[check.result] ?? check.result}.${limit} ${runs}`),
             check.cuda_left_out ?
-                element("p.quiet", {}, "The baseline has nothing of CUDA devices: they were left out.") :
+                element("p.quiet", {}, "The baseline has no figures of CUDA devices: they were left out.") :
                 null,
             element("p.quiet", {}, "The other views are of the last run: of its process that held most."));
     }
