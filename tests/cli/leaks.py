@@ -190,10 +190,10 @@ assert document["leaks"][0]["bytes_per_run"] == 100_000, document["leaks"]
 assert document["leaks"][0]["judged_by"] == "readings", document["leaks"]
 assert document["readings"] == {"taken": 9, "warm_up": 2, "young": 0, "judged": 7}, document["readings"]
 assert "a reading" in memstow("leaks", *shots, status=1).stdout
-assert "Cannot tell: 3 readings were taken, and 7 are the least.\nWhat to do: take 4 more.\n" in memstow(
+assert "Cannot tell: 3 readings were taken, but a verdict needs 7.\nWhat to do: take 4 more readings.\n" in memstow(
     "leaks", *shots[:3], status=5).stdout
 assert leaks(*shots[:7], status=1)["verdict"] == "leak"
-assert leaks(*shots[:6], status=5)["why"] == "6 readings were taken, and 7 are the least"
+assert leaks(*shots[:6], status=5)["why"] == "6 readings were taken, but a verdict needs 7"
 assert leaks(*[shot(number, 10**6) for number in range(1, 10)], status=0)["not_leaks"]["one_off"]["live_bytes"] == 10**6
 assert "shot1.mst was taken earlier than the file before it" in memstow(
     "leaks", "shot2.mst", "shot1.mst", status=2).stderr

@@ -57,9 +57,9 @@ def end(started):
 # ---- too few runs
 
 few = program("leaks", 3)
-must_not_tell(leaks(few.pid(), status=5), "3 runs have ended, and 9 are the least", "let 6 more end, and look again")
+must_not_tell(leaks(few.pid(), status=5), "3 runs have ended, but a verdict needs 9", "let 6 more end, and look again")
 text = support.memstow("leaks", few.pid(), status=5).stdout
-assert ("\nCannot tell: 3 runs have ended, and 9 are the least.\nWhat to do: let 6 more end, and look "
+assert ("\nCannot tell: 3 runs have ended, but a verdict needs 9.\nWhat to do: let 6 more end, and look "
         "again.\n") in text, text
 assert "No leak found" not in text, text
 end(few)

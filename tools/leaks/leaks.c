@@ -437,7 +437,7 @@ static uint32_t points_needed(uint32_t young) {
 static void doubt_runs(struct leaks_doubt *doubt, uint32_t runs) {
     uint32_t needed = points_needed(IN_USE);
     if (runs >= needed) return;
-    snprintf(doubt->why, sizeof doubt->why, "%u %s ended, and %u are the least", runs,
+    snprintf(doubt->why, sizeof doubt->why, "%u %s ended, but a verdict needs %u", runs,
              runs == 1 ? "run has" : "runs have", needed);
     snprintf(doubt->advice, sizeof doubt->advice, "let %u more end, and look again", needed - runs);
 }
@@ -445,9 +445,9 @@ static void doubt_runs(struct leaks_doubt *doubt, uint32_t runs) {
 static void doubt_readings(struct leaks_doubt *doubt, uint32_t readings) {
     uint32_t needed = points_needed(0);
     if (readings >= needed) return;
-    snprintf(doubt->why, sizeof doubt->why, "%u %s taken, and %u are the least", readings,
+    snprintf(doubt->why, sizeof doubt->why, "%u %s taken, but a verdict needs %u", readings,
              readings == 1 ? "reading was" : "readings were", needed);
-    snprintf(doubt->advice, sizeof doubt->advice, "take %u more", needed - readings);
+    snprintf(doubt->advice, sizeof doubt->advice, "take %u more readings", needed - readings);
 }
 
 static void doubt_garbage(struct leaks_doubt *doubt, uint32_t uncollected, uint32_t runs) {
@@ -459,7 +459,8 @@ static void doubt_growth(struct leaks_doubt *doubt, const struct leaks *self) {
     bool runs = leaks_by_runs(self);
     snprintf(doubt->why, sizeof doubt->why, "%s may leak: it grew %s, or too unevenly", text_size(self->doubtful).s,
              runs ? "in too few runs" : "at too few readings");
-    snprintf(doubt->advice, sizeof doubt->advice, "%s", runs ? "let more runs end, and look again" : "take more");
+    snprintf(doubt->advice, sizeof doubt->advice, "%s",
+             runs ? "let more runs end, and look again" : "take more readings");
 }
 
 /* Whether the image is the ledger of a process that has ended. Such a process cannot be asked, and will end no more

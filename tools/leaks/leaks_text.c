@@ -44,7 +44,7 @@ static void print_runs(const struct leaks *self) {
         printf("%s readings, %s judged: %u are warm-up\n", text_count(sites->point_count).s,
                text_count(leak_judged(&self->moved_rule)).s, leak_warm_up(sites->point_count));
     if (self->uncollected == self->left_rule.young)
-        puts("Python has not looked at all its garbage since: gc.collect() does");
+        puts("Python has not collected the garbage of the last runs: gc.collect() does");
 }
 
 static void leaks_text_print_head(const struct leaks *self) {
@@ -244,7 +244,7 @@ static const struct {
     {LEAK_ONE_OFF, "came once: initialisation"},
     {LEAK_PLATEAU, "stopped growing: caches that are full"},
     {LEAK_FLUCTUATES, "come and go"},
-    {LEAK_YOUNG, "only of the last runs: may be in use"},
+    {LEAK_YOUNG, "came in the last runs: may be in use"},
     {LEAK_KEPT, "grow, in owners whose policy is keep"},
     {LEAK_SMALL, "grow by little"},
     {LEAK_THREADS, "came with threads that were started"},
@@ -271,8 +271,8 @@ static void print_rest(const struct leaks *self) {
         const struct leak_retired *retired = &self->retired[i];
         struct text_line name;
         print_rest_head(&first);
-        printf("%*s %*s  left by %s, retired: little, or only just\n", FIRST, text_size(retired->live_bytes).s, SECOND,
-               "", text_fit(owner_text(self, retired->name, &name), 40).s);
+        printf("%*s %*s  left by %s, retired: too little, or too recent\n", FIRST, text_size(retired->live_bytes).s,
+               SECOND, "", text_fit(owner_text(self, retired->name, &name), 40).s);
     }
     if (!self->retained) return;
     print_rest_head(&first);

@@ -7,11 +7,11 @@ import { blocksText, countText, ownerText, safeText, shortPath, sizeText } from 
 
 const LEAKS_SHOWN = 100;
 const RESTS = {
-    one_off : "initialisation: once, and then no more",
-    plateau: "grew, and is full",
+    one_off : "came once: initialisation",
+    plateau: "stopped growing: caches that are full",
     fluctuates: "comes and goes",
-    young : "of the last runs: too young to tell",
-    small: "grows by less than the least that counts",
+    young : "came in the last runs: too recent to tell",
+    small: "grows too little to count",
     kept: "in owners whose policy is keep",
     undecided: "too few runs to tell",
     threads: "came with threads that were started"
@@ -137,7 +137,7 @@ export class LeaksView {
                 element("td"), element("td.number", {}, sizeText(rest.allocator_retained_bytes))));
         if (!rows.length) return null;
         return element("section.card", { "aria-labelledby": "rest" },
-            element("h2", { id: "rest" }, "What is no leak"),
+            element("h2", { id: "rest" }, "Not counted as leaks"),
             element("table.plain", {},
                 element("thead", {},
                     element("tr", {},
