@@ -84,7 +84,7 @@ def many(first):
 many(0).save("many_a.mst")
 many(10_000).save("many_b.mst")
 found, said = folded("many_a.mst", "many_b.mst")
-assert len(found) < 400 and 'is merged into "(n smaller)": ' in said, (len(found), said)
+assert len(found) < 400 and 'are merged into "(n smaller)": ' in said, (len(found), said)
 for side, file in enumerate(("many_a.mst", "many_b.mst")):
     assert sum(amounts[side] for amounts in found.values()) == report(file, "--top=0")["totals"]["live_bytes"], file
 

@@ -117,9 +117,9 @@ deep.count(deep.site(stack=deep.node([recursion] * 5_000)), alloc=(1000, 1))
 deep.save("deep.mst")
 found, document, said = scope("deep.mst")
 assert len(document["profiles"][0]["samples"][0]) == 1001 and len(document["shared"]["frames"]) == 2
-assert said.startswith('memstow: live bytes: what is more than 1,000 frames deep is merged into "(deeper)": 1000 B '
-                       "(--min=0 shows all of it)\nmemstow: bytes at the peak: what is more"), said
-assert "memstow: live blocks: what is more than 1,000 frames deep is merged into \"(deeper)\": 1 block (" in said
+assert said.startswith('memstow: live bytes: frames deeper than 1,000 are merged into "(deeper)": 1000 B '
+                       "(--min=0 merges nothing)\nmemstow: bytes at the peak: frames deeper"), said
+assert "memstow: live blocks: frames deeper than 1,000 are merged into \"(deeper)\": 1 block (" in said
 many = Ledger()
 outer = many.node([many.python("main", "/a.py", 1)])
 leaves = [many.python(f"leaf{n}", "/a.py", 10 + n) for n in range(60)]
@@ -130,7 +130,7 @@ many.save("many.mst")
 found, document, said = scope("many.mst")
 assert all(len(profile["samples"]) < 200 for profile in document["profiles"])
 assert sum(found["live bytes"].values()) == sum(100 + n % 7 for n in range(20_000))
-assert 'memstow: live blocks: what holds less than 11 blocks, 1/2000 of all, is merged into "(n smaller)":' in said
+assert 'memstow: live blocks: frames with less than 11 blocks, 1/2000 of all, are merged into "(n smaller)":' in said
 
 sizes = _hostile.save("hostile.mst")
 for options in ((), ("--by=model",), ("--min=0", "--by=model")):

@@ -40,7 +40,8 @@ assert column("  at 30.0 MiB") == ('The column "at 30.0 MiB" shows the ledger at
 # A program that grows: live memory at its end is the peak, or nearly.
 ledger(live=62 * MIB, peak=64 * MIB, picture=10 * MIB)
 assert column("      at peak") == ('The column "at peak" shows what was live at the end: no picture of the ledger '
-                                   'is nearer to the peak. It is 2.0 MiB off.', [["62.0", "MiB"]]), column("at peak")
+                                   'is nearer to the peak. The difference is 2.0 MiB.',
+                                   [["62.0", "MiB"]]), column("at peak")
 document = report("x.mst")
 assert document["peak"] == {"picture_bytes": 62 * MIB, "picture_blocks": 30, "picture_of_bytes": 64 * MIB,
                             "distance_bytes": 2 * MIB, "from": "live", "seconds_after_start": 2.0}, document["peak"]
@@ -50,7 +51,8 @@ assert {m["module"]: m["peak_bytes"] for m in document["modules"]} == {"/opt/pro
 # If neither peak is near the picture, the name of the column says what it shows.
 ledger(live=3 * MIB, peak=64 * MIB, picture=10 * MIB)
 assert column("   at 9.5 MiB") == ('The column "at 9.5 MiB" shows the ledger as it fell from a peak 1.0 s after the '
-                                   'start. The highest came later and was 54.5 MiB higher: there is no picture of it.',
+                                   'start. The highest peak came later and was 54.5 MiB higher: there is no picture of '
+                                   'it.',
                                    [["4.5", "MiB"], ["5.0", "MiB"]]), column("MiB")
 found = report("x.mst")["peak"]
 assert (found["picture_of_bytes"], found["distance_bytes"]) == (10 * MIB, 64 * MIB - 10 * MIB + MIB // 2), found
@@ -68,7 +70,8 @@ assert document["peak"]["from"] == "live" and document["peak"]["distance_bytes"]
 assert [site["peak_bytes"] for site in document["sites"]] == [64 * MIB]
 ledger(live=10 * MIB, peak=64 * MIB, picture=0)
 assert column("  at 10.0 MiB") == ('The column "at 10.0 MiB" shows what was live at the end: no picture of the ledger '
-                                   'is nearer to the peak. It is 54.0 MiB off.', [["10.0", "MiB"]]), column("MiB")
+                                   'is nearer to the peak. The difference is 54.0 MiB.',
+                                   [["10.0", "MiB"]]), column("MiB")
 ledger(live=0, peak=64 * MIB, picture=0)
 done = memstow("report", "x.mst", "--peak")
 assert done.stderr == ("memstow: x.mst: nothing is live, and no picture of its peak was taken: --peak shows "

@@ -28,9 +28,9 @@ def stack(*options):
     return [line[26:].strip().split("  ")[0] for line in lines if not line.startswith("  …")]
 
 
-assert stack()[:2] == ["read_table", "main"] and re.search(r"^… (\d+ more, )?1 inside$", stack()[-1]), stack()
+assert stack()[:2] == ["read_table", "main"] and re.search(r"^… (\d+ more, )?1 inner frame$", stack()[-1]), stack()
 assert stack("--all-frames")[:3] == ["pool_alloc", "read_table", "main"], stack("--all-frames")
-assert not any("inside" in line for line in stack("--all-frames")), stack("--all-frames")
+assert not any("inner frame" in line for line in stack("--all-frames")), stack("--all-frames")
 source = pathlib.Path("reader.c").resolve()
 text = memstow("report", "reader.mst", "--absolute").stdout
 assert re.search(rf"read_table  {re.escape(str(source))}:4$", text, re.MULTILINE), text

@@ -27,7 +27,7 @@ shown = memstow("diff", "a.mst", "b.mst", "--by=site").stdout
 assert shown.split("\n", 3)[3] == """\
     grew by     blocks   live in B  call stack, innermost first
    +2.0 KiB         +2     2.0 KiB  py load  load.py:7
-                                       … 1 more, 1 inside
+                                       … 1 more, 1 inner frame
    +2.0 KiB         +2     6.1 KiB  total
 """, shown
 

@@ -91,7 +91,7 @@ for least in ((), ("--min=0",), ("--min=1",)):
     assert folded("owned.mst", "--by=run", "--match=other", *least) == ({f"(untagged);{OTHER}": 30}, ""), least
 assert folded("owned.mst", "--by=model",
               "--min=300") == ({f"model:UNET (a.st);{PACK}": 1200, "model:UNET (a.st);libx.so": 6, "(3 smaller)": 39},
-                               'memstow: what holds less than 300 B is merged into "(n smaller)": 39 B\n'), folded(
+                               'memstow: frames with less than 300 B are merged into "(n smaller)": 39 B\n'), folded(
                                    "owned.mst", "--by=model", "--min=300")
 
 # ---- small branches are merged in place, by name
@@ -108,7 +108,7 @@ WHERE = "py:main (a.py:1)"
 assert folded("tree.mst",
               "--min=100") == ({WHERE: 7, f"{WHERE};py:large (a.py:2);py:inner (a.py:9)": 900,
                                 f"{WHERE};py:twice (a.py:3);py:inner (a.py:9)": 110, f"{WHERE};(3 smaller)": 207},
-                               'memstow: what holds less than 100 B is merged into "(n smaller)": 207 B\n'), folded(
+                               'memstow: frames with less than 100 B are merged into "(n smaller)": 207 B\n'), folded(
                                    "tree.mst", "--min=100")
 assert folded("tree.mst", "--min=2000")[0] == {"(1 smaller)": 1224}
 assert len(folded("tree.mst", "--min=0")[0]) == 6 == len(folded("tree.mst")[0])
@@ -130,8 +130,8 @@ assert sum(stacks.values()) == sum(whole.values()), (len(whole), len(stacks))
 assert stacks["py:main (a.py:1);py:big (a.py:2)"] == 5_000_000
 assert stacks["py:main (a.py:1);py:leaf5 (a.py:15);(60 smaller)"] == sum(100 + n % 7 for n in range(5, 20_000, 60))
 merged = sum(bytes for stack, bytes in stacks.items() if stack.endswith(" smaller)"))
-assert re.fullmatch(r'memstow: what holds less than 3\.4 KiB, 1/2000 of all, is merged into "\(n smaller\)": 2\.0 MiB '
-                    r'\(--min=0 shows all of it\)\n',
+assert re.fullmatch(r'memstow: frames with less than 3\.4 KiB, 1/2000 of all, are merged into "\(n smaller\)": '
+                    r'2\.0 MiB \(--min=0 merges nothing\)\n',
                     said) and merged == sum(whole.values()) - 5_000_000, (said, merged)
 
 deep = Ledger()
@@ -141,8 +141,8 @@ for depth in (10, 5_000):
 deep.save("deep.mst")
 stacks, said = folded("deep.mst")
 assert len(stacks) == 2 and sum(stacks.values()) == 2000, stacks
-assert said == ('memstow: what is more than 1,000 frames deep is merged into "(deeper)": 1000 B (--min=0 shows all of '
-                'it)\n'), said
+assert said == ('memstow: frames deeper than 1,000 are merged into "(deeper)": 1000 B (--min=0 merges '
+                'nothing)\n'), said
 [deepest] = [stack for stack in stacks if stack.endswith(";(deeper)")]
 assert stacks[deepest] == 1000 and deepest.count(";") == 1000, deepest.count(";")
 assert {stack.count(";"): bytes for stack, bytes in folded("deep.mst", "--min=0")[0].items()} == {9: 1000, 4999: 1000}

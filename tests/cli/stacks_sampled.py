@@ -1,5 +1,5 @@
 """A ledger of samples: sites are estimates with errors, in every form. Totals are exact. The difference is shown."""
-import gzip, json, math, subprocess
+import gzip, json, math, re, subprocess
 from _ledger import MIB, Ledger
 from support import MEMSTOW, memstow, report
 
@@ -73,8 +73,8 @@ assert "\n  stacks     samples, one in 512.0 KiB allocated (--stacks=sample)\n" 
 assert "\n  host heap         8.0 MiB         50,012" in shown, shown
 assert shown[shown.index("\nCall stacks"):shown.index("\nLargest")] == """
 Call stacks are estimates from samples, one in 512.0 KiB allocated; ± is the
-standard error. They add up to 17.1 MiB live, ± 1.6 MiB: 1.1 MiB more than the
-exact sum.
+standard error. Their sum is 17.1 MiB live, ± 1.6 MiB. The exact sum is 1.1
+MiB lower.
 
 By site
         live      blocks  call stack, innermost first
@@ -95,11 +95,13 @@ assert "  block      library+0x3000\n" in shown and "  block      (not sampled)\
 modules = text("a.mst", "--by=module")
 assert "\n  /opt/library                 12.1 MiB     399.3 KiB           4     12.1 MiB\n" in modules, modules
 assert "Call stacks" in modules and "Call stacks" not in text("a.mst", "--by=thread")
+for option, header in (("--peak", "± at 16.0 MiB"), ("--churn", "± allocated")): # each ± names its column
+    assert re.search(rf"^ +live +blocks +{header[2:]} +{header}$", text("a.mst", "--by=module", option), re.MULTILINE)
 assert ["untagged", "16.0", "MiB", "50,014", "16.0", "MiB"] in map(str.split, text("a.mst", "--by=model").split("\n"))
 
 # More than exists.
 ledger(hot=60).save("b.mst")
-assert ": 26.1 MiB more than the exact sum." in " ".join(text("b.mst").split()), text("b.mst")
+assert "The exact sum is 26.1 MiB lower." in " ".join(text("b.mst").split()), text("b.mst")
 assert report("b.mst")["estimates"]["live"]["remainder_bytes"] < -23 * MIB
 
 # Forms without a place for it have it on standard error. Folded lines are whole numbers of bytes.
@@ -107,10 +109,10 @@ for form in ("--folded", "--pprof"):
     done = memstow("report", "a.mst", form)
     assert done.stderr.startswith(
         "memstow: Call stacks are estimates from samples, one in 512.0 KiB allocated; ± is the "
-        "standard error. They add up to 17.1 MiB live, ± 1.6 MiB: 1.1 MiB more than the "
-        "exact sum.\n"), done.stderr
+        "standard error. Their sum is 17.1 MiB live, ± 1.6 MiB. The exact sum is 1.1 MiB "
+        "lower.\n"), done.stderr
 packed = subprocess.run([MEMSTOW, "report", "a.mst", "--pprof"], capture_output=True, check=True).stdout
-assert "± 1.6 MiB: 1.1 MiB more than the exact sum." in gzip.decompress(packed).decode(errors="replace") # its comment
+assert "± 1.6 MiB. The exact sum is 1.1 MiB lower." in gzip.decompress(packed).decode(errors="replace") # its comment
 assert f"program+0x1000;program+0x2000 {hot['live_bytes']}\n" in memstow("report", "a.mst", "--folded").stdout
 
 # By owner, a report is exact. Growth is compared with the errors of both sides; the remainder is a row; limits use
@@ -123,8 +125,8 @@ assert diff.split("\n", 3)[3] == """\
   -25.0 MiB   -409,575   -26.1 MiB     (remainder)
    +3.1 KiB        +50    16.0 MiB  total
 
-Rows with ± are estimates from samples, and that is the standard error of their
-growth. The total is exact, and the remainder what the estimates lack.
+Rows with ± are estimates from samples; ± is the standard error of their growth.
+The total is exact. The remainder is the total less the estimates.
 """, diff
 assert memstow("diff", "a.mst", "b.mst", "--fail-over=1MiB").returncode == 0
 assert memstow("diff", "a.mst", "b.mst", "--fail-over=1K", status=1).stdout.count("(remainder)") == 1

@@ -36,21 +36,21 @@ By site
      3.0 MiB           3  model unet, node Load Model
                           py load_state_…e_longer_than_the_line  modules.py:2190
                           py <module>  train.py:40
-                             … 2 more, 14 inside
+                             … 2 more, 14 inner frames
      1.0 MiB          10  py step  train.py:12
                           py <module>  train.py:40
-                             … 2 more, 4 inside
+                             … 2 more, 4 inner frames
         10 B           1  py <module>  train.py:40
-                             … 2 more, 1 inside
+                             … 2 more, 1 inner frame
 
 Call tree (live, with all that is below)
      4.0 MiB 100.0 %     [program]+0x1000
                          [program]+0x2000
                       py <module>  train.py:40
      3.0 MiB  75.0 %    py load_state_…ame_longer_than_the_line  modules.py:2190
-                           … 14 inside
+                           … 14 inner frames
      1.0 MiB  25.0 %    py step  train.py:12
-                           … 4 inside
+                           … 4 inner frames
         10 B   0.0 %       … 1 more
 
 By model

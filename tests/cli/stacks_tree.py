@@ -63,7 +63,8 @@ hold(
     ledger.node(native[:1] + [ledger.python("a", "/a.py", 1)] + native[1:2] + [ledger.python("b", "/b.py", 1)] +
                 native[2:]), MIB)
 ledger.save("x.mst")
-assert functions(tree()) == ["[program]+0x1000", "py a a.py:1", "[program]+0x2000", "py b b.py:1", "… 7 inside"], tree()
+assert functions(tree()) == ["[program]+0x1000", "py a a.py:1", "[program]+0x2000", "py b b.py:1",
+                             "… 7 inner frames"], tree()
 every = ["[program]+0x1000", "py a a.py:1", "[program]+0x2000", "py b b.py:1",
          *[f"[program]+0x{i}000" for i in range(3, 10)]]
 assert functions(tree("--all-frames")) == every, tree("--all-frames")
@@ -75,5 +76,5 @@ def sites(*options):
     return [line.removeprefix("MiB 1 ") for line in functions(lines)]
 
 
-assert sites() == ["py b b.py:1", "py a a.py:1", "… 1 more, 7 inside"], sites()
+assert sites() == ["py b b.py:1", "py a a.py:1", "… 1 more, 7 inner frames"], sites()
 assert sites("--all-frames") == every[::-1], sites("--all-frames")

@@ -79,7 +79,7 @@ text = command("report", pid, env=with_nvml(**says)).stdout
 assert "NVML, asked now, has 95.0 MiB of 1.0 GiB in use" in text, text
 assert "60.0 MiB this process, of which 8.0 MiB are contexts, modules and fragments" in text, text
 assert f"31.0 MiB 4 other processes: {init} (pid 1) 20.0 MiB, " in text and " and 1 more" in text, text
-assert "of some processes it does not say how much they have" in text and "4.0 MiB nobody's" in text, text
+assert "NVML does not say how much memory some of them have" in text and "4.0 MiB of no process" in text, text
 
 # The same in owners and diff, one line for each device.
 lines = document("owners", pid, env=with_nvml(**says))["cuda_devices"]
@@ -90,7 +90,7 @@ assert (lines[0]["process_bytes"], lines[0]["process_rest_bytes"],
 text = command("owners", pid, env=with_nvml(**says)).stdout
 assert "pool keeps      in use    the rest" in text, text
 row = next(line.split() for line in text.split("\n") if line.startswith("device 0"))
-assert row == "device 0 22.0 MiB 30.0 MiB 60.0 MiB 8.0 MiB 8.0 MiB its own, 31.0 MiB others'".split(), row
+assert row == "device 0 22.0 MiB 30.0 MiB 60.0 MiB 8.0 MiB 8.0 MiB this process, 31.0 MiB others".split(), row
 support.track(program, 40, env=_simulated.environment(**devices), file="later.mst")
 diff = document("diff", pid, "later.mst", env=with_nvml(**says))
 assert [d["live_bytes"] for d in diff["a"]["cuda_devices"]] == [22 * MIB, 4 * MIB], diff["a"]
@@ -105,23 +105,24 @@ assert (nvml["process_bytes"], nvml["others_bytes"], nvml["other_count"]) == (60
 nvml = document("report", pid, env=with_nvml(**says, SIMNVML_LISTS="3"))["cuda"]["devices"][0]["nvml"]
 assert nvml["known"] and nvml["used_bytes"] == 95 * MIB and nvml["process_bytes"] is None, nvml
 assert nvml["others_bytes"] is None, nvml
-assert "it lists no processes of this device" in command("report", pid, env=with_nvml(**says, SIMNVML_LISTS="3")).stdout
+assert "NVML lists no processes of this device" in command(
+    "report", pid, env=with_nvml(**says, SIMNVML_LISTS="3")).stdout
 elsewhere = {**says, "SIMNVML_PROCESSES": f"1:{60 * MIB}"}
 nvml = document("report", pid, env=with_nvml(**elsewhere))["cuda"]["devices"][0]["nvml"]
 assert nvml["process_bytes"] is None and nvml["process_rest_bytes"] is None and nvml["others_bytes"] == 62 * MIB, nvml
 untold = {**says, "SIMNVML_PROCESSES": f"{pid}:-,1:{20 * MIB}"} # listed without a figure
 nvml = document("report", pid, env=with_nvml(**untold))["cuda"]["devices"][0]["nvml"]
 assert nvml["process_bytes"] is None and nvml["some_not_told"] is True and nvml["other_count"] == 2, nvml
-assert "this process is among those that NVML lists, without how much it has" in command(
+assert "NVML lists this process, but not how much memory it has" in command(
     "report", pid, env=with_nvml(**untold)).stdout
 shared = {**elsewhere, "SIMNVML_MPS": f"{pid}:{60 * MIB}"} # through MPS
 assert document("report", pid, env=with_nvml(**shared))["cuda"]["devices"][0]["nvml"]["process_bytes"] == 60 * MIB
-assert "is not among those that NVML lists" in command("report", pid, env=with_nvml(**elsewhere)).stdout
+assert "NVML does not list this process" in command("report", pid, env=with_nvml(**elsewhere)).stdout
 
 # NVML is missing or broken: a line says so, and nothing else differs.
 nvml = document("report", pid)["cuda"]["devices"][0]["nvml"]
 assert (nvml["known"], nvml["why_not"]) == (False, "no libnvidia-ml.so.1"), nvml
-assert "whose that is, is not known: no libnvidia-ml.so.1" in command("report", pid).stdout
+assert "which processes have this memory is not known: no libnvidia-ml.so.1" in command("report", pid).stdout
 nvml = document("report", pid, env=with_nvml(SIMNVML_INIT="9"))["cuda"]["devices"][0]["nvml"]
 assert nvml["why_not"] == "NVML answered with error 9", nvml
 

@@ -365,7 +365,7 @@ assert [(b["size_bytes"], shares(b)) for b in cuda["mixed_blocks"]] == [
 assert sum(share["bytes"] for share in cuda["mixed_blocks"][0]["shares"]) == cuda["kinds"]["device"]["live_bytes"]
 text = support.memstow("report", "mixed.mst").stdout
 assert "blocks that several owners share: 1, 20.0 MiB" in text, text
-assert "20.0 MiB: 12.5 MiB nobody's, 5.5 MiB unet, 2.0 MiB clip" in text, text
+assert "20.0 MiB: 12.5 MiB untagged, 5.5 MiB unet, 2.0 MiB clip" in text, text
 
 under("apart", MEMSTOW_CUDA_POOLS="1")
 report = support.report("apart.mst")

@@ -93,7 +93,7 @@ assert [(v["name"], v["size_bytes"], v["resident_bytes"], v["pinned_bytes"])
         for v in cuda["vbars"]] == [("unet", 256 * MIB, 32 * MIB, 0), ("clip", 64 * MIB, 0, 0),
                                     ("unet", 32 * MIB, 0, 0), ("vae", 128 * MIB, 0, 0)], cuda["vbars"]
 text = support.memstow("report", "out.mst").stdout
-assert "comfy-aimdo manages, beside the ledger" in text, text
+assert "comfy-aimdo manages memory that is not in the ledger" in text, text
 assert "32.0 MiB resident of 256.0 MiB on device 0, 0 B pinned: unet" in text, text
 owners = {o["name"]: o for o in json.loads(support.memstow("owners", "out.mst", "--json").stdout)["owners"]}
 assert (owners["unet"]["vbar_bytes"],

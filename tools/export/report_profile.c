@@ -70,10 +70,10 @@ void profile_tell(struct profile_limits limits, struct profile_merged merged, bo
     const char *colon = *what ? ": " : "";
     if (is_share) snprintf(share, sizeof share, ", 1/%d of all,", SHARE);
     if (merged.smaller)
-        complain("%s%swhat holds less than %s%s is merged into \"(n smaller)\": %s%s", what, colon,
+        complain("%s%sframes with less than %s%s are merged into \"(n smaller)\": %s%s", what, colon,
                  amount_text(limits.least, blocks).s, share, amount_text(merged.smaller, blocks).s, all_of_it);
     if (merged.deeper)
-        complain("%s%swhat is more than %s frames deep is merged into \"(deeper)\": %s%s", what, colon,
+        complain("%s%sframes deeper than %s are merged into \"(deeper)\": %s%s", what, colon,
                  text_count(limits.deepest).s, amount_text(merged.deeper, blocks).s, all_of_it);
     if (merged.more)
         complain("%s%s%s call stacks are not shown by themselves: \"(%zu more)\" has %s", what, colon,
@@ -90,7 +90,7 @@ static int write_profile(const struct report *report, struct profile *profile, s
     struct profile_merged merged;
     int result = is_each(report) ? profile_each(profile, sink, report->top, &merged)
                                  : profile_tree(profile, sink, limits, &merged);
-    if (result == 0) profile_tell(limits, merged, blocks, what, !given, given ? "" : " (--min=0 shows all of it)");
+    if (result == 0) profile_tell(limits, merged, blocks, what, !given, given ? "" : " (--min=0 merges nothing)");
     return result;
 }
 

@@ -12,11 +12,11 @@ static const struct lost_kind kinds[] = {
     [SNAP_LOST_PEAK] = {"peak_sites", "sites missing from the picture of the peak"},
     [SNAP_LOST_STACKS] = {"stacks", "new call stacks counted at an outer one, for want of memory"},
     [SNAP_LOST_FRAMES] = {"frames", "call stacks that end early, at code whose caller cannot be found"},
-    [SNAP_LOST_TAGS] = {"tags", "times that memory could not be told to be an owner's: counted as untagged"},
+    [SNAP_LOST_TAGS] = {"tags", "times that the owner of memory could not be noted: counted as untagged"},
     [SNAP_LOST_FOLDED] = {"folded", "dead call stacks counted at an outer one, to free memory"},
     [SNAP_LOST_TRACE] = {"trace", "lines of the trace of decisions that could not be written"},
-    [SNAP_LOST_CUDA] = {"cuda", "blocks of CUDA memory not listed, or ways to it that are not known"},
-    [SNAP_LOST_PYTHON] = {"python", "times that the Python functions on a call stack could not be told"},
+    [SNAP_LOST_CUDA] = {"cuda", "blocks of CUDA memory not listed, or look-ups of unknown CUDA functions"},
+    [SNAP_LOST_PYTHON] = {"python", "times that the Python functions of a call stack could not be found"},
 };
 
 const struct lost_kind *lost_kind(size_t kind) {

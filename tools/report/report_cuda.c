@@ -44,13 +44,14 @@ static void text_troubles(const struct cuda_image *cuda) {
                text_count(head->refused).s, head->refused == 1 ? "" : "s", text_size(head->refused_bytes).s,
                head->refused_device, text_size(head->refused_live).s);
     if (head->refused_files)
-        printf("  who held it then: FILE.oom1.mst%s\n", head->refused_files > 1 ? " and so on, beside the ledger" : "");
+        printf("  what was live then: snapshot FILE.oom1.mst%s, beside the ledger\n",
+               head->refused_files > 1 ? " and so on" : "");
     if (head->foreign_frees)
-        printf("  frees of what is not in the ledger (freed before, or from elsewhere): %s\n",
+        printf("  frees of memory that is not in the ledger (freed before, or allocated unseen): %s\n",
                text_count(head->foreign_frees).s);
     if (head->missed_frees) printf("  blocks whose free was not seen: %s\n", text_count(head->missed_frees).s);
     if (head->unknown_entries)
-        printf("  ways to memory that are not known, and not counted: %s, the first %s\n",
+        printf("  look-ups of unknown CUDA functions for memory, not counted: %s, the first %s\n",
                text_count(head->unknown_entries).s, TEXT_SAFE(head->unknown));
 }
 

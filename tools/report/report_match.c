@@ -28,7 +28,7 @@ static struct matched add_up(const struct report *report) {
 static void match_nothing(const struct report *report, char *text) {
     snprintf(text, WORDS - 1, "nothing matches \"%s\": %s", text_fit(report->match, 100).s,
              image_has_stacks(report->image)
-                 ? "no call stack that holds anything has it in a function, a file or a module"
+                 ? "no call stack with memory has this text in a function, a file or a module"
                  : "there are no call stacks in this file");
 }
 

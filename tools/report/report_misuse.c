@@ -30,7 +30,7 @@ static void text_fault(const struct report *report, const struct snap_misuse *mi
         image_owner_words(report->image, image_tag(report->image, made->tag)->model, words.s, sizeof words.s);
     bool freed = misuse->kind == SNAP_MISUSE_FREED_FAULT;
     printf("  %s bytes at %#" PRIx64 " on a device, %s: %s\n", text_count(misuse->size).s, misuse->address,
-           name ? TEXT_SAFE(name) : "nobody's", misuse_words(misuse));
+           name ? TEXT_SAFE(name) : "untagged", misuse_words(misuse));
     printf("    %s %.3f s after the start\n", freed ? "freed" : "off its device since",
            seconds_after_start(report->image, misuse));
     text_site(report, "allocated", made);

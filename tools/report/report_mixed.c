@@ -161,7 +161,7 @@ int report_text_mixed(const struct report *report) {
             struct text_line words;
             const char *name = image_owner_words(report->image, mixed[i].shares[j].model, words.s, sizeof words.s);
             printf("%s %s %s", j ? "," : "", text_size(mixed[i].shares[j].bytes).s,
-                   name ? TEXT_SAFE(name) : "nobody's");
+                   name ? TEXT_SAFE(name) : "untagged");
         }
         putchar('\n');
     }

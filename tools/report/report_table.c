@@ -3,6 +3,7 @@
 #include "tools/report/report.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void thread_rows(const struct groups *groups, size_t shown) {
     int width = text_width() - 42;
@@ -21,10 +22,12 @@ static void print_error(double variance) { printf("%*s", ERROR_WIDTH, text_size(
 static void live_rows(const struct report *report, const struct groups *groups, size_t shown) {
     bool churn = report->measure == MEASURE_ALLOCATED, third = churn || report->image->has_picture;
     bool of_live = groups->estimated && report->measure == MEASURE_LIVE, of_third = groups->estimated && !of_live;
+    struct text title = churn ? (struct text){"allocated"} : report_peak_label(report->image);
     int width = text_width() - (third ? 42 : 30) - (groups->estimated ? ERROR_WIDTH : 0);
     printf("  %-*s %12s%s %11s", width, "", "live", of_live ? "     ± of live" : "", "blocks");
-    if (third) printf(" %12s", churn ? "allocated" : report_peak_label(report->image).s);
-    puts(of_third ? "       ± of it" : "");
+    if (third) printf(" %12s", title.s);
+    if (of_third) printf("%*s± %s", ERROR_WIDTH - 2 - (int)strlen(title.s), "", title.s);
+    putchar('\n');
     for (size_t i = 0; i < shown; i++) {
         const struct row *row = groups_row(groups, i);
         char label[2048];

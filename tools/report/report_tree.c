@@ -236,7 +236,8 @@ static size_t inside_of(const struct tree_print *print, const struct limb *limb)
 static void print_inside(struct tree_print *print, size_t count, int depth) {
     if (!count) return;
     print->lines++;
-    if (!print->counting) printf("%*s   … %zu inside\n", print->indent + 2 * depth, "", count);
+    if (print->counting) return;
+    printf("%*s   … %zu inner frame%s\n", print->indent + 2 * depth, "", count, count == 1 ? "" : "s");
 }
 
 static void print_chain(struct tree_print *print, const struct limb *limb, int depth) {

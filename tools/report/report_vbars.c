@@ -7,14 +7,14 @@ void report_text_vbars(const struct report *report) {
     static struct vbars vbars;
     vbars_find(report->image, &vbars);
     if (!vbars.count) return;
-    printf("\n  comfy-aimdo manages, beside the ledger, as it said when it was asked last:\n");
+    printf("\n  comfy-aimdo manages memory that is not in the ledger. Its latest figures:\n");
     for (size_t i = 0; i < vbars.count; i++) {
         const struct vbar *vbar = &vbars.at[i];
         struct text_line words;
         const char *name = image_owner_words(report->image, vbar->owner, words.s, sizeof words.s);
         printf("  %12s resident of %s on device %llu, %s pinned: %s\n", text_size(vbar->resident_bytes).s,
                text_size(vbar->bytes).s, (unsigned long long)vbar->device, text_size(vbar->pinned_bytes).s,
-               name ? TEXT_SAFE(name) : "nobody's");
+               name ? TEXT_SAFE(name) : "untagged");
     }
     if (vbars.omitted) printf("  and %s more\n", text_count(vbars.omitted).s);
 }

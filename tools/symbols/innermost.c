@@ -126,12 +126,13 @@ struct text_line innermost_text(const struct innermost_line *line, int width) {
 
 struct text_line innermost_left_out(const struct innermost *innermost) {
     struct text_line text = {""};
+    const char *plural = innermost->inside == 1 ? "" : "s";
     if (innermost->more && innermost->inside)
-        snprintf(text.s, sizeof text.s, "… %zu more, %zu inside", innermost->more, innermost->inside);
+        snprintf(text.s, sizeof text.s, "… %zu more, %zu inner frame%s", innermost->more, innermost->inside, plural);
     else if (innermost->more)
         snprintf(text.s, sizeof text.s, "… %zu more", innermost->more);
     else if (innermost->inside)
-        snprintf(text.s, sizeof text.s, "… %zu inside", innermost->inside);
+        snprintf(text.s, sizeof text.s, "… %zu inner frame%s", innermost->inside, plural);
     return text;
 }
 

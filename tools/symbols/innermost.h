@@ -49,7 +49,7 @@ bool innermost_is_allocator(const char *function);
 /* "py function  file:line", with three blanks in place of "py " for native frames; at most `width` columns. */
 struct text_line innermost_text(const struct innermost_line *line, int width);
 
-/* "… 12 more, 3 inside": how many frames are left out; "" if none are. */
+/* "… 12 more, 3 inner frames": how many frames are left out; "" if none are. */
 struct text_line innermost_left_out(const struct innermost *innermost);
 
 /* Prints all lines, indented, for a list of at most 100 columns. */

@@ -197,7 +197,7 @@ static void wish_search(struct watch *watch) {
 static void wish_drill(struct watch *watch) {
     uint64_t key;
     if (!row_under_cursor(watch, &key)) return;
-    if (watch->face.view == BY_THREAD) return watch_say(watch, "what a thread counted is not known by site");
+    if (watch->face.view == BY_THREAD) return watch_say(watch, "the call sites of a thread are not recorded");
     if (watch->face.view == BY_SITE) {
         watch->stack_key = key;
         watch->stack_count = stack_read(watch, watch->stack);

@@ -68,8 +68,8 @@ void at_peak_words(const struct image *image, char *text, size_t size) {
     if (image->picture_is_live && !off)
         snprintf(text, size, "what %s: that is the peak.", live_when(image));
     else if (image->picture_is_live)
-        snprintf(text, size, "what %s: no picture of the ledger is nearer to the peak. It is %s off.", live_when(image),
-                 distance.s);
+        snprintf(text, size, "what %s: no picture of the ledger is nearer to the peak. The difference is %s.",
+                 live_when(image), distance.s);
     else if (is_of_highest(image) && off <= 0)
         snprintf(text, size, "the ledger at the peak, %s after the start.", text_duration(after).s);
     else if (is_of_highest(image))
@@ -78,7 +78,7 @@ void at_peak_words(const struct image *image, char *text, size_t size) {
                  text_size(header->picture_bytes).s, text_duration(after).s, distance.s);
     else
         snprintf(text, size,
-                 "the ledger as it fell from a peak %s after the start. The highest came later and was %s higher: "
+                 "the ledger as it fell from a peak %s after the start. The highest peak came later and was %s higher: "
                  "there is no picture of it.",
                  text_duration(after).s, distance.s);
 }

@@ -60,7 +60,7 @@ void cuda_line_text(const char *label, const struct cuda_line *line) {
     else
         printf(" %11s %11s %11s", "?", "?", "?");
     if (line_own_rest(line, &own))
-        printf("  %s its own, %s others'", signed_size(own).s, text_size(line->nvml.others).s);
+        printf("  %s this process, %s others", signed_size(own).s, text_size(line->nvml.others).s);
     putchar('\n');
 }
 
@@ -109,9 +109,10 @@ void cuda_line_json(struct json *json, const struct cuda_line *line) {
 
 static void text_identity(const struct snap_cuda_device *device) {
     if (device->kind & SNAP_CUDA_IS_MIG)
-        printf("    an instance of a device (%s): what is in use is the instance's\n", nvml_uuid(device->uuid, true).s);
+        printf("    an instance of a device (%s): the memory in use is the instance's\n",
+               nvml_uuid(device->uuid, true).s);
     if (device->kind & SNAP_CUDA_IS_MPS)
-        puts("    shared through MPS: processes may count with each other, or with its server");
+        puts("    shared through MPS: memory of this process may count for others, or for the server");
 }
 
 static void text_others(const struct image *image, const struct snap_nvml *nvml) {
@@ -119,7 +120,7 @@ static void text_others(const struct image *image, const struct snap_nvml *nvml)
     for (size_t i = 0; i < image->nvml.process_count && shown < PROCESSES_SHOWN; i++) {
         const struct snap_nvml_process *process = &image->nvml.processes[i];
         if (process->device != nvml->device) continue;
-        printf("%s %s (pid %u) %s", shown++ ? "," : ":", *process->name ? TEXT_SAFE(process->name) : "somebody",
+        printf("%s %s (pid %u) %s", shown++ ? "," : ":", *process->name ? TEXT_SAFE(process->name) : "a process",
                process->pid, process->bytes == NVML_NOT_TOLD ? "unknown" : text_size(process->bytes).s);
     }
     if (nvml->other_count > shown) printf(" and %s more", text_count(nvml->other_count - shown).s);
@@ -130,8 +131,8 @@ static void text_own(const struct cuda_line *line) {
     int64_t own;
     if (!(line->nvml.flags & SNAP_NVML_HAS_OWN)) {
         puts(line->nvml.flags & SNAP_NVML_OWN_UNTOLD
-                 ? "    this process is among those that NVML lists, without how much it has"
-                 : "    this process is not among those that NVML lists (a container has pids of its own)");
+                 ? "    NVML lists this process, but not how much memory it has"
+                 : "    NVML does not list this process (a container has pids of its own)");
         return;
     }
     printf("    %12s this process", text_size(line->nvml.own).s);
@@ -144,15 +145,15 @@ static void text_known(const struct image *image, const struct cuda_line *line) 
     printf("    NVML, asked %s, has %s of %s in use:\n", image->nvml.now ? "now" : "when the snapshot was taken",
            text_size(nvml->used).s, text_size(nvml->total).s);
     if (!(nvml->flags & SNAP_NVML_PROCESSES)) {
-        puts("    it lists no processes of this device");
+        puts("    NVML lists no processes of this device");
         return;
     }
     text_own(line);
     printf("    %12s %s other process%s", text_size(nvml->others).s, text_count(nvml->other_count).s,
            nvml->other_count == 1 ? "" : "es");
     text_others(image, nvml);
-    if (nvml->flags & SNAP_NVML_UNTOLD) puts("    of some processes it does not say how much they have");
-    printf("    %12s nobody's: the driver's own, and what was not told\n",
+    if (nvml->flags & SNAP_NVML_UNTOLD) puts("    NVML does not say how much memory some of them have");
+    printf("    %12s of no process: the driver's own, and memory that NVML does not assign\n",
            signed_size(cuda_devices_unattributed(nvml)).s);
 }
 
@@ -177,7 +178,7 @@ void cuda_device_text(const struct image *image, size_t index) {
     if (line.nvml.state == SNAP_NVML_KNOWN)
         text_known(image, &line);
     else if (line.nvml.state)
-        printf("    whose that is, is not known: %s\n", nvml_why_not(&line.nvml).s);
+        printf("    which processes have this memory is not known: %s\n", nvml_why_not(&line.nvml).s);
 }
 
 /* --- a device in full, as JSON --- */

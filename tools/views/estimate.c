@@ -154,8 +154,8 @@ void estimate_words(const struct image *image, enum measure measure, char *text,
     struct estimate sum = estimate_sum(image, measure);
     uint64_t off = sum.remainder < 0 ? -(uint64_t)sum.remainder : (uint64_t)sum.remainder;
     snprintf(text, size,
-             "Call stacks are estimates from samples, one in %s allocated; ± is the standard error. They add up to %s "
-             "%s, ± %s: %s %s than the exact sum.",
+             "Call stacks are estimates from samples, one in %s allocated; ± is the standard error. Their sum is %s "
+             "%s, ± %s. The exact sum is %s %s.",
              text_size(image->header.sample_bytes).s, text_size(sum.bytes).s, held[measure], text_size(sum.error).s,
-             text_size(off).s, sum.remainder < 0 ? "more" : "less");
+             text_size(off).s, sum.remainder < 0 ? "lower" : "higher");
 }

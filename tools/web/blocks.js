@@ -111,7 +111,7 @@ export class BlocksView {
             element("dl", {}, this.columns.filter(({ key }) => key !== "where" && key !== "address").map(({
                 key,
                 title
-            }) => [element("dt", {}, title), element("dd", {}, safeText(this.text(i, key)) || "nobody's")])),
+            }) => [element("dt", {}, title), element("dd", {}, safeText(this.text(i, key)) || "none")])),
             ...(site < 0 ? [] : stackOf(ledger, ledger.nodeOfSite(site))));
     }
 }

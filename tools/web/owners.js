@@ -134,7 +134,7 @@ export class OwnersView {
             CATEGORY : `${line.category}: ${sizeText(line.before_bytes ?? 0)} before, ${
                 sizeText(line.after_bytes ?? 0)} after`,
             REMAINING : `${sizeText(line.bytes ?? 0)} left: ${whyText(line.why)}`,
-            HELD : `held by ${(line.holders ?? []).join("; ") || "nobody who was found"}`,
+            HELD : `held by ${(line.holders ?? []).join("; ") || "an unknown holder"}`,
             REFUSED : `${sizeText(line.bytes ?? 0)} could not be moved: ${line.because}`
         }[line.kind] ??
             line.kind;

@@ -5,10 +5,10 @@
 const REASONS = { run_ended: "a run ended", request: "somebody asked", pressure: "memory was short",
     idle: "not used for a while", rescue: "a device had no memory" };
 const WHYS = {
-    policy: "its policy", retired: "it is retired: what it left is reported", empty: "it has nothing",
+    policy: "its policy", retired: "the owner is gone: it left this memory", empty: "it has nothing",
     nothing_said: "no policy was set", in_use: "it is in use", recent: "it was used lately",
     cannot: "it cannot be moved", not_needed: "enough was found before", rescue: "a device had no memory",
-    pressure: "memory was short", alive: "something in the program still has it", stowed: "it is stowed",
+    pressure: "memory was short", alive: "the program still holds this memory", stowed: "it is stowed",
     refused: "it could not be moved",
 };
 
