@@ -5,6 +5,9 @@ import support
 
 os.environ["http_proxy"] = "http://127.0.0.1:9" # no proxy is there: it must not be used for a server on this machine
 
+said = support.run(sys.executable, support.ROOT / "tools/python/memstow_comfy.py", "--help").stdout
+assert "that speaks to ComfyUI." in " ".join(said.split()), "its first paragraph, not its first line"
+
 pathlib.Path("double.py").write_text('''
 """Answers as much of ComfyUI's API as the check asks for. Its workflow keeps `kilobytes` of each run."""
 import http.server, json, sys

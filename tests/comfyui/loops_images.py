@@ -254,7 +254,7 @@ with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # the end of a l
     assert comfy.status_of("/interrupt", b"{}") == 200
     done = comfy.wait(waiting, 60)
     assert "execution_interrupted" in json.dumps(done["status"]) and time.monotonic() - begun < 15, done["status"]
-    fails(describe(13, api_key="sk-other\nsk-other"), "the key has a character that no key has")
+    fails(describe(13, api_key="sk-other\nsk-other"), "the key has a character that a key cannot have")
     fails(describe(14, api_url="http://127.0.0.1:pass/v1"), "is not a number")
     assert "sk-other" not in comfy.log(), "the key is in the log"
     Endpoint.answers.clear()

@@ -58,8 +58,8 @@ with Loops() as comfy:
                  "x\0y", "nobody"):
         refused("saved workflow", workflows=[name])
     refused("outside of the folder", workflows=["link"])
-    refused("damaged", "no JSON", workflows=["damaged"])
-    refused("list", "no JSON object", workflows=["list"])
+    refused("damaged", "not JSON", workflows=["damaged"])
+    refused("list", "not a JSON object", workflows=["list"])
     # bodies
     for body in (b"", b"{", b"[]", b"7", b"null"):
         assert comfy.status_of("/memstow/loops", body) == 400, body

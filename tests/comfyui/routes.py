@@ -85,7 +85,7 @@ with comfy:
     prompt = comfy.queue(slow)
     support.wait_for(lambda: comfy.get("/queue")["queue_running"], 30, "the run")
     asked = comfy.get("/memstow/trigger", {})
-    assert asked["done"] is False and "when the run that is on has ended" in asked["text"], asked
+    assert asked["done"] is False and "when the current run has ended" in asked["text"], asked
     assert comfy.get(f"/memstow/ticket?id={asked['ticket']}") == asked
     answers = []
     waiting = threading.Thread(target=lambda: answers.append(comfy.get("/memstow/trigger", {"wait": True})))

@@ -62,7 +62,7 @@ def mute(_values):
     raise Mute
 
 
-ended(start(STEP, condition=mute), "failed", "iteration 1: Mute: its text cannot be had: SystemExit")
+ended(start(STEP, condition=mute), "failed", "iteration 1: Mute: the exception's text cannot be read: SystemExit")
 
 # interrupted, and deleted: the node is named
 queue.before = lambda prompt: loops.remove("x") if len(queue.prompts) == 2 else None

@@ -51,7 +51,7 @@ assert next((p.type, p.options) for p in found.ports if p.id == "choice") == ("C
 long = {"0": port("w0"), **{str(at): port(f"w{at}", [str(at - 1), 0]) for at in range(1, 2000)}}
 long["end"] = node("Add", a=["1999", 0], b=1)
 assert {p.type for p in ports(long).ports} == {"INT"}
-refused(lambda: ports('{"x": ' * 100_000), "no JSON", "recursion")
+refused(lambda: ports('{"x": ' * 100_000), "not JSON", "recursion")
 # consumers that disagree
 found = ports({
     "1": port("x"), "2": node("Add", a=["1", 0]), "3": node("Blur", image=["1", 0]), "4": node("Show", value=["2", 0])

@@ -16,7 +16,7 @@ LEAKS_CODES = (0, 1, 5)     # exit codes of memstow leaks: no leak, a leak, no v
 WAIT = "--timeout=20"       # seconds for the worker to collect garbage; the worker may be in a long run
 ORDERS = ("stow", "restore", "free", "policy", "why")
 MOST_LINES, MOST_REASON = 10_000, 200
-WAITS = "asked for: it is done when the run that is on has ended; with \"wait\": true the answer comes then"
+WAITS = "asked for: ComfyUI does it when the current run has ended; with \"wait\": true the answer comes then"
 
 
 def owners(runs: Runs) -> list[dict]:

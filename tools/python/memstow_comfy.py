@@ -40,7 +40,7 @@ class Failure(Exception):
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--memstow", required=True, help="the memstow command")
     parser.add_argument("--folder", required=True, type=pathlib.Path, help="where the snapshots go: run-0001.mst, ...")
     parser.add_argument("--workflow", required=True, type=pathlib.Path, help="as ComfyUI's 'Export (API)' saves it")

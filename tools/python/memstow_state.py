@@ -129,7 +129,7 @@ def open(loop: str, *, use_ram: bool = True, ram_limit: Optional[int] = None, pe
     generation, also if the process that committed it was killed. use_ram=False: all values are in files. ram_limit: at
     most so many bytes of values are in memory, and the others in files."""
     if not available():
-        raise StateError(errno.ENODEV, "a loop's state is in memstow's hands: " + memstow.ADVICE)
+        raise StateError(errno.ENODEV, "memstow must keep a loop's state: " + memstow.ADVICE)
     if ram_limit is not None and (type(ram_limit) is not int or ram_limit < 0):
         raise StateError(errno.EINVAL, f"ram_limit is a number of bytes, not {ram_limit!r}")
     options = _Options(size=ctypes.sizeof(_Options), in_file=not use_ram or ram_limit == 0,

@@ -266,7 +266,7 @@ def pytest_configure(config: pytest.Config) -> None:
         return
     if not memstow.active():
         raise pytest.UsageError(
-            f"--memstow: memstow did not start this process, so that nothing can be measured; start: {START}")
+            f"--memstow: memstow did not start this process, so nothing can be measured; start: {START}")
     config.pluginmanager.register(Plugin(), "memstow-plugin")
 
 

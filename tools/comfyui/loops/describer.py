@@ -111,8 +111,8 @@ def endpoint_of(url: str) -> str:
     url = (url or os.environ.get(URL, "")).strip()
     parts = urllib.parse.urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"api_url is the URL of an endpoint, as http://127.0.0.1:8000/v1; it, or {URL} in the "
-                         "environment, has to be set")
+        raise ValueError("set api_url to the URL of an endpoint, such as http://127.0.0.1:8000/v1, or set "
+                         f"{URL} in the environment")
     if "@" in parts.netloc:
         raise ValueError("api_url has a user or password in it: the key goes into api_key, or "
                          f"{KEY} in the environment")
@@ -130,7 +130,8 @@ def key_of(key: str) -> str:
     """The key, without the spaces and line ends around it. A message about a key never quotes it."""
     key = key.strip() or os.environ.get(KEY, "").strip()
     if not all("!" <= letter <= "~" for letter in key):
-        raise ValueError(f"the key has a character that no key has: look at api_key, or at {KEY} in the environment")
+        raise ValueError("the key has a character that a key cannot have: look at api_key, or at "
+                         f"{KEY} in the environment")
     return key
 
 

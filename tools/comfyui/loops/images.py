@@ -83,9 +83,10 @@ class DiscomfortFolderImageLoader:
                 "optional": {"mixed_sizes": (list(RULES), {"default": "refuse"}),
                              "first": ("INT",
                                        {"default": 0, "min": 0, "max": 2**31,
-                                        "tooltip": "so many images are left out"}),
+                                        "tooltip": "how many images to leave out at the beginning"}),
                              "count": ("INT",
-                                       {"default": 0, "min": 0, "max": 2**31, "tooltip": "at most so many; 0: all"})}}
+                                       {"default": 0, "min": 0, "max": 2**31,
+                                        "tooltip": "how many images to load at most; 0: all"})}}
 
     @classmethod
     def IS_CHANGED(cls, folder_path: Any = None, **_others: Any) -> Any:

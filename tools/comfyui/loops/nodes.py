@@ -69,7 +69,7 @@ class DiscomfortPort:
 
 
 class MemstowLoopLoad:
-    """Gives a loop's value to one of its runs: stands where an INPUT port was."""
+    """Gives a loop's value to one of the loop's runs. The loop puts this node in place of an INPUT port."""
     RETURN_TYPES = (ANY,)
     FUNCTION = "load"
     CATEGORY = CATEGORY
@@ -86,7 +86,7 @@ class MemstowLoopLoad:
 
 
 class MemstowLoopSave:
-    """Takes a value from one of a loop's runs: stands where an OUTPUT port was."""
+    """Takes a value from one of a loop's runs. The loop puts this node in place of an OUTPUT port."""
     RETURN_TYPES = (ANY,)
     FUNCTION = "save"
     CATEGORY = CATEGORY
@@ -114,8 +114,8 @@ class MemstowLoopSave:
 
 
 class DiscomfortLoopExecutor:
-    """Starts a loop of workflows and returns its name at once: the loop's runs wait in the queue like all others. What
-    it does is in the log, and at GET /memstow/loops."""
+    """Starts a loop of workflows and returns its name at once: the loop's runs wait in the queue like all others. The
+    log and GET /memstow/loops tell how far the loop is."""
     RETURN_TYPES = ("STRING",)
     RETURN_NAMES = ("loop",)
     FUNCTION = "start"
@@ -143,8 +143,8 @@ class DiscomfortLoopExecutor:
                               "tooltip": "for each workflow null, or a condition under which it runs: [null, {…}]"}),
                     "storage": (["memory", "disk"], {"default": "memory"}),
                     "ram_limit_mb": ("INT",
-                                     {"default": 0, "min": 0, "max": 2**31,
-                                      "tooltip": "in memory up to so many megabytes; 0: no limit"}),
+                                     {"default": 0, "min": 0, "max": 2**31, "tooltip":
+                                      "most megabytes of values in memory; the others go to disk; 0: no limit"}),
                     "persist_prefix": ("STRING",
                                        {"default": "", "tooltip": "keeps the state in files, and goes on from them"}),
                     "independent": ("BOOLEAN",
@@ -202,7 +202,7 @@ def json_in(text: str, what: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{what} is no JSON: {error}") from None
+        raise ValueError(f"{what} is not JSON: {error}") from None
 
 
 def workflows_in(text: str) -> list:
@@ -222,7 +222,7 @@ def inputs_in(text: str) -> dict:
         if not line.strip():
             continue
         if not colon or not name.strip():
-            raise ValueError(f'initial_inputs: {line.strip()!r} is not as "seed: 1"')
+            raise ValueError(f'initial_inputs: {line.strip()!r} is not a line like "seed: 1"')
         try:
             found[name.strip()] = json.loads(value)
         except (ValueError, RecursionError):

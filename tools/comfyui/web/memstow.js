@@ -147,7 +147,7 @@ class Buttons {
                 const answer = await api.fetchApi("/free", {
                     method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(flags) });
                 if (!answer.ok) throw new Error(`status ${answer.status}`);
-                toast("info", `${text}: asked for. ComfyUI does it when no run is on.`);
+                toast("info", `${text}: asked for. ComfyUI does it while no run is in progress.`);
             });
             made.setAttribute("aria-describedby", words.id);
             return made;
@@ -299,7 +299,7 @@ const tab = {
     async order(model, body) {
         const busy = this.figures && this.figures.is_busy;
         const asked = await post("/memstow/model", { owner: model.id, ...body });
-        if (busy && !asked.done) toast("info", "It is done when the run that is on has ended.");
+        if (busy && !asked.done) toast("info", "ComfyUI does it when the current run has ended.");
         const done = await this.waited(model, body, asked);
         if (!done) return this.renew();
         const what = body.do === "policy" ? policyOf(model, body)
@@ -484,11 +484,11 @@ app.registerExtension({
     settings: [{
         id: "memstow.start", category: ["memstow", "Start", "Start"], name: "Start ComfyUI under memstow",
         type: "boolean", defaultValue: false,
-        tooltip: "From the next start of ComfyUI on. MEMSTOW=0 in its environment says no.",
+        tooltip: "From the next start of ComfyUI on. MEMSTOW=0 in its environment prevents it.",
     }, {
         id: BADGES, category: ["memstow", "Canvas", "Badges"], name: "Show on each node what it held in the last run",
         type: "boolean", defaultValue: false, onChange: (wanted) => badges.want(wanted === true),
-        tooltip: "What it held at most while it ran, above what was there before, and what of it stayed.",
+        tooltip: "The most memory that each node added while it ran, and how much of this memory stayed.",
     }, {
         id: LEAKS, category: ["memstow", "Side bar", "Leaks"], name: "Look for leaks when runs have ended",
         type: "boolean", defaultValue: true, onChange: () => tab.root && tab.judge(true),

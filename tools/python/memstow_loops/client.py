@@ -34,7 +34,7 @@ class Client:
         try:
             data = None if body is None else json.dumps(body).encode()
         except (TypeError, ValueError) as error:
-            raise LoopError(f"this goes to a server as JSON, and cannot: {error}") from None
+            raise LoopError(f"this cannot be sent to a server as JSON: {error}") from None
         return self._send(method, path, data, "application/json", _document, query)
 
     def _send(self, method: str, path: str, data: Any, kind: str, read: Callable[[Any], Any],
@@ -81,7 +81,7 @@ class Client:
         try:
             data = b"".join(wire.packed(body, {port: wire.as_bytes(value) for port, value in beside.items()}))
         except (SerializeError, TypeError, ValueError) as error:
-            raise LoopError(f"this goes to a server as JSON or bytes, and cannot: {error}") from None
+            raise LoopError(f"this cannot be sent to a server as JSON or bytes: {error}") from None
         return self._send("POST", "/memstow/loops", data, wire.CONTENT_TYPE, _document, {})
 
     def forget(self, name: str, begun: float) -> None:

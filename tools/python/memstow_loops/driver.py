@@ -133,7 +133,7 @@ def text_of(error: BaseException) -> str:
     try:
         return str(error)
     except BaseException as other:
-        return f"its text cannot be had: {type(other).__name__}"
+        return f"the exception's text cannot be read: {type(other).__name__}"
 
 
 class Loop:
@@ -552,7 +552,7 @@ class Loop:
         for port in step.takes.values():
             found = self.look(port.id)
             if found is None:
-                raise LoopError(f"{where}: port {port.id} has no value: who gives it did not run")
+                raise LoopError(f"{where}: port {port.id} has no value: the workflow that gives it did not run")
             for value in listed(found[0]):
                 try:
                     step.check(port.id, value)

@@ -26,9 +26,9 @@ def fault_of_text(text: str, most: int) -> str:
     try:
         length = len(text.encode())
     except UnicodeEncodeError:
-        return "has half of a character in it"
+        return "contains half of a character (a lone surrogate)"
     if any(unicodedata.category(letter) == "Cc" for letter in text):
-        return "has a control character, such as the end of a line, in it"
+        return "contains a control character, such as the end of a line"
     return f"has more than {most} bytes" if length > most else ""
 
 
@@ -37,9 +37,9 @@ def document_of(text: Union[str, bytes], name: str) -> dict[str, Any]:
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise LoopError(f"{name} is no JSON: {error}") from None
+        raise LoopError(f"{name} is not JSON: {error}") from None
     if not isinstance(document, dict):
-        raise LoopError(f"{name} is no JSON object")
+        raise LoopError(f"{name} is not a JSON object")
     return document
 
 

@@ -161,7 +161,8 @@ def _check_conditions(plan: Plan) -> None:
     known = {*plan.ids(), *plan.inputs}
     for test in (plan.condition, *(step.when for step in plan.steps)):
         if isinstance(test, Condition) and test.port not in known:
-            raise LoopError(f"a condition looks at port {test.port}, which no workflow gives and inputs has not")
+            raise LoopError(
+                f"a condition looks at port {test.port}, but no workflow gives it and inputs does not have it")
 
 
 def _check_references(plan: Plan, storage: str) -> None:
@@ -177,7 +178,7 @@ def _batch(inputs: Mapping[str, Any]) -> int:
     """The number of elements in the lists of a batch."""
     sizes = {name: len(value) for name, value in inputs.items() if isinstance(value, list)}
     if not sizes or 0 in sizes.values() or len(set(sizes.values())) > 1:
-        raise LoopError("independent takes lists of one length, and at least one of them, as inputs; here are "
+        raise LoopError("independent needs at least one list in inputs, and lists of one length; the lists here: "
                         + (", ".join(f"{name}: {size}" for name, size in sizes.items()) or "none"))
     return next(iter(sizes.values()))
 
@@ -188,7 +189,7 @@ def make_plan(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]], ite
     """A plan that can be run. LoopError names what cannot be run. `known`: ids with a committed value. `storage`: the
     name of the option that keeps values outside this process; "" if no option does."""
     if not isinstance(workflows, (list, tuple)) or not workflows:
-        raise LoopError("a loop is of a list of at least one workflow")
+        raise LoopError("a loop needs a list of at least one workflow")
     if inputs is not None and not isinstance(inputs, Mapping):
         raise LoopError("inputs is an object: a value for each port id")
     found = dict(inputs or {})

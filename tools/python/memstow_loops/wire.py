@@ -30,7 +30,7 @@ def as_bytes(value: Any) -> Serialized:
     """The value as bytes. SerializeError if only pickle can express it, or it is a model."""
     found = memstow_serialize.serialize(value)
     if found.type.startswith("CUSTOM"):
-        raise SerializeError(f"of a {type(value).__name__} there are no bytes that another process may read")
+        raise SerializeError(f"a {type(value).__name__} has no bytes that another process may read")
     return found
 
 
