@@ -1,7 +1,7 @@
 /* leaks.h — finds leaks in a process, growth that only looks like a leak, and the Python objects that hold memory of
  * retired owners.
  * In: sites (leak_sites.h), and the image from which they were last read. Out: findings, one for each cause, the
- * largest loss first. leaks_text.c and leaks_json.c print them. docs/leaks.md explains the rules. */
+ * largest loss first. leaks_text.c and leaks_json.c print them. docs/leaks-rules.md explains the rules. */
 #ifndef MEMSTOW_LEAKS_H
 #define MEMSTOW_LEAKS_H
 
