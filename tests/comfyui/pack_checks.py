@@ -44,7 +44,8 @@ assert tool["publisher_id"] == tool["display_name"] == "memstow", tool
 comfy("node", "pack")
 packed = set(zipfile.ZipFile(folder / "node.zip").namelist())
 for name in ("__init__.py", "prestartup_script.py", "requirements.txt", "icon.svg", "web/memstow.js",
-             "web/docs/MemstowPolicy.md", "locales/fr/nodeDefs.json", "example_workflows/refine.json"):
+             "web/docs/MemstowPolicy.md", "web/docs/MemstowPolicy/fr.md", "locales/fr/nodeDefs.json",
+             "example_workflows/refine.json"):
     assert name in packed, (name, sorted(packed))
 assert not any(name.endswith(".pyc") for name in packed), packed
 

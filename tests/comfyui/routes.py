@@ -11,21 +11,30 @@ import concurrent.futures, json, pathlib, threading, time, urllib.request
 import support
 from _comfy import Comfy, mixed
 
+
+def text_of(comfy, path):
+    with urllib.request.urlopen(f"http://127.0.0.1:{comfy.port}{path}", timeout=30) as answer:
+        return answer.read().decode()
+
+
 comfy = Comfy(env={"MEMSTOW_POLICY_VAE": "free", "MEMSTOW_POLICY": "keep"})
 EXAMPLES = support.ROOT / "examples/loops"
 with comfy:
-    # help names every input of a node; two nodes are internal
+    # help names every input of a node, in English and in French; two nodes are internal
     ours = {key: node for key, node in comfy.get("/object_info").items() if node["category"].startswith("memstow")}
     assert len(ours) == 8, list(ours)
+    french = comfy.get("/i18n")["fr"]["nodeDefs"]
     for key, node in ours.items():
         if key in ("MemstowLoopLoad", "MemstowLoopSave"):
             continue
-        address = f"http://127.0.0.1:{comfy.port}/extensions/memstow/docs/{key}.md"
-        with urllib.request.urlopen(address, timeout=30) as answer:
-            page = answer.read().decode()
-        assert page.startswith(f"# {node['display_name']}\n"), (key, page)
-        for name in [name for group in node["input"].values() for name in group]:
-            assert f"| `{name}` |" in page, (key, name)
+        inputs = {name: name for group in node["input"].values() for name in group}
+        named = {name: one["name"] for name, one in french[key].get("inputs", {}).items() if "name" in one}
+        for address, title, names in ((f"{key}.md", node["display_name"], inputs),
+                                      (f"{key}/fr.md", french[key]["display_name"], {**inputs, **named})):
+            page = text_of(comfy, f"/extensions/memstow/docs/{address}")
+            assert page.startswith(f"# {title}\n"), (address, page)
+            for name in names.values():
+                assert f"| `{name}` |" in page, (address, name)
     assert sorted(comfy.get("/workflow_templates")["memstow"]) == sorted(path.stem for path in EXAMPLES.glob("*.json"))
     for path in EXAMPLES.glob("*.json"):
         assert comfy.get(f"/api/workflow_templates/memstow/{path.name}") == json.loads(path.read_text()), path
