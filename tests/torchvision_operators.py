@@ -15,9 +15,12 @@ def compiled_part_loads():
     return hasattr(torch.ops.torchvision, "nms")
 
 
+library = None # its operators go with it
+
+
 def ensure():
-    global library # its operators go with it
-    if not compiled_part_loads():
+    global library
+    if not compiled_part_loads() and library is None:
         library = torch.library.Library("torchvision", "DEF")
         library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import pathlib
+import re
 import runpy
 import shlex
 import subprocess
@@ -15,6 +16,7 @@ import tempfile
 
 log = logging.getLogger("memstow")
 GUARD = "MEMSTOW_RESTARTED"
+NOT_FOUND = 127 # the exit status of a program that does not exist
 LOOKS = "import ctypes; ctypes.CDLL(None).memstow_abi_version"
 
 
@@ -43,18 +45,49 @@ def command():
     return runpy.run_path(str(pathlib.Path(__file__).resolve().with_name("command.py")))["find"]()
 
 
-def fits(start):
-    """The reason why this Python cannot be started under memstow; None: it can. A short process of its own is the
-    trial, so ComfyUI goes on if the trial fails."""
-    with tempfile.TemporaryDirectory() as folder:
-        words = [*start, "-o", os.path.join(folder, "try.mst"), "--", sys.executable, "-c", LOOKS]
-        try:
-            tried = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-                                   text=True, errors="replace", timeout=60)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return str(error)
+def attempt(words):
+    """Runs a short process. Returns its exit status, and the last line that it said on standard error."""
+    try:
+        tried = subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                               text=True, errors="replace", timeout=60)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return None, str(error)
     said = tried.stderr.strip().splitlines() or [f"exit status {tried.returncode}"]
-    return said[-1] if tried.returncode else None
+    return tried.returncode, said[-1]
+
+
+def fault_of(start, folder):
+    """The reason why this Python cannot be started by these words; None: it can. The trial has a ledger in `folder`."""
+    status, said = attempt([*start, "-o", os.path.join(folder, "try.mst"), "--", sys.executable, "-c", LOOKS])
+    return None if status == 0 else said
+
+
+def fault_of_ledger(start, folder):
+    """The reason why the ledger cannot be written where these words say; None: it can. memstow looks at the ledger's
+    place before it looks for the program, and the program of this trial does not exist."""
+    pid = str(os.getpid()) # the trial has another one
+    words = [re.sub("%[%p]", lambda found: pid if found[0] == "%p" else found[0], word) for word in start[3:]]
+    program = os.path.join(folder, os.path.basename(sys.executable))
+    status, said = attempt([*start[:3], "-o", f"memstow.%n.{pid}.mst", *words, "--", program])
+    return None if status == NOT_FOUND else said
+
+
+def choose(start):
+    """The words to start memstow with, and a remark for the log; or (None, the reason why memstow cannot be started).
+    Where the ledger cannot be in the working folder, it goes to the folder of temporary files. A place that the user
+    has chosen counts."""
+    with tempfile.TemporaryDirectory() as folder:
+        why = fault_of(start, folder)
+        if why is not None:
+            return None, why
+        why = fault_of_ledger(start, folder)
+        if why is None:
+            return start, ""
+        place = tempfile.gettempdir()
+        elsewhere = [*start[:3], "-o", os.path.join(place.replace("%", "%%"), "memstow.%n.%p.mst"), *start[3:]]
+        if fault_of_ledger(elsewhere, folder) is not None:
+            return None, why
+        return elsewhere, f"; its ledger is in {place} ({why})"
 
 
 def restart():
@@ -71,11 +104,14 @@ def restart():
         log.warning("memstow: the command memstow was not found (docs/install.md); ComfyUI runs as always")
         return
     start = [path, "run", "--exec", *shlex.split(os.environ.get("MEMSTOW_OPTIONS", ""))]
-    why = fits(start)
-    if why is not None:
-        log.warning("memstow: cannot start this Python (%s); ComfyUI runs as always", why)
+    try:
+        start, remark = choose(start)
+    except OSError as error: # there is no folder of temporary files
+        start, remark = None, str(error)
+    if start is None:
+        log.warning("memstow: cannot start this Python (%s); ComfyUI runs as always", remark)
         return
-    log.info("memstow: starting ComfyUI again, under memstow")
+    log.info("memstow: starting ComfyUI again, under memstow%s", remark)
     sys.stdout.flush()
     sys.stderr.flush()
     words = getattr(sys, "orig_argv", [sys.executable, *sys.argv])

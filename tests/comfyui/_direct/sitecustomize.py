@@ -1,0 +1,14 @@
+"""With this folder in PYTHONPATH, ComfyUI's main.py may be started directly, as users start it. It does what
+tests/comfyui_main.py does for the others: torchvision also loads where its compiled part does not."""
+import importlib.abc, sys
+
+
+class BeforeTorchvision(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "torchvision":
+            sys.meta_path.remove(self)
+            import torchvision_operators
+            torchvision_operators.ensure()
+
+
+sys.meta_path.insert(0, BeforeTorchvision())
