@@ -110,7 +110,7 @@ class Comfy:
         if pack:
             install_pack(self.folder)
         environment = {k: v for k, v in os.environ.items() if k not in ("LD_PRELOAD", "PYTHONPATH")}
-        environment.update(env or {}, PYTHONPATH=str(support.ROOT / "tests"))
+        environment.update({"PYTHONPATH": str(support.ROOT / "tests"), **(env or {})})
         if under == "double":
             environment["LD_PRELOAD"] = str(_double.library())
         elif under == "memstow":

@@ -2,36 +2,14 @@
 # needs: comfyui comfyui-manager
 # timeout: 300
 """The real ComfyUI-Manager beside the pack, under memstow. Both work. Its two buttons, as its own page sends them, free
-models that are to be freed and leave models that are to be kept. Newer versions of ComfyUI start Manager in main.py;
-here a pack starts it."""
+models that are to be freed and leave models that are to be kept."""
 import re, urllib.request
 
-import support
+import _manager, support
 from _comfy import Comfy, mixed, need_real
 
-MANAGER = support.ROOT / "build/deps/comfyui-manager"
-if not MANAGER.is_dir():
-    support.skip("ComfyUI-Manager is not installed: pip could not install comfyui-manager")
+_manager.need()
 need_real("trigger_begin", "trigger_end", "trace", "decisions")
-
-BEFORE = f'''
-import os, sys
-import folder_paths
-from comfy.cli_args import args
-folder = folder_paths.get_system_user_directory("manager")
-os.makedirs(folder)
-with open(os.path.join(folder, "config.ini"), "w") as file:
-    file.write("[default]\\nnetwork_mode = offline\\nfile_logging = false\\n")
-args.enable_manager = args.enable_manager_legacy_ui = True
-sys.path.insert(0, "{MANAGER}")
-import comfyui_manager
-comfyui_manager.prestartup()
-'''
-START = '''
-import comfyui_manager
-comfyui_manager.start()
-NODE_CLASS_MAPPINGS = {}
-'''
 
 
 def text_of(comfy, path):
@@ -62,7 +40,7 @@ def press(comfy, body):
     comfy.settled()
 
 
-with Comfy("memstow", packs={"manager": {"prestartup_script.py": BEFORE, "__init__.py": START}}) as comfy:
+with Comfy("memstow", packs=_manager.PACK) as comfy:
     assert text_of(comfy, "/v2/manager/version").startswith("V"), comfy.log()
     models, everything = buttons(comfy)
     done = comfy.run(mixed(1, "free", "keep", "stow"))

@@ -105,10 +105,10 @@ def restart():
         return
     start = [path, "run", "--exec", *shlex.split(os.environ.get("MEMSTOW_OPTIONS", ""))]
     try:
-        start, remark = choose(start)
+        chosen, remark = choose(start)
     except OSError as error: # there is no folder of temporary files
-        start, remark = None, str(error)
-    if start is None:
+        chosen, remark = None, str(error)
+    if chosen is None:
         log.warning("memstow: cannot start this Python (%s); ComfyUI runs as always", remark)
         return
     log.info("memstow: starting ComfyUI again, under memstow%s", remark)
@@ -117,7 +117,7 @@ def restart():
     words = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
     os.environ[GUARD] = "1"
     try:
-        os.execv(path, [*start, "--", sys.executable, *words[1:]])
+        os.execv(path, [*chosen, "--", sys.executable, *words[1:]])
     except OSError as error:
         del os.environ[GUARD]
         log.warning("memstow: %s: %s; ComfyUI runs as always", path, error.strerror)
