@@ -35,8 +35,8 @@ static void take_block(enum cuda_space space, uint64_t number) {
     if (cuda_blocks_take(space, number, &gone)) vmm_end(&gone);
 }
 
-/* Adds `by` to the users of the block with this number. Returns how many users it has then; UINT32_MAX: there is no
- * such block. */
+/* Adds `by` to the users of the block with this number. Returns the new number of users; UINT32_MAX: there is no such
+ * block. */
 static uint32_t change_users(enum cuda_space space, uint64_t number, uint32_t by) {
     struct cuda_hold hold;
     struct snap_cuda_block *record = cuda_blocks_hold(space, number, &hold);

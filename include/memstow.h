@@ -447,7 +447,7 @@ int32_t memstow_snapshot(const char *path);
  *
  * A list belongs to one process. If a second process, such as a forked child, registers processes in the same folder
  * meanwhile, the list of the second process is process_registry.PID.json. When a new list takes the place of the list
- * of a process that is gone, the old list gets such a name. Both files are for processes of one PID namespace:
+ * of a process that is gone, the old list gets such a name. A list is for processes of one PID namespace:
  * processes of another namespace seem to be gone. -ENAMETOOLONG: a path is too long. */
 int32_t memstow_shutdown_files(const char *log, const char *registry);
 

@@ -19,7 +19,8 @@ void account_free(uint32_t site, uint64_t bytes);
 /* Moves a count of allocations (of frees, if `freed`) from one site to another. False: there is no memory, and nothing
  * has changed. The caller is pinned (pin.h). */
 bool account_shift(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, bool freed);
-/* Makes counters for a shift at this site. Call it for both sites; then account_shift on this thread does not fail. */
+/* Makes counters for account_shift at this site. Call it for `from` and for `to`; then account_shift on this thread
+ * does not fail. */
 bool account_shift_reserve(uint32_t site);
 
 /* Counts the free of a block that existed before this process was forked off (realloc may have replaced it). */

@@ -22,14 +22,15 @@ static struct series buffers[2] = {
     {.type = SNAP_PEAK_0, .record_size = 1, .first_bits = FIRST_BITS, .limit = 1u << 28},
     {.type = SNAP_PEAK_1, .record_size = 1, .first_bits = FIRST_BITS, .limit = 1u << 28}};
 
+/* The picture that is being made: the live bytes and blocks of each site near a peak of the total. */
 static struct {
     struct lock busy;
-    uint64_t peak;                  /* the peak that is being copied; 0: none */
-    uint64_t peak_ns;               /* when the peak was */
-    uint64_t bytes;                 /* the sum of the picture so far */
-    uint32_t buffer;                /* in which of the two buffers the picture is being made */
+    uint64_t peak;                  /* the total at the peak, in bytes; 0: no picture is being made */
+    uint64_t peak_ns;               /* the time of the peak */
+    uint64_t bytes;                 /* the bytes of all sites copied so far, without inherited memory */
+    uint32_t buffer;                /* the index in `buffers` of the buffer in which the picture is being made */
     uint32_t next_chunk, last_site; /* the next chunk of sites to copy; the site that was added to the picture last */
-    /* By buffer. begun: how many pictures were begun in it; length: the bytes of its present picture. */
+    /* By index in `buffers`. begun: how many pictures were begun in the buffer; length: the bytes of the newest one. */
     uint32_t begun[2], length[2];
     /* By site: the blocks that were freed since the peak, and those that were allocated since then. Only for sites that
      * are not copied yet. */

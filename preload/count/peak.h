@@ -26,9 +26,9 @@ void peak_note_resized(uint32_t site, uint64_t bytes);
 /* At the end of the process: completes a copy that has begun. */
 void peak_finish(void);
 
-/* The state of a walk through both pictures, all zero at the beginning. buffer: the buffer of the picture that is being
- * read; begun: how many pictures were begun in that buffer by then; at: the next byte to read; site: the site that was
- * read most recently. */
+/* The state of a walk (peak_sites) through the pictures SNAP_PEAK_0 and SNAP_PEAK_1, all zero at the beginning. buffer:
+ * the picture that is being read, 0 or 1; begun: how many pictures had been begun in that buffer when the walk began to
+ * read it; at: the next byte to read; site: the site that was read most recently. */
 struct peak_walk {
     uint32_t buffer, begun, at, site;
 };

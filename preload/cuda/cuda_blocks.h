@@ -19,7 +19,7 @@ enum cuda_space {
     CUDA_PHYSICAL, /* identified by a number of ours: the driver may reuse a handle while its memory is still mapped */
     CUDA_HANDLE,   /* a handle of physical memory: `pool` is that memory's number, `users` counts releases to come */
     CUDA_MAPPING,  /* a mapping of physical memory: `pool` is that memory's number */
-    CUDA_RANGE,    /* reserved addresses; also host memory that memstow holds for a device */
+    CUDA_RANGE,    /* the start of reserved addresses, or of host memory in which memstow keeps content of a device */
     CUDA_ARRAY,
     CUDA_POOL,
     CUDA_PART /* a part of a block: the part's own address; `pool` is the block's address */

@@ -12,7 +12,7 @@
 #pragma GCC visibility push(hidden)
 
 /* Returns the definition in the caller itself, in a library that it depends on (at any depth), or in a library that was
- * loaded together with it. Other code may not see that library (RTLD_LOCAL). */
+ * loaded together with it. Such a library may be hidden from other code (RTLD_LOCAL). */
 void *cuda_scope_linked(const char *name, uintptr_t caller);
 
 /* Returns the definition in the library that was loaded first. *count (may be NULL): how many libraries have a

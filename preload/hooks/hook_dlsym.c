@@ -44,8 +44,8 @@ static void *hook_dlsym_look_up(void *handle, const char *name, const char *vers
 
 /* The search found our hook, because this library is in every process. Returns the definition that the search would
  * have found without this library: the definition behind ours or, if there is none, the definition in a library that
- * was loaded with the caller. Other code may not see that library. dlerror then gives the same answer as after the real
- * dlsym. */
+ * was loaded together with the caller, perhaps with RTLD_LOCAL. In the second case, clears the error of the failed
+ * search, so that dlerror answers as after the real dlsym. */
 static void *found_without_us(void *handle, const char *name, const char *version, uintptr_t caller) {
     void *seen = hook_dlsym_look_up(RTLD_NEXT, name, version);
     void *linked = !seen && handle == RTLD_DEFAULT ? cuda_scope_linked(name, caller) : NULL;

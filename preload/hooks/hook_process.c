@@ -103,7 +103,7 @@ static void list_variables(char **list, char *const environment[], size_t count,
 }
 
 /* Sets a variable that tells the next image how many images came before it. A vfork child does not set it, because it
- * may not allocate. A long list of variables is mapped, because a thread's stack may be too small for it. */
+ * must not allocate. A long list of variables is mapped, because a thread's stack may be too small for it. */
 static int exec_with(struct exec exec, char *const environment[]) {
     char variable[PROCESS_EXEC_SIZE], **list = NULL;
     process_exec(true);
@@ -150,7 +150,7 @@ static long exec_by_number(long number, const long a[5]) {
     return exec_with(exec, (char *const *)rest[2]);
 }
 
-/* Collects the arguments of an execl variant, on the stack: a vfork child may not allocate. */
+/* Collects the arguments of an execl variant, on the stack: a vfork child must not allocate. */
 #define COLLECT(arguments, first, list)                                                                                \
     do {                                                                                                               \
         size_t count_ = 1;                                                                                             \

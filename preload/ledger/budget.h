@@ -1,4 +1,4 @@
-/* budget.h — whether call stacks, sites and counters may take more memory, and requests for memory when they may not.
+/* budget.h — whether call stacks, sites and counters may take more memory, and requests for memory if not.
  * In: their present size, from the files that know it. Out: the steps that the size has reached; requests for memory,
  * which fold.c fulfils by removing old stacks (a fold). It must cost next to nothing, because each new stack asks. */
 #ifndef MEMSTOW_BUDGET_H

@@ -39,7 +39,7 @@ void *misuse_nobody(void) {
     return (void *)(words + 1); /* a chunk that is misaligned and has an impossible size */
 }
 
-/* --- reading memory that may not be mapped --- */
+/* --- reading memory that may be unmapped --- */
 
 /* Reads a word. `known`: an address on a page that can be read; 0: no such address is known. */
 static bool misuse_word_at(uintptr_t address, uintptr_t known, uint64_t *out) {

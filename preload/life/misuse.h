@@ -28,13 +28,13 @@ struct misuse {
     uintptr_t freed; /* return address of the first free, or its lower half alone; 0: not known */
 };
 
-/* Examines a pointer. The 16 bytes in front of it can be read; other memory around it may not be mapped. */
+/* Examines a pointer. The 16 bytes in front of it can be read; other memory around it may be unmapped. */
 struct misuse misuse_of(void *pointer);
 
 /* Whether the word in front of p can be the size of a chunk of glibc's. */
 bool misuse_may_be_chunk(const void *p);
 
-/* Whether glibc, before it reports anything, would follow the word in front of p to memory that may not be mapped. */
+/* Whether glibc, before it reports anything, would follow the word in front of p to memory that may be unmapped. */
 bool misuse_leads_astray(const void *p);
 
 /* Whether p is the start of the raw memory of a live block: glibc gave it out, and the program never saw it. */

@@ -23,8 +23,9 @@
 #include "preload/base/forked.h"
 
 enum { WAIT_MS = 5000, WAITS_MOST = 2 };
-/* PAUSE_NS: the pause after a rescue that freed too little. It is at least twice as long as the rescue took, and
- * doubles each time, up to PAUSE_MOST_NS. OVER_NS: the longest wait of rescue_is_over. */
+/* PAUSE_NS: the shortest pause (pause_ns) after a rescue that freed too little. Each further such rescue makes the
+ * pause twice as long. The pause is also at least twice as long as the rescue took, but never longer than
+ * PAUSE_MOST_NS. OVER_NS: the longest wait of rescue_is_over. */
 static const uint64_t PAUSE_NS = 1000000000, PAUSE_MOST_NS = 60000000000, OVER_NS = 60000000000;
 
 static bool off, takes_kept;

@@ -15,7 +15,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Reads the setting. Returns NULL, or a complaint if the text is unreadable; then the setting counts as not set. */
+/* Reads the setting. Returns NULL, or an error message: the text is unreadable, and the setting counts as not set. */
 const char *rescue_wish(const char *text);
 
 /* Moves memory of idle owners off devices until `needed` bytes are free. It takes owners for which `helps` is true, and

@@ -13,7 +13,8 @@
 #include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_reach.h"
 
-/* The target of a request in the order of a stream: the stream's device and context, which may not be the thread's. */
+/* The device and context of a request in the order of a stream: those of the stream, which may differ from the
+ * thread's. */
 static struct cuda_target target_of(cuda_handle stream, const struct cuda_target *now) {
     enum { FIRST_STREAM = 3 };
     cuda_handle context;
@@ -76,7 +77,7 @@ int serve_alloc_async(cuda_address *at, size_t bytes, cuda_handle stream) {
     return result;
 }
 
-/* --- requests that are not served, but may need a rescue --- */
+/* --- requests that always go to the driver; if the device lacks memory, a rescue (rescue.h) may free some --- */
 
 int serve_from_pool(cuda_address *at, size_t bytes, cuda_handle pool, cuda_handle stream) {
     typedef int function(cuda_address *, size_t, cuda_handle, cuda_handle);
@@ -113,7 +114,7 @@ int serve_create(cuda_memory *memory, size_t bytes, const struct cuda_properties
     return result;
 }
 
-/* --- requests that cause no rescue, but can use the memory of spares --- */
+/* --- requests that always go to the driver; if the device lacks memory, only spares (vram_spare.h) are freed --- */
 
 static bool got_spares(int result) { return unlikely(result == CUDA_OUT_OF_MEMORY) && vram_memory_end_spares(0); }
 

@@ -16,7 +16,7 @@ int serve_contexts_note(const struct cuda_target *target) {
 }
 
 /* Called at each allocation, for a model or not. Notes the thread's context, because work may run in the context, and
- * memstow may not have seen the program make it. A new context may have the address of a context that has ended. */
+ * memstow may have missed that the program made it. A new context may have the address of a context that has ended. */
 void serve_contexts_note_present(const struct cuda_target *target) {
     static __thread cuda_handle last;
     static __thread uint32_t last_ended;

@@ -50,6 +50,6 @@ __attribute__((constructor)) static void read_wish(void) {
 }
 
 const char *serve_settings_unreadable(void) {
-    read_wish(); /* a process may begin before its constructors run */
+    read_wish(); /* the ledger may begin before this library's constructors have run */
     return unreadable;
 }

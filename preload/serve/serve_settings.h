@@ -21,7 +21,7 @@ extern struct serve_settings {
     bool verifies, exports, keeps_total;
 } serve_settings;
 
-/* A complaint about a setting that is unreadable; NULL: there is none. */
+/* An error message about a setting that is unreadable; NULL: all settings can be read. */
 const char *serve_settings_unreadable(void);
 
 #pragma GCC visibility pop

@@ -3,7 +3,7 @@
  * Pure. The kin of a process are the processes that it started, the members of sessions and groups that it began, and
  * their kin in turn. All parts that end processes, or look for processes left behind, use this rule: the coordinator
  * (which begins with one process and looks for its kin), `watch`, `lifecycle` and `reap`. memstow_shutdown.py has the
- * rule in Python, for programs without memstow; tests/unit/kin and tests/ends/kin hold both to the same cases. */
+ * rule in Python, for programs without memstow; tests/unit/kin and tests/ends/kin check the two with the same cases. */
 #ifndef MEMSTOW_KIN_H
 #define MEMSTOW_KIN_H
 

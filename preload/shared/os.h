@@ -53,7 +53,7 @@ long os_read(int fd, void *to, size_t length);
 long os_pread(int fd, void *to, size_t length, uint64_t offset);
 /* Writes everything or returns -errno; restarts after a signal. */
 long os_write(int fd, const void *from, size_t length);
-/* Copies from or to memory that may not exist. False: it failed; some bytes may have been copied. */
+/* Copies from or to memory that may be unmapped. False: it failed; some bytes may have been copied. */
 bool os_peek(void *to, const void *from, size_t length);
 bool os_poke(void *to, const void *from, size_t length);
 int os_stat_fd(int fd, struct stat *out); /* 0 or -errno */

@@ -155,7 +155,7 @@ static void log_thread(const char *tid) {
 enum { ASIDE = 3 };
 
 struct left {
-    /* ids of threads that do not count; a new thread may not have the name yet by which it would be known */
+    /* ids of threads that do not count; a new thread may still lack the name by which it would be known */
     uint32_t aside[ASIDE];
     int64_t count;
 };

@@ -56,7 +56,7 @@ struct cfi_object {
 };
 
 /* Finds the object that contains the code at pc. False: the loader knows none. The object's range is the loaded segment
- * that holds its header. Memory between segments may not be readable. */
+ * that holds its header, because memory between segments may be unreadable. */
 bool cfi_object_of(uintptr_t pc, struct cfi_object *object);
 
 /* The rule for the instruction at pc. For a return address the caller passes the byte before it. For an interrupted

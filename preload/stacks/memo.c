@@ -100,9 +100,10 @@ static inline uint64_t memo_mixed(uint64_t h, uint64_t a, uint64_t b) {
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* Adds the Python frames of a loop, which is in the element `inside`. The frames are part of the path, because the same
- * loop may have run other frames when a leaf that joins it was filled. Their code objects are alive as long as a stack
- * with that path is known (python.h). */
+/* Adds `loop`, a Python evaluation loop in the element `inside`, to self->evals[index], and its frames to self->python.
+ * Returns `path`, a hash of outer frames, extended by the hash of these frames. Without them, a leaf (leaf.h) that
+ * joins this element could match while the loop runs other frames than before. The hash contains addresses of code
+ * objects: they stay alive as long as a stack with that path is known (python.h). */
 static uint64_t push_loop(struct memo *self, uint32_t inside, uint32_t index, uint64_t path, const struct loop *loop,
                           const struct python_frame *found) {
     uint32_t end = index ? self->evals[index - 1].python : 0;

@@ -95,9 +95,9 @@ struct memo {
     uint32_t *frames;
     struct eval *evals;
     struct python_frame *python;
-    /* Only for a stack that is not the thread's own: */
+    /* The next two are used only for a stack other than the thread's own. */
     struct region extent; /* from the deepest slot to the end of the outermost word */
-    uint64_t used;        /* when the thread last came to this stack: a count of such arrivals (struct stack) */
+    uint64_t used;        /* stack.clock when the thread last came to this stack; the lowest is forgotten first */
 };
 
 /* The ends of the words and of the loops of the first k elements, as indices of memo.words and memo.evals. */
@@ -122,7 +122,7 @@ bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own);
 
 /* Forgets which elements were found unchanged. Call it before and after the look-up of a stack. During one look-up,
  * elements that the leaves (leaf.h) found unchanged need not be checked again by the unwinding. A signal handler may
- * look up its own stack in between: the outer part of the stack is the same for both. */
+ * look up its own stack in between: the handler's stack has the same outer part as the interrupted one. */
 static inline void memo_begin(struct memo *self) { self->found = 0; }
 
 /* Adds steps inside of the remembered ones. `seed` stands for an empty stack; paths with different seeds differ. False:

@@ -367,7 +367,7 @@ static uintptr_t first_frame(const struct interpreter *self, uintptr_t inner, ui
  * processor need not wait for one link of the chain before it reads the next. */
 static inline uintptr_t as_expected(const struct python_frame *expected) {
     uintptr_t frame;
-    /* In C the compiler would return the frame that was read from the chain, because it knows that both are equal. */
+    /* In C the compiler would return the chain's frame, because it knows that the two frames are equal. */
     __asm__("movq %1, %0" : "=r"(frame) : "m"(expected->frame));
     return frame;
 }

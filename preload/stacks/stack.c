@@ -41,7 +41,7 @@ struct stack {
     struct region looked; /* the readable part of the stack of `other`, when `unmappings` was read */
     struct memo memo;     /* the thread's own stack */
     struct memo *others;
-    uint64_t clock; /* how often the thread came to another stack, for memo.used */
+    uint64_t clock; /* how often the thread came to a stack that is not its own, for memo.used */
     struct unwound unwound;
     bool complete;        /* the latest stack was unwound to its outermost frame */
     bool returned;        /* the latest stack was in `paths`: it was seen before, not long ago */
@@ -322,8 +322,8 @@ static uint32_t site_for_nobody(const struct caller *caller) {
 
 /* Whether the hook that works in `self` was left by longjmp. `by` is the memory of a later hook, which has just unwound
  * its stack to the end. If the hook is only interrupted, the stack of `by` has a signal frame further in than the hook.
- * The answer is known only if both run on the thread's own stack, because another stack may be left and entered
- * again. */
+ * The answer is known only if the two hooks run on the thread's own stack, because another stack may be left and
+ * entered again. */
 static bool is_left_behind(const struct stack *self, const struct stack *by, uintptr_t slot) {
     bool same_stack = region_has(&by->own.known, self->busy) && region_has(&by->own.known, slot) && slot < self->busy;
     return self->busy && same_stack &&
@@ -343,7 +343,7 @@ static void free_those_left(struct stack *self, const struct stack *by, uintptr_
 
 enum { NESTED_MOST = 8 };
 
-/* Finds the site when the leaf cache does not know the stack, or may not be asked. */
+/* Finds the site when the leaf cache does not know the stack, or must not be asked. */
 __attribute__((noinline)) static uint32_t site_in_full(uintptr_t slot, uintptr_t address, uintptr_t rbp) {
     struct caller caller = {slot, address, rbp};
     struct stack *first = stack_of_thread(), *self = first;

@@ -65,8 +65,8 @@ void tree_forget_uses(void);
 /* Hides each run that is not marked as used: look-ups no longer find it. A thread that already has a place in it may go
  * on using that place. */
 enum progress tree_hide(struct tree_walk *walk);
-/* Call it when no thread can have a hidden place any more. A run that is in use by then is shown again, unless it has a
- * twin. The words of all other hidden runs become free. */
+/* Call it when no thread can have a hidden place any more. The words of hidden runs that are not in use become free.
+ * Hidden runs that are in use are shown again; but a run that has a twin stays hidden until a later fold frees it. */
 enum progress tree_give_away(struct tree_walk *walk);
 
 /* The bytes of memory that the tree uses, including the table that finds runs. */

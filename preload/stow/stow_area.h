@@ -31,7 +31,7 @@ int64_t stow_areas(bool detail, char *text, bool (*visit)(void *context, const s
 /* The mapping that contains the address; false: there is none. */
 bool stow_area_at(uint64_t address, char *text, struct stow_area *out);
 
-/* Why the pages of a private mapping may not move: enum stow_refusal. */
+/* Why the pages of a private mapping must not move: enum stow_refusal. */
 uint32_t stow_area_refusal(const struct stow_area *area);
 
 #pragma GCC visibility pop

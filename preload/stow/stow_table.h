@@ -25,7 +25,7 @@ void stow_table_unlock(void);
 /* Waits until no moving chunk overlaps the range. The lock is released during the wait. */
 void stow_table_wait(uint64_t start, uint64_t end);
 
-/* Adds a region in place of any earlier regions there, and joins it with the region before it if both touch and have
+/* Adds a region in place of any earlier regions there, and joins it with the region before it if the two touch and have
  * the same owner. False: there is no memory for the table. */
 bool stow_table_put(uint64_t start, uint64_t end, uint32_t owner);
 /* Takes the range out of the table. Regions may be cut. */

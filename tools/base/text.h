@@ -18,7 +18,7 @@ struct text_line {
 
 struct text text_size(uint64_t bytes);        /* 12.3 MiB */
 struct text text_size_change(int64_t bytes);  /* +12.3 MiB */
-struct text text_estimate(uint64_t bytes);    /* < 1 MiB, 12.3 MiB: for values that are exact to 1 MiB */
+struct text text_estimate(uint64_t bytes);    /* < 1 MiB, 12.3 MiB: for values that may be wrong by up to 1 MiB */
 struct text text_count(uint64_t count);       /* 12,345 */
 struct text text_block_count(uint64_t count); /* 1 block, 12,345 blocks */
 struct text text_count_change(int64_t count); /* +12,345 */

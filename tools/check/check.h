@@ -28,30 +28,30 @@ struct check {
     char folder[4096]; /* folder of the runs' ledgers */
 };
 
-/* check_folder.c: makes check->folder, the folder for the files of all runs. Returns 0, or an exit code after a
- * complaint. */
+/* check_folder.c: makes check->folder, the folder for the files of all runs. Returns 0, or an exit code after an error
+ * message. */
 int check_folder_make(struct check *check);
 void check_folder_remove(const struct check *check); /* removes check->folder, unless --keep was given */
-/* Makes the folder "WHAT-n" for one run, inside check->folder. Returns 0, or an exit code after a complaint. */
+/* Makes the folder "WHAT-n" for one run, inside check->folder. Returns 0, or an exit code after an error message. */
 int check_folder_of_run(const struct check *check, const char *what, uint32_t n, char *path, size_t size);
 
 /* check_files.c: refuses a file that would overwrite another file that the check reads or writes. Returns 0, or the
- * exit code of wrong usage after a complaint. */
+ * exit code of wrong usage after an error message. */
 int check_files(const struct check *check);
 
 /* check_launch.c: from now on, SIGINT, SIGQUIT, SIGTERM and SIGHUP are only noted when they come for the first
  * time, and check_interrupted reports them. */
 void check_launch_begin(void);
-/* Returns 0; or, after a complaint, 128 plus the number of the signal that asks memstow check to end. */
+/* Returns 0; or, after an error message, 128 plus the number of the signal that asks memstow check to end. */
 int check_interrupted(void);
-/* Starts the command, waits for its end, and stores its exit status: EXIT_PROGRAM after a complaint if it cannot be
- * started. Returns the result of check_interrupted(). The output of the command goes to standard error. */
+/* Starts the command, waits for its end, and stores its exit status: EXIT_PROGRAM after an error message if it cannot
+ * be started. Returns the result of check_interrupted(). The output of the command goes to standard error. */
 int check_launch(char **argv, const char *name, int *status);
 
 /* check_program.c: runs the program until no limit is passed and there is no warning, at most check->runs times.
- * Returns 0, or an exit code after a complaint. */
+ * Returns 0, or an exit code after an error message. */
 int check_program(struct check *check);
-/* check_comfy.c: runs a workflow in a ComfyUI. Returns 0, or an exit code after a complaint. */
+/* check_comfy.c: runs a workflow in a ComfyUI. Returns 0, or an exit code after an error message. */
 int check_comfy(struct check *check);
 
 /* Writers of the forms. They do not trust names: a line break in a name must not end a line of the form. */
@@ -62,7 +62,7 @@ void check_github(const struct check *check, FILE *to);
 void check_markdown(const struct check *check, FILE *to);
 
 /* check_html.c: writes the verdict and the report of the last run as a page, while its ledgers exist. Returns 0, or an
- * exit code after a complaint. */
+ * exit code after an error message. */
 int check_html(const struct check *check);
 
 /* check_words.c: text that the writers have in common. */

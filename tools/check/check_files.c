@@ -24,7 +24,7 @@ static bool same_new_file(const char *a, const char *b) {
            of_a.st_ino == of_b.st_ino;
 }
 
-/* Whether both paths lead to one regular file. Two forms of the verdict may be written to one device, such as
+/* Whether `a` and `b` lead to one regular file. Two forms of the verdict may be written to one device, such as
  * /dev/null. */
 static bool same_file(const char *a, const char *b) {
     struct stat of_a, of_b;

@@ -302,7 +302,7 @@ static int take_form(struct diff *diff, const struct form *form) {
     return EXIT_FINE;
 }
 
-/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after a complaint. */
+/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after an error message. */
 static int cmd_diff_take_option(struct diff *diff, int option, char **argv) {
     if (frame_options_take(option)) return 0;
     switch (option) {

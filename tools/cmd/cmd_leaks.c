@@ -257,7 +257,7 @@ static bool parse_timeout(const char *string, double *seconds) {
     return *seconds >= 0 && *seconds < 1e9 && !*end;
 }
 
-/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after a complaint. */
+/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after an error message. */
 static int cmd_leaks_take_option(struct choice *choice, int option, char **argv) {
     if (frame_options_take(option)) return 0;
     switch (option) {

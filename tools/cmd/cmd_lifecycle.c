@@ -264,7 +264,7 @@ static bool take_tests(struct cycle *cycle, const char *list) {
     }
 }
 
-/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after a complaint. */
+/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after an error message. */
 static int cmd_lifecycle_take_option(struct cycle *cycle, int option, char **argv) {
     static struct json json;
     switch (option) {

@@ -63,7 +63,7 @@ static int leaks_count(struct metrics *metrics, const struct subject *subject) {
     return result;
 }
 
-/* Adds one process. Returns 0, or an exit code after a complaint. */
+/* Adds one process. Returns 0, or an exit code after an error message. */
 static int process_add(struct metrics *metrics, const struct choice *choice, pid_t pid) {
     static struct subject subject;
     int code = choice->leaks ? subject_open_pid(&subject, pid, true) : subject_open_figures(&subject, pid);
@@ -118,7 +118,7 @@ static bool form_parse(const char *word, enum metrics_form *form) {
     return *form == METRICS_PROMETHEUS || strcmp(word, "openmetrics") == 0;
 }
 
-/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after a complaint. */
+/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after an error message. */
 static int cmd_metrics_take_option(struct choice *choice, int option, char **argv) {
     switch (option) {
     case 'a':

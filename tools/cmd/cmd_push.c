@@ -157,7 +157,7 @@ static int push_take_one(struct push *push, struct moment *moment) {
 
 /* Takes and sends a profile of each process, one after the other. If a process cannot be read, the others still get
  * their profiles, and push->failed is set. Once the server is down, no more profiles are taken. Returns 0, or an exit
- * code after a complaint: the server refuses a profile. */
+ * code after an error message: the server refuses a profile. */
 static int push_round(struct push *push) {
     int code = EXIT_FINE;
     if (push->all) push->failed = push_find(push);
@@ -241,7 +241,7 @@ static int server_take(struct push *push, const char *word) {
     return complain_usage("push", "--to=%s: neither pyroscope nor parca", TEXT_SAFE(word));
 }
 
-/* Reads the one line of a file. No complaint quotes the line, because it is secret. */
+/* Reads the one line of a file. No error message quotes the line, because it is secret. */
 static int credentials_read(const char *path, char *line, size_t size) {
     struct whole_file file;
     if (whole_file_read(&file, path, 1) < 0) {
@@ -269,7 +269,7 @@ static int credentials_take(struct push *push) {
     return 0;
 }
 
-/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after a complaint. */
+/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after an error message. */
 static int cmd_push_take_option(struct push *push, int option, char **argv) {
     switch (option) {
     case 'a':

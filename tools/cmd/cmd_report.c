@@ -167,7 +167,7 @@ static bool parse_min(const char *text, uint64_t *bytes) {
     return true;
 }
 
-/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after a complaint. */
+/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after an error message. */
 static int cmd_report_take_option(struct choice *choice, int option, char **argv) {
     if (frame_options_take(option)) return 0;
     switch (option) {

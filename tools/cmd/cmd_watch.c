@@ -240,7 +240,7 @@ static int tell_now(const struct watch *watch) {
     return result < 0 ? EXIT_UNREADABLE : complain_finish(EXIT_FINE);
 }
 
-/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after a complaint. */
+/* Takes one option, as getopt_long has returned it. Returns 0, or an exit code after an error message. */
 static int cmd_watch_take_option(struct watch *watch, int option, char **argv) {
     watch->of_command |= option != OPTION_GRACE && option != OPTION_PID;
     switch (option) {

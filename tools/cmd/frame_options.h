@@ -20,7 +20,7 @@ static inline bool frame_options_take(int option) {
     return option == OPTION_ALL_FRAMES || option == OPTION_ABSOLUTE;
 }
 
-/* Refuses the two options if the output is not text. Returns EXIT_FINE, or another exit code after a complaint. */
+/* Refuses the two options if the output is not text. Returns EXIT_FINE, or another exit code after an error message. */
 static inline int frame_options_check(const char *command, bool is_text) {
     if (is_text || (!innermost_shows_all() && !symbol_text_is_absolute())) return EXIT_FINE;
     return complain_usage(command, "--all-frames and --absolute go with text");

@@ -241,7 +241,7 @@ def install(runs: Runs) -> None:
 
     async def cancel_move(owner: int) -> bool:
         """Withdraws those orders for a model that have not begun, and ends a move of the model that has begun. Memory
-        that has moved by then stays where it is. Returns whether anything was withdrawn or ended."""
+        that has already moved stays where it is. Returns whether anything was withdrawn or ended."""
         is_any, begun = runs.withdraw(owner)
         if begun is None or begun.asked.kind not in ("stow", "restore"):
             return is_any

@@ -276,8 +276,9 @@ static void check_flag_found(struct order *order, struct range sets, const struc
     }
 }
 
-/* Checks a READ. If a policy came from the options of a run, or from a flag without a named object, there is no SET to
- * check. */
+/* Checks whether a READ line agrees with the SET lines before it. Two kinds of READ have no SET to be compared with:
+ * the policy came from the options of a run; or it came from a flag, and the READ does not name the object with the
+ * flag. */
 static void check_read(struct order *order, const struct event *read) {
     struct range sets = events_find(order, EVENT_SET, 0, read->numbers[NUMBER_OWNER]);
     uint8_t rule = read->words[WORD_RULE];
@@ -328,7 +329,7 @@ static void check_policy(struct order *order, const struct event *decision) {
     const struct event *begin = &order->decisions->events[order->decisions->triggers[decision->trigger - 1].event];
     const struct event *set = last_set(events_find(order, EVENT_SET, 0, owner), begin);
     struct range reads = events_find(order, EVENT_READ, decision->trigger, owner);
-    /* the policy was set while the trigger decided: the decision may not have seen it */
+    /* the policy was set while the trigger decided: the decision may have been made with the previous policy */
     if (set && begin->numbers[NUMBER_BEGAN] && set->t >= begin->numbers[NUMBER_BEGAN]) return;
     bool unsaid = decision->words[WORD_WHY] == MEMSTOW_WHY_NOTHING_SAID;
     if (set &&

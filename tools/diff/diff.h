@@ -57,7 +57,7 @@ struct diff {
 void diff_text(struct diff *diff);
 void diff_json(struct diff *diff);
 void diff_json_to(struct diff *diff, FILE *to);
-/* The three functions below return 0, or an exit code after a complaint. */
+/* The three functions below return 0, or an exit code after an error message. */
 int diff_html(struct diff *diff);
 int diff_folded(struct diff *diff);
 int diff_pprof(struct diff *diff);

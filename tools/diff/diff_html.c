@@ -11,7 +11,8 @@
 
 enum { DIFF_ROWS = 1000 };
 
-/* A tag of the page: the numbers of the names of its owners; 0: none. */
+/* A tag is the model, the node and the run that memory belongs to. The key has the number of each one's name on the
+ * page (name_number); 0: none. */
 struct tag_key {
     uint32_t model, node, run;
 };
@@ -38,8 +39,8 @@ static const struct groups *groups_of(const struct diff_page *self, size_t index
     return index < self->host_count ? &self->diff->groups : &self->diff->cuda;
 }
 
-/* ---- owners: the names that rows of the host and rows of devices have. Names for devices are numbered after names for
- * the host. */
+/* ---- owners: the names of models, nodes and runs in rows of the host and of devices. On the page, the names for
+ * devices are numbered after those for the host. */
 
 static uint32_t name_number(const struct diff_page *self, size_t index, uint32_t name) {
     if (!name || index < self->host_count) return name;

@@ -28,8 +28,8 @@ int diff_limits_add(struct diff_limits *limited, const struct image *image, int 
     return result;
 }
 
-/* Whether limits for each owner or each call site apply to the row. Untagged memory is not an owner, and the remainder
- * of estimates is not a call site. */
+/* Whether limits for each owner or each call site apply to the row. Untagged memory is not an owner, and the row
+ * GROUPS_REMAINDER (groups.h) is not a call site. */
 static bool is_meant(const struct groups *groups, const struct row *row) {
     if (groups->view == BY_SITE) return strcmp(groups_member(groups, row), GROUPS_REMAINDER) != 0;
     return row->model || row->node;

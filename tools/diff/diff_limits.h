@@ -1,6 +1,7 @@
 /* diff_limits.h — limits of a comparison for each owner and each call site.
- * In: both images, one after the other, and views of their device memory. Out: the row that grew most among the rows
- * that passed a limit. These rows are separate from the rows that are shown, which may be of another view. */
+ * In: the two images of the comparison, one after the other, and views of their device memory. Out: the row that grew
+ * most among the rows that passed a limit. These rows are separate from the rows that are shown, which may be of
+ * another view. */
 #ifndef MEMSTOW_DIFF_LIMITS_H
 #define MEMSTOW_DIFF_LIMITS_H
 

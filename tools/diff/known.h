@@ -7,7 +7,7 @@
 #include "tools/base/json.h"
 #include "tools/diff/suppressions.h"
 
-/* Reads the lines of the file. path NULL: there are no lines. Returns 0, or an exit code after a complaint. Call
+/* Reads the lines of the file. path NULL: there are no lines. Returns 0, or an exit code after an error message. Call
  * suppressions_end() at the end. */
 int known_load(struct suppressions *suppressions, const char *path);
 /* Why the line is useless, such as "has expired"; NULL if it is not. */

@@ -13,7 +13,7 @@ struct caller {
     uint32_t node; /* the frame's node; 0: the stack has no further frames */
     /* position: 1 + the frame's position in the node's segment; level: which of the functions inlined in the frame */
     uint32_t position, level;
-    struct symbol_line line; /* the frame's line; or that of another frame, if both have the same text */
+    struct symbol_line line; /* the line of this frame, or of another frame whose line has the same text */
 };
 
 struct callers {

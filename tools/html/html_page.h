@@ -10,10 +10,10 @@
 typedef int html_data(struct html_out *out, void *context);
 
 /* Writes a page to `path`. If `path` is NULL, writes to standard output, which the caller then finishes. Returns 0, or
- * an exit code after a complaint. */
+ * an exit code after an error message. */
 int html_page_write(const char *path, html_data *data, void *context);
-/* Refuses an empty path, and a terminal as standard output. Returns 0, or the exit code of wrong usage after a
- * complaint. */
+/* Refuses an empty path, and a terminal as standard output. Returns 0, or the exit code of wrong usage after an error
+ * message. */
 int html_page_check(const char *command, const char *path);
 
 #endif

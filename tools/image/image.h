@@ -14,8 +14,7 @@ enum total_flag {
     TOTAL_INHERITED = SNAP_TOTALS_INHERITED,
     TOTAL_UNKNOWN_SITE = SNAP_TOTALS_UNKNOWN,
     TOTAL_NOT_SAMPLED = SNAP_TOTALS_NOT_SAMPLED,
-    /* The difference between the exact total and the sum of the estimates. It may be negative. No file has such a
-     * total. */
+    /* The exact sum of a tag less the sum of its estimates. It may be negative. No file has such a total. */
     TOTAL_REMAINDER = 1 << 7,
 };
 
@@ -137,7 +136,8 @@ void image_sum_rss(struct image *image);
 
 /* The functions total_… are in total.c. */
 void total_sum_add(struct sum *sum, const struct total *total);
-uint64_t total_live_bytes(const struct total *total); /* never negative, except for TOTAL_REMAINDER */
+/* Allocated less freed; 0 if more was freed. Of a TOTAL_REMAINDER it may be negative: cast it to int64_t. */
+uint64_t total_live_bytes(const struct total *total);
 uint64_t total_live_blocks(const struct total *total);
 uint64_t total_measure(const struct total *total, enum measure measure); /* bytes */
 uint64_t total_measure_blocks(const struct total *total, enum measure measure);
@@ -181,7 +181,7 @@ bool image_has_tags(const struct image *image);
 /* Whether any total has a call stack. */
 bool image_has_stacks(const struct image *image);
 
-/* Whether both headers are of one program in one process, at two times. */
+/* Whether `a` and `b` are headers of one program in one process, at two times. */
 bool image_same_process(const struct snap_header *a, const struct snap_header *b);
 
 /* Whether image_now() returns the true time. For the ledger of a killed process it does not, because the ledger does

@@ -36,7 +36,7 @@ enum { START_NOT_EXECUTABLE = 126, START_NOT_FOUND = 127 };
 extern const char start_help[];
 
 struct start {
-    const char *subcommand; /* name in complaints */
+    const char *subcommand; /* name in error messages */
     const char *output, *stacks, *allocator, *follow, *pressure, *idle;
     uint64_t stack_memory; /* 0: not given */
     enum program_verdict verdict;
@@ -54,11 +54,11 @@ struct start {
 
 /* Takes an option of START_OPTIONS, or complains about an unknown one. Returns 0, or an exit code. */
 int start_option(struct start *start, int option, char **argv);
-/* Checks the command, and the path of its ledger. Returns EXIT_FINE, or an exit code after a complaint. */
+/* Checks the command, and the path of its ledger. Returns EXIT_FINE, or an exit code after an error message. */
 int start_prepare(struct start *start, char **argv);
-/* Starts the command. Returns EXIT_FINE, or an exit code after a complaint. */
+/* Starts the command. Returns EXIT_FINE, or an exit code after an error message. */
 int start_launch(struct start *start, struct launch *launch);
-/* Replaces this process by the command (exec). Returns an exit code after a complaint if exec failed. */
+/* Replaces this process by the command (exec). Returns an exit code after an error message if exec failed. */
 int start_become(struct start *start);
 /* After the end: writes to the ledger how the program ended. Unless `quiet`, prints the summary on standard error. */
 void start_sum_up(const struct start *start, const struct launch *launch, bool quiet);

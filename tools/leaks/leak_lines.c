@@ -1,5 +1,5 @@
 /* leak_lines.c — see leak_lines.h. Site B follows site A if B was first used in the last run that used A, or in the run
- * after that run, and if a run took similar amounts of memory at both. One line often has several sites, which all
+ * after that run, and if a run took similar amounts of memory at A and B. One line often has several sites, which all
  * change in one run. Then B follows the site whose amounts are nearest to its own. */
 #include "tools/leaks/leak_lines.h"
 

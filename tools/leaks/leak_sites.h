@@ -75,8 +75,8 @@ void leak_sites_end(struct leak_sites *self);
 /* Reads the memory of the image into the sites, except allocations of runs that have not ended. Returns 0, or -1: no
  * memory. */
 int leak_sites_read(struct leak_sites *self, const struct image *image);
-/* Makes a point of the figures that leak_sites_read has read. If there are too many points or changes, merges points in
- * pairs before that. Returns 0, or -1: no memory. */
+/* Adds a point with the figures that the latest leak_sites_read has read. If there are too many points or changes,
+ * first merges the earlier points in pairs. Returns 0, or -1: no memory. */
 int leak_sites_point(struct leak_sites *self, const struct image *image);
 /* Sorts entries by site, then by point, and merges those with equal site and point. Returns 0, or -1: no memory. */
 int leak_entries_sort(struct leak_entries *entries, size_t sites, uint32_t points);

@@ -131,7 +131,7 @@ bool leaks_is_too_much(uint64_t live, uint64_t allocated);
 /* The holder from the newest HELD line about the site, or about the owner with that name. NULL: there is none. */
 const struct leak_holder *leaks_holder_of_site(const struct leaks *self, uint32_t site);
 const struct leak_holder *leaks_holder_of_owner(const struct leaks *self, uint32_t name);
-/* Whether both have the same pack and held_at. False if one is NULL or has no held_at. */
+/* Whether `a` and `b` have the same pack and held_at. False if one is NULL or has no held_at. */
 bool leaks_same_holder(const struct leak_holder *a, const struct leak_holder *b);
 /* Whether the site is one of those that `rest`, a finding for the rest of an owner, stands for. */
 bool leaks_is_in_rest(const struct leak_site *site, const struct leak_finding *rest);

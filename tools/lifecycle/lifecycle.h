@@ -27,7 +27,7 @@ struct life {
     uint64_t ready_ns, gone_ns;
     uint64_t peak_bytes, close_bytes;   /* memory of all its processes: the peak; when it was closed */
     uint64_t settled_bytes;             /* their memory ten seconds after the closing */
-    uint64_t growth_bytes, final_bytes; /* growth since then; memory at the end */
+    uint64_t growth_bytes, final_bytes; /* growth after these ten seconds; memory at the end */
     uint32_t processes, threads;        /* highest number at a time */
     size_t left_processes, left_traces; /* how many processes, and files and the like, were left at the end */
     size_t exempt_count;                /* exempt processes that live on */
@@ -40,8 +40,8 @@ struct life {
 const char *lifecycle_name(unsigned test);
 /* The step that the scenario lacks for the test; NULL: none. */
 const char *lifecycle_lacks(const struct scenario *scenario, unsigned test);
-/* Runs a test. Returns 0; an exit code after a complaint: the program cannot be started at all; or 128 + the number of
- * a signal that asked this process to end. */
+/* Runs a test. Returns 0; an exit code after an error message: the program cannot be started at all; or 128 + the
+ * number of a signal that asked this process to end. */
 int lifecycle_run(const struct lifecycle *lifecycle, unsigned test, struct life *life);
 
 #endif

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 /* Reads /proc/PID/stat. Returns 0 or -errno. If process_lacks_means() is true for the error, this command lacks
- * descriptors or memory. Any other error means that the process is gone or may not be seen. */
+ * descriptors or memory. Any other error means that the process is gone, or is hidden from this user. */
 static int proc_table_read_line(int proc, const char *pid, char *line, size_t size) {
     char path[64];
     snprintf(path, sizeof path, "%.20s/stat", pid);

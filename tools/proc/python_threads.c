@@ -31,7 +31,7 @@ static const struct layout layouts[2] = {
     {40, 16, 160, 8, 32, 48, 872, 32, 48, 5, -4, false},
     {40, 72, 144, 0, 0, 8, 880, 32, 40, 5, -3, true},
 };
-/* Offsets that are equal in both versions. */
+/* Offsets that are equal in both layouts. */
 enum {
     INTERPRETER_NEXT = 0,
     THREAD_NEXT = 8,

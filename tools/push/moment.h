@@ -18,7 +18,7 @@ struct moment {
     size_t length;
 };
 
-/* Makes the next profile. Returns 0, or an exit code after a complaint. */
+/* Makes the next profile. Returns 0, or an exit code after an error message. */
 int moment_take(struct moment *moment);
 void moment_clear(struct moment *moment);
 

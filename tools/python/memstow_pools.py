@@ -98,7 +98,7 @@ class Pools:
         self.is_over = False  # no pool is entered any more
 
     def _is_forked(self) -> bool:
-        """Whether this is a forked child. It cannot use CUDA, and the thread that held the lock may not exist in it."""
+        """Whether this is a forked child. It cannot use CUDA, and may lack the thread that held the lock."""
         return os.getpid() != self.process
 
     def follow(self, owner: int) -> None:

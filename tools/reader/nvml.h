@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NVML_NOT_TOLD UINT64_MAX /* NVML's value for a process that it may not or cannot look into */
+#define NVML_NOT_TOLD UINT64_MAX /* NVML's value if it lacks the permission or the means to look into a process */
 enum { NVML_PROCESSES = 1024 };
 
 struct nvml_process {

@@ -13,7 +13,8 @@ static void keep_at_most(size_t *count, size_t most) {
     if (*count > most) *count = most;
 }
 
-/* Both tables are searched for each device, which is fast enough, because their lengths are limited here. */
+/* The tables of devices and of processes are searched for each device, which is fast enough, because their lengths are
+ * limited here. */
 int nvml_image_load(struct reader *reader) {
     struct nvml_image *nvml = &reader->image->nvml;
     if (reader_table(reader, SNAP_NVML, sizeof *nvml->devices, (void **)&nvml->devices, &nvml->device_count) < 0 ||

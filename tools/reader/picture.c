@@ -12,7 +12,8 @@ static uint32_t picture_buffer(const struct reader *reader) {
     return buffer;
 }
 
-/* Adds the picture to the totals; both are in order of sites. The first total of a site gets the site's whole peak. */
+/* Adds the picture to the totals. The picture and the totals are in order of sites. The first total of a site gets the
+ * site's whole peak. */
 static int lay_picture(struct reader *reader, const uint8_t *at, const uint8_t *end) {
     struct image *image = reader->image;
     uint64_t site = 0, step, bytes, blocks;

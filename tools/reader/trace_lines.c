@@ -50,7 +50,7 @@ static bool ring_is_sound(const struct section *section, const struct snap_ring 
            ring->start % 8 == 0 && ring->end % 8 == 0;
 }
 
-/* Reads `start` before `end`. If `end` has moved on by more than a ring meanwhile, both are read again. */
+/* Reads `start` before `end`. If `end` has moved on by more than a ring meanwhile, reads `start` and `end` again. */
 static int read_ring(const struct reader *reader, uint64_t offset, struct snap_ring *ring) {
     int tries = reader->live ? LIVE_TRIES : 1;
     do

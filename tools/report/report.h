@@ -48,7 +48,7 @@ void report_end(struct report *report);
 int report_text(const struct report *report); /* returns 0, or -1: no memory */
 int report_json(const struct report *report);
 int report_json_to(const struct report *report, FILE *to);
-int report_html(const struct report *report); /* returns 0, or an exit code after a complaint */
+int report_html(const struct report *report); /* returns 0, or an exit code after an error message */
 
 /* CUDA memory, and CUPTI's report about it; nothing is printed if the process has none. They return 0, or -1: no
  * memory. */

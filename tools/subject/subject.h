@@ -1,5 +1,5 @@
 /* subject.h — loads an image from the argument FILE|PID of a subcommand.
- * In: an argument. Out: an image, with measured residency if the process runs; or a complaint. */
+ * In: an argument. Out: an image, with measured residency if the process runs; or an error message. */
 #ifndef MEMSTOW_SUBJECT_H
 #define MEMSTOW_SUBJECT_H
 
@@ -14,14 +14,14 @@ struct subject {
 };
 
 /* Loads a file or a process. An argument that is a number is a PID; ./NUMBER is a file of that name. Returns 0, or an
- * exit code after a complaint. */
+ * exit code after an error message. */
 int subject_open(struct subject *subject, const char *argument, bool with_residency);
 int subject_open_pid(struct subject *subject, pid_t pid, bool with_residency);
 /* Like subject_open_pid with residency, but loads only the figures of the ledger (image_load_figures). */
 int subject_open_figures(struct subject *subject, pid_t pid);
 /* For several files of one process, in order of time. subject_check_order checks that a file continues the file before
  * it, and notes the file in `before` for the next call. Before the first call, `before` is all zeros. Returns 0, or an
- * exit code after a complaint of the command. */
+ * exit code after an error message of the command. */
 struct subject_before {
     struct snap_header header;
     uint64_t taken_ns; /* 0: there is no file before it */

@@ -27,8 +27,8 @@ static void tracked_fill(struct tracked *tracked, pid_t pid, const struct live *
     tracked->peak = header->total_peak > tracked->live ? header->total_peak : tracked->live;
 }
 
-/* Adds a process, unless it may not be looked at or is not tracked. Returns 0, or -errno: this command lacks memory,
- * descriptors or /proc. */
+/* Adds a process. Leaves it out if it is not tracked, or if this user lacks the permission to look at it. Returns 0, or
+ * -errno: this command lacks memory, descriptors or /proc. */
 static int tracked_add(struct tracked_list *list, pid_t pid) {
     static struct live live;
     struct snap_header header;

@@ -125,7 +125,7 @@ static bool add_line(struct perfmap *map, const char *line) {
     return add_range(map, range);
 }
 
-/* Parses all lines. A last line without a newline is left out, because it may not be complete yet. */
+/* Parses all lines. A last line without a newline is left out, because it may still be incomplete. */
 static void perfmap_parse(struct perfmap *map) {
     char *end, *line = map->text, *all = map->text + map->length;
     for (; (end = memchr(line, '\n', (size_t)(all - line))); line = end + 1) {

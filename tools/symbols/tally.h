@@ -16,8 +16,8 @@ enum { TALLY_OWNERS = 1, TALLY_SITES = 2, TALLY_ALL = 3 };
 /* Adds live memory, or the peak if the figures are of the peak. pid: of a running process, or 0. Returns 0, or -1: no
  * memory. */
 int tally_add(struct figures *figures, struct image *image, pid_t pid, int what);
-/* As tally_add, for a file. Returns 0, or an exit code after a complaint. A process that went on as another program
- * (exec) adds nothing. */
+/* As tally_add, for a file. Returns 0, or an exit code after an error message. A process that went on as another
+ * program (exec) adds nothing. */
 int tally_file(struct figures *figures, const char *path, int what);
 
 #endif

@@ -1,8 +1,8 @@
 /* chunks.c — see chunks.h.
  *
  * A chunk has a word for the counter of each site. A counter that has outgrown its word is wide: it lies in another
- * section, and the word has its address. Both are looked at. A wide counter always belongs to the same word, so a table
- * can say which chunk it belongs to. */
+ * section, and the word has its address. A look reads counters of both kinds. A wide counter always belongs to the same
+ * word, so a table can say which chunk it belongs to. */
 #include "tools/top/chunks.h"
 #include "tools/base/list.h"
 

@@ -35,9 +35,12 @@ int grouping_take(struct grouping *grouping, const struct sampling *sampling);
 /* Groups the same look by another view, or for another focus. Returns 0, or -1: no memory. */
 int grouping_turn(struct grouping *grouping, const struct sampling *sampling, enum view view);
 
-/* The parts of a row's key. */
-uint32_t grouping_owner(uint64_t key);                             /* by model, node and run; 0: untagged */
-uint32_t grouping_tag(uint64_t key), grouping_stack(uint64_t key); /* by site; stack 0: there is none */
-uint32_t grouping_module(enum view view, uint64_t key);            /* by module, or by site without a stack: 1 + id */
+/* What the key of a row consists of, which depends on the view. */
+/* In the views by model, node and run: the id of the owner; 0: untagged memory. */
+uint32_t grouping_owner(uint64_t key);
+/* In the view by site: the tag of the row, and its call stack; stack 0: the site has no stack. */
+uint32_t grouping_tag(uint64_t key), grouping_stack(uint64_t key);
+/* In the view by module, and in the view by site for a site without a stack: 1 + the module's id; 0: there is none. */
+uint32_t grouping_module(enum view view, uint64_t key);
 
 #endif

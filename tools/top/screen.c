@@ -89,7 +89,7 @@ static void error_release(void) {
     held_back = real_error = -1;
 }
 
-/* --- the end in a signal handler, which may not call ncurses --- */
+/* --- the end in a signal handler, which must not call ncurses --- */
 
 static struct termios modes;
 static char ending[256];

@@ -30,7 +30,7 @@ struct calltree {
 /* One of the places where a branch's frame is. Several nodes (stacks.h) may have the frame in their segments; the
  * branch has a part for each of them. */
 struct calltree_part {
-    struct calltree_line line;     /* the frame's line; or that of another frame, if both have the same text */
+    struct calltree_line line;     /* the line of this frame, or of another frame whose line has the same text */
     uint32_t node, position;       /* where the frame itself is: at this position of the node's segment */
     uint32_t level : 31, more : 1; /* of the frame itself: its level, and whether it has an inner level */
 };

@@ -89,7 +89,7 @@ static bool find_rests(struct image *image, struct rests *rests) {
     return true;
 }
 
-/* Adds the figures of a total to the remainder (sign 1), or subtracts them (sign -1). */
+/* Adds the figures of a total to `rest`, a TOTAL_REMAINDER (sign 1), or subtracts them (sign -1). */
 static void estimate_give(struct total *rest, const struct total *total, int sign) {
     uint64_t one = (uint64_t)(int64_t)sign;
     rest->alloc_bytes += one * total->alloc_bytes;

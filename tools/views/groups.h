@@ -7,14 +7,15 @@
 #include "tools/base/slots.h"
 #include "tools/image/image.h"
 
-/* The name of a row in a comparison of estimates. With this row, all rows add up to the exact figure. */
+/* The name of a row in a comparison of estimates. The row has the exact sum less the sum of the estimates, so that all
+ * rows add up to the exact sum. */
 #define GROUPS_REMAINDER "(remainder)"
 
 enum view { BY_MODEL, BY_NODE, BY_RUN, BY_SITE, BY_MODULE, BY_THREAD, VIEWS };
 
 /* One side of a row: its figures in one of the two images. In a comparison, live_* are in the measure of the groups:
- * live, or live at the peak. They may be negative in rows of threads, because a thread may free more than it allocated,
- * and in the remainder, because estimates may be too high. */
+ * live, or live at the peak. They may be negative (cast them to int64_t) in rows of threads, because a thread may free
+ * more than it allocated, and in the row GROUPS_REMAINDER, because estimates may be too high. */
 struct row_side {
     uint64_t live_bytes, live_blocks;
 };
@@ -24,7 +25,7 @@ struct row {
     uint64_t stack;                    /* by site: a hash of the call stack; 0: none, and member is the module */
     uint32_t stack_node : 31;          /* the node of that call stack in an image */
     uint32_t stack_side : 1;           /* the side of that image: 0 or 1 */
-    float variance;                    /* of the bytes of both sides together; 0: the bytes are exact */
+    float variance;                    /* the sum of the variances of the bytes on all sides; 0: the bytes are exact */
     union {
         struct row_side side[2];
         struct { /* for a single image only */
@@ -40,7 +41,7 @@ struct groups {
     bool without_runs;      /* by site: rows do not differ by run, because two processes have no run in common */
     bool tids;              /* threads of the same name get a row each, instead of one together */
     enum measure measure;   /* the measure of the variances and, in a comparison, of the figures */
-    bool estimated;         /* some rows are estimates; a comparison then has one more row, the remainder */
+    bool estimated;         /* some rows are estimates; in a comparison, there is then a row GROUPS_REMAINDER */
     const uint8_t *matched; /* by node of the image that is added: whether its totals count. NULL: all totals count */
     struct row *rows;
     size_t count, capacity;

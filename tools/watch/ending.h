@@ -14,7 +14,7 @@ enum ending_result {
     ENDING_GONE,       /* it was gone before, or the pid belongs to another process */
     ENDING_TERMINATED, /* it ended after SIGTERM */
     ENDING_KILLED,
-    ENDING_REFUSED, /* this user may not signal it */
+    ENDING_REFUSED, /* this user lacks the permission to signal it */
     ENDING_STILL,   /* it still exists: it is in a system call that nothing interrupts */
     ENDING_FAILED,  /* it cannot be signalled safely: no pidfd on this system, or no free descriptor */
 };

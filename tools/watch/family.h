@@ -48,7 +48,7 @@ struct family {
 };
 
 /* Makes this process the subreaper, which adopts all orphans from now on. Call it before the program starts: children
- * that exist by then do not belong to a family. False: the kernel refuses. */
+ * that exist before the call do not belong to a family. False: the kernel refuses. */
 bool family_adopt(void);
 /* `exempt` may be NULL; otherwise it must live as long as the family. */
 void family_begin(struct family *family, pid_t main, const struct exempt *exempt);

@@ -82,13 +82,13 @@ class Host:
         return self.functions.ClassesHere(nodes.NODE_CLASS_MAPPINGS)
 
     def may_wait(self) -> str:
-        """The reason why the calling thread may not wait for a loop; "": it may."""
+        """The reason why the calling thread must not wait for a loop; "": it may."""
         if threading.get_ident() == self.runs.worker:
             return "this thread runs the prompts of loops, and cannot wait for one: use start_loop()"
         return self.may_start()
 
     def may_start(self) -> str:
-        """The reason why the calling thread may not start a loop; "": it may."""
+        """The reason why the calling thread must not start a loop; "": it may."""
         from server import PromptServer
         try:
             is_server = asyncio.get_running_loop() is PromptServer.instance.loop

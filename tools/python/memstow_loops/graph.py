@@ -264,7 +264,7 @@ def order(graph: Graph) -> list[str]:
 
 
 def types_meet(given: str, taken: str) -> bool:
-    """Whether an output of one type may go into an input of another. As in ComfyUI, both must share a word, or one is a
-    wildcard."""
+    """Whether an output of one type may go into an input of another. As in ComfyUI, the two types must share a word, or
+    one is a wildcard."""
     words = [{word.strip() for word in kind.split(",")} for kind in (given, taken)]
     return ANY in words[0] or ANY in words[1] or bool(words[0] & words[1])
