@@ -2,9 +2,10 @@
 _memstow() {
     local current=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} index options
     COMPREPLY=()
-    if [ "$COMP_CWORD" -eq 1 ]; then
+    if [ "$COMP_CWORD" -eq 1 ] || { [ "$COMP_CWORD" -eq 2 ] && [ "$command" = help ]; }; then
         options=$(memstow --help 2>/dev/null | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p')
-        mapfile -t COMPREPLY < <(compgen -W "$options help --help --version" -- "$current")
+        [ "$COMP_CWORD" -eq 2 ] || options+=" help --help --version"
+        mapfile -t COMPREPLY < <(compgen -W "$options" -- "$current")
         return
     fi
     for ((index = 2; index < COMP_CWORD; index++)); do
