@@ -1,8 +1,8 @@
 /* leak_judge.h — judges whether a site leaks, from its growth run after run. If the site does not leak, the verdict
  * names the kind of growth.
  * In: changes in the order of their points, at most one change for each point. A point is a run, or a reading of the
- * process's memory at some time. Out: a verdict with figures. Pure: it allocates no memory. docs/leaks-rules.md explains the
- * rules. */
+ * process's memory at some time. Out: a verdict with figures. Pure: it allocates no memory. docs/leaks-rules.md
+ * explains the rules. */
 #ifndef MEMSTOW_LEAK_JUDGE_H
 #define MEMSTOW_LEAK_JUDGE_H
 
