@@ -1,5 +1,5 @@
 """Shared by the Python tests. A test imports it, does its work with plain assertions, and ends. Its folder is fresh."""
-import atexit, json, os, pathlib, re, shlex, shutil, socket, subprocess, sys, time, urllib.error, urllib.request
+import atexit, contextlib, json, os, pathlib, re, shlex, shutil, socket, subprocess, sys, time, urllib.error, urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MEMSTOW = os.environ.get("MEMSTOW", str(ROOT / "build/dev/memstow"))
@@ -163,6 +163,25 @@ def wait_for(condition, seconds=60, what="it"):
             raise AssertionError(f"{what} did not happen within {seconds} s")
         time.sleep(0.05)
     return value
+
+
+def interrupt(process, send):
+    """Interrupts a Python program until it ends, and waits for it. Python drops an interrupt that comes while it runs the
+    callback of a weak reference, so send() is called again after a while."""
+    def has_ended():
+        with contextlib.suppress(ProcessLookupError):
+            send()
+        try:
+            return process.wait(20) is not None
+        except subprocess.TimeoutExpired:
+            return False
+    wait_for(has_ended, 120, "the end after an interrupt")
+
+
+def environment_of(pid):
+    """The environment that a process began with."""
+    pairs = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return dict(pair.decode().split("=", 1) for pair in pairs if b"=" in pair)
 
 
 def is_gone(pid):

@@ -121,15 +121,7 @@ class ComfyUI:
         return seconds
 
     def end(self, process):
-        """Interrupts the server until it ends. Python drops an interrupt that comes while it runs a weak reference's
-        callback."""
-        def has_ended():
-            os.killpg(process.pid, signal.SIGINT)
-            try:
-                return process.wait(10) is not None
-            except subprocess.TimeoutExpired:
-                return False
-        support.wait_for(has_ended, 120, "the end of ComfyUI")
+        support.interrupt(process, lambda: os.killpg(process.pid, signal.SIGINT))
 
 
 class ComfyUIRun(ComfyUI):

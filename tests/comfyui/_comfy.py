@@ -9,6 +9,7 @@ import _double # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
 MB = 2**20
+AGAIN = "memstow: starting ComfyUI again, under memstow" # the line of prestartup_script.py
 
 
 def unet_file(path, ffn):

@@ -2,9 +2,7 @@
 import os, pathlib, shutil, sys, sysconfig
 
 import support
-from _comfy import HERE
-
-AGAIN = "memstow: starting ComfyUI again, under memstow"
+from _comfy import AGAIN, HERE
 
 
 def make_python(folder):
@@ -66,10 +64,6 @@ class Direct:
 
     def words(self):
         return pathlib.Path(f"/proc/{self.pid}/cmdline").read_bytes().decode().split("\0")[:-1]
-
-    def environment(self):
-        pairs = pathlib.Path(f"/proc/{self.pid}/environ").read_bytes().decode().split("\0")
-        return dict(pair.split("=", 1) for pair in pairs if pair)
 
     def is_tracked(self):
         """Whether the library is in the process. Fails if the log or the pack's routes say otherwise."""

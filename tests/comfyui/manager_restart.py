@@ -6,17 +6,17 @@
 then Restart in ComfyUI-Manager's page: the same process then runs under memstow, and the tab, which was open all the
 time, shows its memory. A second restart leaves it under memstow, once: the pack does not start it again, and the
 library is not preloaded twice."""
-import pathlib, sys
+import sys
 
 import _manager, support
-from _comfy import HERE, Comfy, mixed
+from _comfy import AGAIN, HERE, Comfy, mixed
 from _sidebar import PAGE, browse, press_button, rows, settle
 
 sys.path.insert(0, str(support.ROOT / "tests/html"))
 from _page import Browser # noqa: E402
 
 _manager.need()
-AGAIN, LISTENS = "memstow: starting ComfyUI again, under memstow", "To see the GUI go to"
+LISTENS = "To see the GUI go to"
 MISSING = "ComfyUI does not run under memstow"
 LEDGER = support.HERE / "comfyui.mst"
 settings = settle("comfyui")
@@ -39,8 +39,7 @@ def restart(comfy):
 
 def environment(comfy):
     """What tells the process to be tracked, and where."""
-    pairs = pathlib.Path(f"/proc/{comfy.server.pid}/environ").read_bytes().decode().split("\0")
-    found = dict(pair.split("=", 1) for pair in pairs if pair)
+    found = support.environment_of(comfy.server.pid)
     return [found[name] for name in ("LD_PRELOAD", "MEMSTOW_OUT", "MEMSTOW_MAIN", "MEMSTOW_RUN")]
 
 

@@ -40,14 +40,13 @@ comfy = Direct("container", ["unshare", "--pid", "--fork", "--kill-child", "--mo
 assert comfy.is_tracked(), comfy.log()
 status = pathlib.Path(f"/proc/{comfy.pid}/status").read_text()
 assert [line.split()[-1] for line in status.splitlines() if line.startswith("NSpid")] == ["1"], status
-assert "HOME" not in comfy.environment() and "Read-only" in pathlib.Path("read-only").read_text()
+assert "HOME" not in support.environment_of(comfy.pid) and "Read-only" in pathlib.Path("read-only").read_text()
 assert f"its ledger is in {temporary}" in comfy.log(), comfy.log()
 ledger, = temporary.glob("memstow.python*.1.mst")
 assert not handles(comfy.pid, signal.SIGTERM)
 os.kill(comfy.pid, signal.SIGTERM)
 assert comfy.get("/memstow/owners") is not None
-os.kill(comfy.pid, signal.SIGINT)
-comfy.started.wait(60)
+support.interrupt(comfy.started, lambda: os.kill(comfy.pid, signal.SIGINT))
 assert (volume / "output/memstow/shutdown.log").exists(), comfy.log()[-3000:]
 report = json.loads(support.memstow("report", "--json", ledger).stdout)
 assert report["process"]["pid"] == 1 and report["totals"]["allocated_bytes"], report["process"]

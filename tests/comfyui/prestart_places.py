@@ -41,7 +41,7 @@ env = {"CONDA_PREFIX": str(conda), "CONDA_DEFAULT_ENV": "comfy", "CONDA_SHLVL": 
        "LD_LIBRARY_PATH": f"{conda}/lib", "PATH": f"{conda}/bin:{os.environ['PATH']}", "MEMSTOW_COMMAND": None}
 comfy = Direct("conda", ["python3", "main.py"], portable / "ComfyUI", {**env, "MEMSTOW": "1"})
 assert comfy.is_tracked(), comfy.log()
-kept = comfy.environment()
+kept = support.environment_of(comfy.pid)
 assert all(kept.get(name) == value for name, value in env.items() if value is not None), kept
 assert f"{conda}/lib/libz.so.1" in pathlib.Path(f"/proc/{comfy.pid}/maps").read_text()
 comfy.stop()

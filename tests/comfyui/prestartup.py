@@ -7,15 +7,9 @@ no, it runs as always. One line says which."""
 import json, pathlib, signal
 
 import support
-from _comfy import Comfy, mixed
+from _comfy import AGAIN, Comfy, mixed
 
 LEDGER = support.HERE / "the ledger.mst"
-AGAIN = "memstow: starting ComfyUI again, under memstow"
-
-
-def environment_of(pid):
-    pairs = pathlib.Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    return dict(pair.decode().split("=", 1) for pair in pairs if b"=" in pair)
 
 
 def started(name, expect, count=1, **env):
@@ -36,7 +30,7 @@ assert done["status"]["status_str"] == "success" and comfy.owners(), comfy.log()
 pid = comfy.server.pid # the process that the test started, not a child
 words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")[:-1]
 assert words[1:] == [str(word) for word in comfy.command[1:]], words
-env = environment_of(pid)
+env = support.environment_of(pid)
 assert env["MEMSTOW_SEEN"] == "by ComfyUI" and env["LD_PRELOAD"] == str(support.LIBRARY), env
 comfy.server.send_signal(signal.SIGTERM)
 assert comfy.server.wait(60) in (-signal.SIGTERM, 0), comfy.server.returncode

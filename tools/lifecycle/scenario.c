@@ -64,8 +64,8 @@ static int take_within(const struct line *line, char *text, uint64_t *within_ns)
     for (char *found = text; (found = strstr(found, "within ")); found++)
         if (found == text || isblank((unsigned char)found[-1])) last = found;
     if (!last) return 0;
-    if (!duration_parse(skip_blanks(last + 7), within_ns))
-        return 0; /* no time follows: "within" belongs to the step's text */
+    /* Without a time, "within" belongs to the step's text. */
+    if (!duration_parse(skip_blanks(last + 7), within_ns)) return 0;
     if (!*within_ns) return line_fault(line, last, "the time to wait is 0");
     *last = 0;
     cut_end(text);

@@ -128,8 +128,8 @@ static bool find_in(const struct image *image, const struct found *found, struct
     return true;
 }
 
-/* The blocks that several models share. NULL: no memory. */ static struct mixed *find_mixed(const struct image *image,
-                                                                                             size_t *count) {
+/* The blocks that several models share. NULL: no memory. */
+static struct mixed *find_mixed(const struct image *image, size_t *count) {
     size_t most = image->cuda.block_count + 1;
     struct mixed *mixed = calloc(most, sizeof *mixed);
     struct found found = {.parts = calloc(most, sizeof *found.parts), .blocks = calloc(most, sizeof *found.blocks)};

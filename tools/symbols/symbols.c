@@ -113,8 +113,8 @@ const char *symbols_short_path(const char *path) {
     return parent;
 }
 
-/* The entry of a text, which is added if it is new. NULL: no memory. */ static struct interned *
-intern_text(struct symbols *symbols, const char *text) {
+/* The entry of a text, which is added if it is new. NULL: no memory. */
+static struct interned *intern_text(struct symbols *symbols, const char *text) {
     struct interned *string;
     size_t length = strlen(text);
     HASH_FIND(hh, symbols->strings, text, length, string);

@@ -215,8 +215,8 @@ static void wish_drill(struct watch *watch) {
 }
 
 static void wish_rise(struct watch *watch) {
-    if (!watch->grouping.focus.on || watch->face.focused)
-        return; /* back from a stack to the rows, which stay as they are */
+    /* Back from a stack to the rows, which stay as they are. */
+    if (!watch->grouping.focus.on || watch->face.focused) return;
     watch->face.view = watch->grouping.focus.view;
     watch->grouping.focus.on = false;
     watch->face.cursor = watch->face.first = 0;
@@ -307,8 +307,8 @@ bool watch_wish(struct watch *watch, enum wish wish) {
         break;
     }
     if (wish == WISH_NOTHING) return true;
-    if (wish == WISH_SORT)
-        watch->picked = SIZE_MAX; /* the user has moved the cursor, so the cursor leaves its former row */
+    /* The user has moved the cursor, so the cursor leaves its former row. */
+    if (wish == WISH_SORT) watch->picked = SIZE_MAX;
     watch_sort(watch);
     return true;
 }
