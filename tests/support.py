@@ -1,5 +1,6 @@
 """Shared by the Python tests. A test imports it, does its work with plain assertions, and ends. Its folder is fresh."""
-import atexit, contextlib, json, os, pathlib, re, shlex, shutil, socket, subprocess, sys, time, urllib.error, urllib.request
+import atexit, contextlib, json, os, pathlib, re, shlex, shutil, socket, subprocess, sys, time
+import urllib.error, urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MEMSTOW = os.environ.get("MEMSTOW", str(ROOT / "build/dev/memstow"))
