@@ -167,8 +167,8 @@ def wait_for(condition, seconds=60, what="it"):
 
 
 def interrupt(process, send):
-    """Interrupts a Python program until it ends, and waits for it. Python drops an interrupt that comes while it runs the
-    callback of a weak reference, so send() is called again after a while."""
+    """Interrupts a Python program until it ends, and waits for it. Python drops an interrupt that comes while it runs
+    the callback of a weak reference, so send() is called again after a while."""
     def has_ended():
         with contextlib.suppress(ProcessLookupError):
             send()
