@@ -1,8 +1,7 @@
 /* stow.h — moves host memory out to files and back, at the same address.
  * In: pieces of memory with their owner, from triggers and requests; the program's changes to its memory, from the
- * hooks. Out: bytes that moved, and for each piece the reason why it did not. Memory is complete at every moment,
- * whatever fails; docs/moving.md says how. Nothing here touches memory that may be moving: this engine keeps its tables
- * in memory of its own. */
+ * hooks. Out: the bytes that moved, and for each piece the reason why a part of it stayed. No content is lost, whatever
+ * fails; docs/moving.md says how. The engine keeps its tables in memory of its own, never in memory that may move. */
 #ifndef MEMSTOW_STOW_H
 #define MEMSTOW_STOW_H
 
@@ -13,7 +12,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Why a piece, or a part of it, did not move. stow_refusal_text has a line for each reason. */
+/* Why a piece, or a part of it, did not move. stow_refusal_text gives the text of a reason. */
 enum stow_refusal {
     STOW_DONE,          /* nothing was refused */
     STOW_EMPTY,         /* the piece has no whole page in memory */
@@ -26,7 +25,7 @@ enum stow_refusal {
     STOW_PINNED,        /* a device, or a system call in progress, holds its pages */
     STOW_REGISTERED,    /* locked by stow_lock_range */
     STOW_DEVICE_READS,  /* a device may use it in place; the caller of the move says so */
-    STOW_HELD_UNSEEN,   /* stow_options.held_unseen is set, and the kernel does not say which pages are held */
+    STOW_HELD_UNSEEN,   /* stow_options.held_unseen is set, and the kernel does not say which pages a device holds */
     STOW_MEMORY_POLICY, /* mbind */
     STOW_KEY,           /* pkey_mprotect */
     STOW_SEALED,        /* mseal */
@@ -35,7 +34,7 @@ enum stow_refusal {
     STOW_FAULTS_TAKEN,  /* the program uses userfaultfd on it */
     STOW_SPECIAL,       /* huge page file system, device memory */
     STOW_NAMELESS_FILE, /* the file was removed: it may lie in memory, and cannot be opened */
-    STOW_STACK,         /* the stack of a thread, or the mover's own stack or storage */
+    STOW_STACK,         /* the stack of a thread, or the mover's own stack or thread-local storage */
     STOW_NOT_IDLE,      /* the kernel cannot move it atomically, and its owner is not idle */
     STOW_IN_USE,        /* its owner was declared idle, but somebody wrote to it */
     STOW_MAPPINGS,      /* the program is near vm.max_map_count */
@@ -61,7 +60,9 @@ struct stow_piece {
     uint64_t moved;   /* out: bytes */
 };
 
-/* How memory is moved: the best method first. If the kernel lacks a method, the next one is used. */
+/* How memory is moved, the best method first. STOW_BY_MOVE: by the kernel's page move (UFFDIO_MOVE). STOW_BY_REMAP: by
+ * mremap. STOW_BY_COMPARING: the file takes the place of memory that is still equal to its copy. The last two need an
+ * idle owner. If the kernel lacks a method, the next one is used. */
 enum stow_method { STOW_BY_MOVE, STOW_BY_REMAP, STOW_BY_COMPARING };
 
 struct stow_options {
@@ -69,21 +70,21 @@ struct stow_options {
     bool held_unseen;      /* a device may hold pages without stow_lock_range; only STOW_BY_MOVE notices such pages */
     uint32_t method;       /* enum stow_method: the best method that may be used */
     const char *directory; /* NULL: MEMSTOW_STOW_DIR, or the directory for caches */
-    struct move_end end;   /* stops the move after its present chunk; may come at any time */
+    struct move_end end;   /* ends the move early, after its present chunk (move_end.h) */
     /* Called on the engine's thread: when the move begins, when the amount is known (`wanted` is 0 until then), and
-     * after each chunk. The function must not allocate from the program. NULL: no calls. */
+     * after each chunk. The function must not use the program's allocator. NULL: no calls. */
     void (*tell)(uint64_t moved, uint64_t wanted, void *context);
     /* Called once for each piece, on the engine's thread: whether the owner still has the piece. From this call on, a
-     * thread that frees or unmaps the piece waits. NULL: the owner has all pieces. The function must not allocate from
-     * the program. */
+     * thread that frees or unmaps the piece waits until the piece's present chunk has moved; the rest of the piece then
+     * stays. NULL: the owner has all pieces. The function must not use the program's allocator. */
     bool (*is_there)(const struct stow_piece *piece, void *context);
     void *context;
 };
 
 /* stow_out moves pieces out. stow_in brings them back completely, into memory that no file backs. Both return the bytes
- * that moved. -errno: nothing moved, and something failed. -EBUSY: another of these calls is running. For -ENOTSUP,
- * -ENOSPC, -EIO, -ECANCELED, -EPERM and -ENOMEM, the refusals of the pieces say more. `options` may be NULL. Any thread
- * may call, but no hook. */
+ * that moved. -errno: nothing moved, and something failed. -EBUSY: another call of stow_out or stow_in is running. For
+ * -ENOTSUP, -ENOSPC, -EIO, -ECANCELED, -EPERM and -ENOMEM, the refusals of the pieces may say more. `options` may be
+ * NULL. Any thread may call, but no hook. */
 int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 
@@ -106,23 +107,23 @@ void stow_change_owner(uint32_t from, uint32_t to);
 
 /* Locks memory whose pages must not move, because a device knows them (cudaHostRegister). Stowed content comes back
  * first, completely. Returns 0, or -errno: then the memory must not be registered. Each lock needs an unlock with the
- * same length. Any thread may call, in a hook, too. A forked child begins with no locks. */
+ * same start and length. Any thread may call, in a hook, too. A forked child begins with no locks. */
 int stow_lock_range(uint64_t start, uint64_t length);
 void stow_unlock_range(uint64_t start, uint64_t length);
 
 /* --- for the hooks --- */
 
-/* Above 0: some memory is stowed, or is about to be stowed. */
+/* Above 0: memory is stowed, or a move is in progress. */
 extern uint32_t stow_watch;
-/* stow_passing: how many calls between stow_pass_begin and stow_pass_end are in progress, by the parity of the epoch in
- * which they began. A thread that begins to move memory starts a new epoch, and waits for the calls of the epoch before
- * it. */
+/* stow_passing[epoch & 1]: how many threads are between stow_pass_begin and stow_pass_end, of those that began in this
+ * epoch. A thread that begins to move memory starts a new epoch, and waits until no thread of the epoch before it is
+ * left. */
 extern uint32_t stow_epoch, stow_passing[2];
 
 enum { STOW_PASS_WATCHED = 2 };
 
 /* Call these around a call that changes or gives back memory. stow_pass_watched gets the result of stow_pass_begin, and
- * says whether anything is stowed or moving. */
+ * returns whether anything was stowed or moving then. */
 static inline uint32_t stow_pass_begin(void) {
     for (;;) {
         uint32_t epoch = __atomic_load_n(&stow_epoch, __ATOMIC_SEQ_CST);
@@ -135,13 +136,13 @@ static inline uint32_t stow_pass_begin(void) {
 static inline bool stow_pass_watched(uint32_t pass) { return __builtin_expect(pass & STOW_PASS_WATCHED, 0); }
 static inline void stow_pass_end(uint32_t pass) { __atomic_fetch_sub(&stow_passing[pass & 1], 1, __ATOMIC_SEQ_CST); }
 
-/* Each of these functions waits until nothing in the range is moving. After that, no move that began earlier touches
+/* Each stow_note_… function waits until nothing in the range is moving. After that, no move that began earlier touches
  * the range. */
 void stow_note_change(uint64_t start, uint64_t length); /* the mapping is about to change */
 void stow_note_unmap(uint64_t start, uint64_t length);  /* another mapping has replaced the range's mapping */
 /* A block goes back to its allocator: its stowed parts become fresh memory. */
 void stow_note_free(uint64_t start, uint64_t length);
-void stow_note_discard(uint64_t start, uint64_t length); /* MADV_DONTNEED: the memory is zeros now */
+void stow_note_discard(uint64_t start, uint64_t length); /* MADV_DONTNEED was called: stowed parts become zeros, too */
 /* The range is about to be unmapped. *unmapped gets the stowed regions in the range. If the kernel refuses to unmap,
  * the caller passes them to stow_put_back. */
 enum { STOW_UNMAPPED_MOST = 32 };
@@ -155,13 +156,14 @@ struct stow_unmapped {
 void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_unmapped *unmapped);
 void stow_put_back(const struct stow_unmapped *unmapped);
 /* Brings the whole range back into memory that no file backs. Returns 0 or -errno. `mine`: no other thread uses the
- * range meanwhile. The call does not wait for devices that read the host's memory, because a hook cannot do that. */
+ * range meanwhile. The function does not wait for devices that read the range, because a hook must not wait for
+ * them. */
 int stow_note_whole(uint64_t start, uint64_t length, bool mine);
 
 /* Call these around a fork. No chunk is moving in between. */
 struct stow_forking {
     uint32_t pass;
-    bool held;           /* something is stowed: the table is locked */
+    bool held;           /* something is stowed or moving, so the table is locked */
     bool beside_threads; /* the process has other threads, which the child will not have */
 };
 struct stow_forking stow_fork_begin(void);

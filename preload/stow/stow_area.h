@@ -1,6 +1,6 @@
-/* stow_area.h — the mappings (areas) in a range, from /proc/self/smaps and maps.
- * In: addresses. Out: areas, and the reasons why they must not move. It allocates nothing, uses only buffers of the
- * caller, and never touches the areas. */
+/* stow_area.h — the process's mappings (areas), from /proc/self/smaps and maps.
+ * In: a function that is called for each area, or an address. Out: areas, and the reasons why they must not move. It
+ * allocates nothing, uses only buffers of the caller, and never touches the areas. */
 #ifndef MEMSTOW_STOW_AREA_H
 #define MEMSTOW_STOW_AREA_H
 
@@ -31,7 +31,7 @@ int64_t stow_areas(bool detail, char *text, bool (*visit)(void *context, const s
 /* The mapping that contains the address; false: there is none. */
 bool stow_area_at(uint64_t address, char *text, struct stow_area *out);
 
-/* Why the pages of a private mapping must not move: enum stow_refusal. */
+/* Why the pages of a mapping must not move (enum stow_refusal). STOW_DONE: they may move. */
 uint32_t stow_area_refusal(const struct stow_area *area);
 
 #pragma GCC visibility pop

@@ -300,8 +300,8 @@ static uint32_t swap_held(struct stow_back *self, uint64_t start, uint64_t lengt
     return STOW_DONE;
 }
 
-/* Copies pages that were written since they were stowed. It looks again until it finds nothing new, because the caller
- * may be wrong when it says that nobody writes. */
+/* Copies pages that were written since they were stowed. Repeats this until a comparison finds nothing new, because the
+ * caller may be wrong when it says that nobody writes. STOW_IN_USE: somebody still writes. */
 static uint32_t copy_own(struct stow_back *self, uint64_t start, uint64_t end, char *to) {
     for (int turn = 0; turn < TURNS; turn++) {
         uint64_t at = start, run_end, pages;

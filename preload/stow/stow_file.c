@@ -268,7 +268,7 @@ __attribute__((constructor)) static void remember_directories(void) {
 }
 
 /* Writes to `path` the name of our directory below a directory of the user's, and makes our directory if it does not
- * exist. False: there is no such parent, or the name is too long. */
+ * exist. False: `parent` is not an absolute path, or the name is too long. */
 static bool stow_file_below(char path[PATH_SIZE], const char *parent, const char *middle) {
     if (parent[0] != '/' || strlen(parent) + strlen(middle) + sizeof "/memstow" > PATH_SIZE) return false;
     strcpy(path, parent);

@@ -1,8 +1,8 @@
 /* stow_host.h — moves one chunk of private memory out to a file, and puts a private mapping of the file in its place.
  * In: whole pages in one mapping, readable and writable. Out: STOW_DONE, and the next use reads the pages from the
- * file; or a refusal, and the pages are where they were. No write of another thread is lost, with one exception: see
- * `STOW_BY_COMPARING`. The caller makes sure that nobody unmaps the range meanwhile, and that this thread runs no
- * signal handler. */
+ * file; or a refusal, and the pages are where they were. No write of another thread is lost, with one exception:
+ * STOW_BY_COMPARING loses a write between the comparison and the mapping. The caller makes sure that nobody unmaps the
+ * range meanwhile, and that this thread runs no signal handler. */
 #ifndef MEMSTOW_STOW_HOST_H
 #define MEMSTOW_STOW_HOST_H
 

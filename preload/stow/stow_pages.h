@@ -9,9 +9,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Kinds of pages. MAPPED: pages in the page table. HELD: mapped pages that have memory or swap. The zero page has none:
- * the kernel maps it for reads of untouched memory. OWN: held pages that are private, and not a file's. RESIDENT: held
- * pages that are in memory now. Before Linux 6.7 the zero page cannot be told from others. */
+/* Kinds of pages. MAPPED: pages for which the page table has an entry. HELD: mapped pages that have memory or swap. The
+ * zero page has none: the kernel maps it for reads of untouched memory. OWN: held pages that are private, and not a
+ * file's. RESIDENT: held pages that are in memory now. Before Linux 6.7 the zero page cannot be told from others. */
 enum stow_pages { STOW_PAGES_MAPPED, STOW_PAGES_HELD, STOW_PAGES_OWN, STOW_PAGES_RESIDENT };
 
 int stow_pages_open(void); /* a descriptor of pagemap, or -errno */

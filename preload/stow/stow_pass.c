@@ -118,7 +118,7 @@ static void make_whole(void *context) {
     struct work work = {.asked_by_hook = true};
     struct stow_back back;
     self->refusal = stow_back_begin(&back, self->mine, self->own_files);
-    /* without userfaultfd, only memory of idle owners was stowed */
+    /* without userfaultfd, only memory of idle owners was stowed, which nobody writes to */
     if (self->refusal == STOW_NOT_IDLE) self->refusal = stow_back_begin(&back, true, self->own_files);
     if (self->refusal) return;
     self->refusal = stow_work_bring_back(&work, &back, self->start, self->end, false);
@@ -156,8 +156,8 @@ static bool forked_beside_threads;
 
 bool stow_forked_beside_threads(void) { return forked_beside_threads; }
 
-/* Runs in a forked child before any other function of the engine (stow.h). In the child no move is in progress,
- * whatever the parent did. */
+/* Runs in a forked child before any other function of the engine. In the child no move is in progress, whatever the
+ * parent did. */
 static void stow_abandon(void) {
     static uint32_t home;
     uint32_t pid = os_pid();

@@ -25,6 +25,8 @@ struct stow_session {
 /* Runs of pages in memory count as one run if fewer other pages than this lie between them. */
 enum { STOW_PLAN_GAP = 256 };
 
+/* MEMORY: goes to the stow file. STOWED: is stowed already, and parts of it may be in memory again. FILE: pages of a
+ * file that the program mapped; clean ones are dropped. */
 enum stow_segment_kind { STOW_SEGMENT_MEMORY, STOW_SEGMENT_STOWED, STOW_SEGMENT_FILE };
 
 struct stow_segment {
@@ -46,7 +48,7 @@ struct stow_plan {
     int pagemap;
 };
 
-/* Makes the plan. Returns the reason why nothing is to be moved, or STOW_DONE. Call stow_plan_end in any case. */
+/* Makes the plan. Returns STOW_DONE, or the reason why nothing may move. Call stow_plan_end in any case. */
 uint32_t stow_plan_make(struct stow_plan *self, struct stow_session *session);
 void stow_plan_end(struct stow_plan *self);
 /* Adds segments of memory to the plan: the pages of a piece in this range that have memory or swap now. `index`: of the

@@ -1,8 +1,8 @@
-/* stow_queue.h — writes pieces to a file while the caller makes the next piece ready.
+/* stow_queue.h — writes pages to a file piece by piece, while the caller makes the next piece ready.
  * In: whole pages in order, from the queue's buffers or from memory of the caller's. Out: the bytes at the end of the
- * file. Results are enum stow_refusal; after one failure every call fails. After stow_queue_close, the kernel must not
- * use any memory of the queue. If the file goes through the page cache, or the kernel refuses a queue, stow_queue_write
- * itself waits until the piece is written. */
+ * file. Results are enum stow_refusal; after one failure every call fails. stow_queue_close waits for all writes, so
+ * that afterwards the kernel uses no memory of the queue. If the file goes through the page cache, or the kernel
+ * refuses a queue, stow_queue_write itself waits until the piece is written. */
 #ifndef MEMSTOW_STOW_QUEUE_H
 #define MEMSTOW_STOW_QUEUE_H
 
@@ -30,7 +30,8 @@ struct stow_queue {
 uint32_t stow_queue_open(struct stow_queue *self, struct stow_file *file, uint64_t size);
 /* The buffer of the next piece, as soon as it is free. NULL: a write has failed. */
 char *stow_queue_buffer(struct stow_queue *self);
-/* Writes at most STOW_PIECE bytes: of that buffer, or of other memory that does not change until stow_queue_finish. */
+/* Writes at most STOW_PIECE bytes: from the buffer that stow_queue_buffer returned, or from other memory that does not
+ * change until stow_queue_finish. */
 uint32_t stow_queue_write(struct stow_queue *self, const void *pages, uint64_t length);
 /* Waits until everything is on the disk. */
 uint32_t stow_queue_finish(struct stow_queue *self);

@@ -139,7 +139,7 @@ bool stow_table_reserve(uint32_t more) {
     return true;
 }
 
-/* The first region that ends after `address`. */
+/* The index of the first region that ends after `address`. */
 static uint32_t stow_table_position(uint64_t address) {
     uint32_t low = 0, high = count;
     while (low < high) {

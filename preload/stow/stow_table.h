@@ -1,8 +1,9 @@
-/* stow_table.h — which addresses are in stow files (the files that hold moved memory), and which chunk is moving.
- * In: regions and chunks, from the movers; the program's changes, from the hooks. Out: regions; and a thread waits
- * while a chunk that concerns it moves. There is one lock. It is held for microseconds, with signals blocked. A moving
- * chunk is a range that others wait for, not a lock. A thread that has the lock may take it again, as happens around a
- * fork. */
+/* stow_table.h — the ranges of addresses whose content is in stow files, the files that hold moved memory (regions),
+ * and the chunk that is moving.
+ * In: regions and chunks, from the movers; the program's changes, from the hooks. Out: regions; a thread that asks for
+ * a range waits while a chunk in it moves. There is one lock. It is held for microseconds, with signals blocked. A
+ * moving chunk is a range that others wait for, not a lock. A thread that has the lock may take it again, as happens
+ * around a fork. */
 #ifndef MEMSTOW_STOW_TABLE_H
 #define MEMSTOW_STOW_TABLE_H
 
@@ -37,14 +38,14 @@ struct stow_region *stow_table_regions(void);
 /* Makes capacity for `more` regions. False: there is no memory. */
 bool stow_table_reserve(uint32_t more);
 
-/* A chunk moves from stow_table_begin to stow_table_end. There is one at a time, so stow_table_begin waits for the end
- * of another chunk. */
+/* A chunk moves from stow_table_begin to stow_table_end. There is one at a time, so stow_table_begin waits while
+ * another chunk moves. */
 void stow_table_begin(uint64_t start, uint64_t end);
 void stow_table_end(void);
 
 /* In a forked child: releases the lock that was taken before the fork. */
 void stow_table_leave_in_child(void);
-/* In a forked child: nobody holds the lock, nothing is moving. */
+/* In a forked child: notes that nobody holds the lock and nothing is moving. */
 void stow_table_abandon(void);
 
 #pragma GCC visibility pop

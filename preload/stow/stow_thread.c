@@ -68,8 +68,8 @@ static int run_apart(void *context) {
     return 0;
 }
 
-/* No signal is sent when the process ends, and no wait() of the program finds it, unless the program asks for
- * clones. */
+/* The process sends no signal when it ends. A wait() of the program does not find it, except with __WCLONE or
+ * __WALL. */
 struct stow_thread *stow_thread_start_apart(void (*work)(void *context), void *context) {
     const int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED;
     struct stow_thread self = {.work = work, .context = context, .maker = (int)os_call(SYS_getpid)};

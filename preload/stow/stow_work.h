@@ -12,7 +12,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A piece of the present move. Hooks mark pieces that the program changed. The table's lock protects the pieces. */
+/* A piece of the present move. Hooks mark pieces that the program changed as `gone`. The table's lock protects the
+ * pieces. */
 struct work {
     struct stow_piece piece;
     uint32_t index; /* the piece's index in the caller's list */
@@ -48,7 +49,7 @@ bool stow_work_is_registered(uint64_t start, uint64_t end);
 bool stow_work_register(uint64_t start, uint64_t end);
 void stow_work_unregister(uint64_t start, uint64_t end);
 
-/* Begins a chunk. False: the piece must not move any more, and has the reason. */
+/* Begins a chunk. False: the piece must not move any more, and its refusal says why. */
 bool stow_work_begin(struct work *work, uint64_t start, uint64_t end);
 /* Ends the chunk. `bytes`: how many bytes of it count as moved. Call it with the table's lock, which it releases. */
 void stow_work_end(struct work *work, uint64_t bytes);
