@@ -18,8 +18,8 @@ struct vram_limits {
     uint64_t disk;   /* how much may be in files; 0: nothing */
 };
 
-/* Makes a backup in memory, pinned if possible. The block's context is the current one. `expected`: how many bytes the
- * move may still take out, including this block. False: there is too little memory. */
+/* Makes a backup in memory, pinned if possible. The block's context must be the current one. `expected`: how many bytes
+ * the move may still take out, including this block. False: there is too little memory. */
 bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self, const struct vram_limits *limits,
                       uint64_t expected);
 /* Makes a backup in a file. The caller writes the whole file and closes it. Returns enum stow_refusal; STOW_EMPTY: the

@@ -19,8 +19,8 @@ int vram_block_reserve(const struct vram_driver *driver, struct vram_block *self
     return driver->cuMemAddressReserve(&self->at, self->size, 0, 0, 0);
 }
 
-/* Makes the physical memory that the block lacks. If the device can, network cards get the access that they have to
- * memory of cudaMalloc. Memory that is served in place of a pool does not give them this access. */
+/* Makes the physical memory that the block lacks. If the device allows it, network cards can use this memory, as they
+ * can use memory of cudaMalloc. They cannot use memory that is served in place of a pool. */
 static int make_pieces(const struct vram_driver *driver, struct vram_block *self) {
     int error = 0, rdma = 0;
     if (!self->in_stream && driver->cuDeviceGetAttribute(&rdma, RDMA_OF_MAPPINGS, (int)self->device)) rdma = 0;

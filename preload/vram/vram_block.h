@@ -1,8 +1,8 @@
 /* vram_block.h — a block of device memory that memstow serves (makes in place of the driver): a range of addresses, and
  * pieces of physical memory mapped in it.
  * In: a size, a device, the devices with access. Out: memory at its addresses, or addresses without memory. Each step
- * counts what exists, so a call that is repeated after a failure continues where the failed call stopped. One thread at
- * a time. */
+ * notes in the block what exists, so a call that is repeated after a failure continues where the failed call stopped.
+ * One thread at a time may work on a block. */
 #ifndef MEMSTOW_VRAM_BLOCK_H
 #define MEMSTOW_VRAM_BLOCK_H
 
@@ -62,7 +62,7 @@ struct vram_block {
     enum vram_backup_kind backup_kind;
     cuda_handle event, event_context; /* event: recorded when the block was freed; event_context: the event's context */
     const void *event_stream;         /* the stream of `event`, only for comparing: the stream may be gone */
-    uint64_t event_number;            /* when `event` was recorded, in the order of `number` */
+    uint64_t event_number;            /* set when `event` was recorded: a number of the same series as `number` */
     cuda_memory memory[VRAM_PIECES];
 };
 

@@ -13,7 +13,8 @@ void vram_contexts_note(cuda_handle context);
 /* Copies the list of noted contexts, and returns their number. *missing: there were more contexts than the list
  * holds. */
 uint32_t vram_contexts_all(cuda_handle to[VRAM_CONTEXTS], bool *missing);
-/* Sets *device to the device of a context in which a block was served. False: there is no such block. */
+/* Sets *device to the device of a context. False: no block in the table was served in this context, so its device is
+ * not known. */
 bool vram_contexts_device(cuda_handle context, uint32_t *device);
 /* Call this before the driver ends a context. It returns the number of this end. Blocks with lower numbers were served
  * before the end began. */

@@ -1,4 +1,4 @@
-/* vram_dying.h — the calls in progress that end a context, because moves must keep away from such a context.
+/* vram_dying.h — the list of the calls in progress that end a context. Moves keep away from such a context.
  * In: the beginning and the end of each such call. Out: whether a call ends a given context, or any context. A callback
  * of the program may leave such a call by longjmp, and then nothing reports the end of the call. So the stacks of the
  * calling threads are looked at. The caller holds the lock of the table (vram_table.h). */
@@ -12,9 +12,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* comes: adds a call to the list. begins: the call begins to end its context. over: the call has returned. `mark`: a
- * word on the calling thread's stack that holds the context as long as the call is in progress. False: the list is
- * full. */
+/* vram_dying_comes: adds a call to the list; false: the list is full. vram_dying_begins: the call begins to end its
+ * context. vram_dying_over: removes the call, which has returned. `mark`: a word on the calling thread's stack that
+ * holds the context as long as the call is in progress. */
 bool vram_dying_comes(cuda_handle context, const uintptr_t *mark);
 void vram_dying_begins(const uintptr_t *mark);
 void vram_dying_over(const uintptr_t *mark);
@@ -23,8 +23,8 @@ void vram_dying_over(const uintptr_t *mark);
 bool vram_dying_has(cuda_handle context);
 /* Whether any call is in the list. First removes the calls that were left by longjmp. */
 bool vram_dying_any(void);
-/* Whether the list has a call. This function needs no lock: if it returns false, the caller need not take the lock at
- * all. */
+/* Whether the list has a call, be it one that was left by longjmp. Needs no lock: if this returns false, the caller
+ * need not take the lock at all. */
 bool vram_dying_maybe(void);
 /* Removes this thread's calls whose marks lie below `frame`, which is a stack frame of this thread: these calls were
  * left by longjmp. */

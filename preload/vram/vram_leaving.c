@@ -69,7 +69,7 @@ void vram_leaving_end(struct vram_leaving *self) {
 }
 
 /* Adds a block to the list. Few blocks have parts whose copies go on, but blocks without such parts may stand behind
- * them. If the list is full, all blocks in it are ended first. */
+ * them. If the list is full, all blocks in it are handed to `over` first. */
 static struct vram_leaving_block *vram_leaving_new(struct vram_leaving *self, struct vram_block *block) {
     end_what_is_over(self, self->next);
     if (self->next - self->first == VRAM_LEAVING) vram_leaving_end(self);

@@ -1,6 +1,6 @@
 /* vram_leaving.h — copies blocks from a device to memory of the host, one after the other on one stream. While the
- * device copies a block, earlier blocks are ended: `over` is called for them. So the time to unmap them does not delay
- * the copies.
+ * device copies a block, the earlier ones whose copies are over are handed to `over`, which unmaps them. So the time
+ * for this does not delay the copies.
  * In: blocks that the caller has taken (vram_table.h), with a backup in memory. Out: each block, in order, when its
  * copy is complete or has failed. One thread at a time, in the ring's context. */
 #ifndef MEMSTOW_VRAM_LEAVING_H
@@ -29,23 +29,23 @@ struct vram_leaving {
     } blocks[VRAM_LEAVING]; /* a queue: block N is at N % VRAM_LEAVING; N goes from `first` to `next` - 1 */
     uint64_t first, next;
     struct vram_leaving_part {
-        struct vram_leaving_block *of; /* NULL: no part is in this lane */
+        struct vram_leaving_block *of; /* NULL: no part is in this lane of the ring (vram_ring.h) */
         char *to;
         uint64_t bytes;
     } parts[VRAM_SLOTS];
     uint64_t turn; /* how many parts were begun so far; part N uses lane N % VRAM_SLOTS */
 };
 
-/* Begins to copy a block, and ends earlier blocks whose copies are over. The added block itself is not ended before the
- * next call: the caller may use it until then. */
+/* Begins to copy a block, and hands earlier blocks whose copies are over to `over`. The added block itself is not
+ * handed over before the next call: the caller may use it until then. */
 void vram_leaving_add(struct vram_leaving *self, struct vram_block *block);
 /* As vram_leaving_add, for a block that needs no copy any more: its copy is over with this result, or was never
  * begun. */
 void vram_leaving_add_copied(struct vram_leaving *self, struct vram_block *block, enum vram_refusal why, int error);
-/* Waits until the copies of all blocks are over, but ends no block. Returns the block that was added last, with its
- * result. */
+/* Waits until the copies of all blocks are over, but hands no block to `over`. Returns the block that was added last,
+ * with its result. */
 struct vram_leaving_block *vram_leaving_wait(struct vram_leaving *self);
-/* Waits until the copies of all blocks are over, and ends the blocks. */
+/* Waits until the copies of all blocks are over, and hands all blocks to `over`. */
 void vram_leaving_end(struct vram_leaving *self);
 
 static inline bool vram_leaving_any(const struct vram_leaving *self) { return self->first != self->next; }

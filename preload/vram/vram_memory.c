@@ -181,8 +181,8 @@ bool vram_memory_free(uint64_t at, int *result) {
     return true;
 }
 
-/* A stowed block ends at once, because nobody uses it, unless a copy goes on. Any other block ends when the present
- * work on the stream is done. */
+/* A stowed block whose copies are over ends at once, because nobody uses it. Any other block ends when the present work
+ * on the stream is done. */
 bool vram_memory_free_in(uint64_t at, cuda_handle stream, int *result) {
     vram_end_some(&vram_driver);
     struct vram_block *self = vram_memory_take(at);

@@ -416,7 +416,8 @@ static void move_in(struct move *self) {
 }
 
 /* Begins a move. There is one move at a time, and none while a call ends a context. A caller that comes at such a time
- * waits. If it must not wait, its move is refused. */
+ * waits. If it must not wait (`at_once`, or it made such a call itself), the move is refused. False: the move is
+ * refused. */
 static bool begin_move(struct move *self, bool out) {
     vram_table_lock();
     while ((mover || vram_dying_any()) && !self->options->at_once && !vram_dying_is_mine())

@@ -22,13 +22,13 @@ struct vram_move_options {
     uint64_t trigger;          /* the number of the trigger that began this move; 0: a request began it */
     struct move_end end; /* for moving out: once the move is to end (move_is_ended), it stops after its present block */
 };
-/* Return the bytes that moved. If bytes stayed, *refusal and *error (the driver's) say why. The first reason
- * counts, but a reason that concerns the whole move replaces one that concerns a single block. vram_move_in
- * brings everything back or nothing. */
+/* Both return the bytes that moved. If bytes stayed, *refusal and *error (the driver's) say why. The first reason
+ * counts, but a reason that concerns the whole move replaces one that concerns a single block. vram_move_in brings
+ * everything back or nothing. */
 uint64_t vram_move_out(const struct vram_move_options *options, enum vram_refusal *refusal, int *error);
 uint64_t vram_move_in(const struct vram_move_options *options, enum vram_refusal *refusal, int *error);
 
-/* Gives unused pinned memory back to the system, unless a move goes on. */
+/* Gives unused pinned memory back to the system. During a move it does nothing. */
 void vram_move_shrink(void);
 
 /* How many blocks have left their device so far, by any thread's moves. */

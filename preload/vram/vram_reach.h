@@ -23,7 +23,8 @@ bool vram_reach_works_on(uint32_t device);
 /* Notes that the device `by` may use the memory of a device's default pool, or that it no longer may. */
 void vram_reach_pool(uint32_t device, uint32_t by, bool may);
 
-/* The devices that may use memory served on this device, as bits. The device itself is one of them. */
+/* The devices that may use memory served on this device, as bits. The device itself is one of them. `in_stream`: the
+ * memory is served in place of a pool. */
 uint64_t vram_reach_of(uint32_t device, bool in_stream);
 /* Whether every other device can access memory of this device. */
 bool vram_reach_is_whole(uint32_t device);

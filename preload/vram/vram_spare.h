@@ -1,7 +1,7 @@
 /* vram_spare.h — freed blocks that are kept with their addresses and memory, for the next request of the same size.
  * In: freed blocks that nothing uses any more, requests. Out: a block for a request, for which the driver need not make
- * physical memory. A block is kept only while the calling thread is in a scope of the block's owner: memory that is
- * freed within the scope is temporary. The end of the scope gives the spares back. */
+ * physical memory. A block is kept only if the calling thread is in a scope of the block's owner: memory that is freed
+ * within the scope is temporary. The end of the scope gives the spares back. */
 #ifndef MEMSTOW_VRAM_SPARE_H
 #define MEMSTOW_VRAM_SPARE_H
 

@@ -17,7 +17,7 @@ struct vram_sums {
     uint64_t streams_taken;                       /* the bytes of these blocks in whole granules */
     uint64_t in_streams_most, streams_taken_most; /* peaks of the device over all owners, since they were reset */
     uint64_t spare;                               /* bytes of freed blocks that are kept; no other sum has them */
-    uint64_t backup;                              /* bytes on the host that hold the content, for all owners */
+    uint64_t backup;                              /* bytes of backups on the host, of all owners and devices */
     uint32_t blocks, wrecks;
 };
 struct vram_sums vram_sums(uint32_t owner, uint32_t device);

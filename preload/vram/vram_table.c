@@ -19,7 +19,7 @@ enum { ALL = VRAM_DEVICES, SHELVES = 256 };
 static struct vram_block *shelves[SHELVES];
 static struct vram_sums sums[VRAM_DEVICES + 1]; /* by device; the last entry: of all devices */
 uint64_t vram_table_word;
-static uint32_t turn;                  /* a futex: a count of blocks that were given back */
+static uint32_t turn;                  /* a futex: how often vram_table_changed was called */
 static uint32_t count, pending, freed; /* all blocks; freed blocks and wrecks; freed blocks alone */
 uint32_t vram_table_spare;
 static uint64_t numbers;
@@ -78,7 +78,8 @@ static bool comes_before(const struct vram_block *a, const struct vram_block *b)
     return a->at != b->at ? a->at < b->at : a < b;
 }
 
-/* Enters a block, and divides the subtree at its place between its two sides. */
+/* Enters a block into the tree. The subtree that was in its place is divided: blocks at lower addresses come on its
+ * lower side, the others on its higher side. */
 static void enter_tree(struct vram_block *self) {
     struct vram_block **link = &root, **lower = &self->lower, **higher = &self->higher;
     while (*link && (*link)->rank > self->rank) link = comes_before(self, *link) ? &(*link)->lower : &(*link)->higher;

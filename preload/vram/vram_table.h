@@ -1,5 +1,5 @@
-/* vram_table.h — the blocks of device memory that memstow serves (makes in place of the driver): by address, and the
- * freed blocks in a queue.
+/* vram_table.h — the blocks of device memory that memstow serves (makes in place of the driver): by address, freed
+ * blocks in a queue, and freed blocks that are kept (spares) in another one.
  * In: blocks that are new or change, addresses. Out: a block, or sums. A thread *takes* a block (`moving`) before it
  * calls the driver for the block. Until the block is given back, no other thread takes it. Any thread may call. The
  * lock is held only to look at blocks and to mark them, never while the driver is called. */
@@ -17,6 +17,7 @@ void vram_table_lock(void);
  * thread. Such a caller must do without the table. */
 static inline bool vram_table_enter(void);
 static inline void vram_table_let_go(void);
+/* Whether this thread has the lock. */
 bool vram_table_is_mine(void);
 /* Waits until some block was given back; after that, the caller must look at the table again. The caller holds the
  * lock, which is released during the wait. */
@@ -38,22 +39,22 @@ void vram_table_add(struct vram_block *self);
 void vram_table_drop(struct vram_block *self);
 /* Sets the state of a block. Wrecks and spares are not found by their addresses any more. */
 void vram_table_set_state(struct vram_block *self, enum vram_state state);
-/* The first block in the queue of freed blocks and wrecks (VRAM_WRECK). vram_table_requeue moves a block to the end of
- * this queue. */
+/* The first block in the queue of freed blocks and wrecks (VRAM_WRECK). */
 struct vram_block *vram_table_first_freed(void);
 /* The oldest spare; younger ones follow by freed_next. */
 struct vram_block *vram_table_first_spare(void);
 /* The newest freed block or spare in the list (shelf) for this size. Older ones follow by shelf_next. A shelf may also
  * have blocks of other sizes. */
 struct vram_block *vram_table_first_of_size(uint64_t size);
+/* Moves a block to the end of the queue of freed blocks and wrecks. */
 void vram_table_requeue(struct vram_block *self);
 /* vram_table_sums: the sums of a device (UINT32_MAX: of all devices), which are kept up to date. vram_table_sums_of:
  * the sums of an owner, for which it walks through all blocks. */
 struct vram_sums vram_table_sums(uint32_t device);
 struct vram_sums vram_table_sums_of(uint32_t owner, uint32_t device);
 
-/* Needs no lock: the next number, higher than all before. Blocks and events get numbers, which tell their order in
- * time. */
+/* Need no lock. vram_table_number: the next number, higher than all before. vram_table_last_number: the latest one.
+ * Blocks and events get numbers, which tell their order in time. */
 uint64_t vram_table_number(void);
 uint64_t vram_table_last_number(void);
 /* Needs no lock: an id for memory, different from all other ids. */
