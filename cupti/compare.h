@@ -10,7 +10,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Calls visit for each block of the ledger: memstow_cupti_blocks. */
+/* A function that calls visit for each block of the ledger. It is memstow_cupti_blocks of the library that has the
+ * ledger. */
 typedef void compare_blocks(cupti_visit *visit, void *context);
 
 /* Compares CUPTI's blocks with those blocks of the ledger that are not younger than `until_ns`. Other threads allocate

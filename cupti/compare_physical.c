@@ -1,6 +1,6 @@
-/* compare_physical.c — see compare_physical.h. The list of CUPTI's calls and the list of the ledger are sorted, and
- * compared side by side. The driver reuses handles, so physical memory counts as the same only if handle and size are
- * equal. */
+/* compare_physical.c — see compare_physical.h. The blocks of vmm.h and those of the ledger are listed and sorted, and
+ * the two lists are compared side by side. The driver reuses handles, so physical memory counts as the same only if
+ * handle and size are equal. */
 #include "cupti/compare_physical.h"
 
 #include <string.h>

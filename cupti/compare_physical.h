@@ -1,6 +1,6 @@
-/* compare_physical.h — compares physical memory, its mappings and reserved addresses, as CUPTI's calls and the ledger
- * know them.
- * In: the blocks of CUPTI's calls (vmm.h), and the blocks of the ledger. Out: as in compare.h. */
+/* compare_physical.h — compares physical memory, its mappings and reserved addresses in the ledger with those that
+ * follow from the calls that CUPTI reports.
+ * In: the blocks in the table of vmm.h, and the blocks of the ledger. Out: as in compare.h. */
 #ifndef MEMSTOW_CUPTI_COMPARE_PHYSICAL_H
 #define MEMSTOW_CUPTI_COMPARE_PHYSICAL_H
 

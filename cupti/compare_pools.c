@@ -1,6 +1,7 @@
-/* compare_pools.c — see compare_pools.h. CUPTI's records and the ledger both list the pools that the program made. The
- * ledger does not always know the pool of a block, because the program may have given a device another pool. So memory
- * from pools is compared by device. CUPTI counts such memory in multiples of 512 bytes. */
+/* compare_pools.c — see compare_pools.h. CUPTI's records and the ledger both list the pools that the program made. In
+ * the ledger a block may have no pool: if the program's call names none, the driver takes the device's present pool,
+ * which may be another one than the default pool. So memory from pools is compared by device. CUPTI counts such memory
+ * in multiples of 512 bytes. */
 #include "cupti/compare_pools.h"
 
 #include <string.h>
@@ -15,8 +16,8 @@ static struct {
     size_t count;
     uint64_t live[DEVICES], rounded[DEVICES]; /* bytes of blocks from pools: exact, and rounded up */
 } ledger;
-/* Figures by device. used: bytes that CUPTI counts as handed out. before: `used` and `ledger.live` in the comparison
- * before. */
+/* Figures by device. used: bytes that CUPTI counts as handed out. before: `used` and `ledger.live` in the previous
+ * comparison. */
 static uint64_t used[DEVICES], before[DEVICES][2];
 
 struct comparison {
@@ -61,7 +62,7 @@ static void look_at_pool(const struct pool *pool, void *context) {
                                                           .bytes = pool->reserved});
 }
 
-/* Compares the memory from pools of one device. If it is compared again, a difference counts only if both numbers are
+/* Compares the memory from pools of one device. In a repetition (`again`), a difference counts only if both numbers are
  * as they were in the previous comparison. Otherwise allocations are in progress. */
 static void compare_device(struct comparison *self, uint16_t device) {
     bool same = used[device] >= ledger.live[device] && used[device] <= ledger.rounded[device];

@@ -1,4 +1,4 @@
-/* compare_pools.h — compares CUPTI's pools, and the memory from them, with the ledger's.
+/* compare_pools.h — compares the pools in CUPTI's records, and the memory from them, with those in the ledger.
  * In: the pools of pools.h, and the pools and blocks of the ledger. Out: as in compare.h. */
 #ifndef MEMSTOW_CUPTI_COMPARE_POOLS_H
 #define MEMSTOW_CUPTI_COMPARE_POOLS_H

@@ -1,6 +1,6 @@
 /* library.c — see library.h. Three libraries are tried in order. First, the CUPTI that is mapped already, because the
  * program or its libraries use it. Second, the CUPTI beside the mapped CUDA runtime, where toolkits and NVIDIA's Python
- * packages install it. Third, the CUPTI that the loader finds. */
+ * packages install it. Third, if no CUDA runtime is mapped, the CUPTI that the loader finds. */
 #include "cupti/library.h"
 
 #include <dlfcn.h>
@@ -22,9 +22,9 @@ static int is_runtime(struct dl_phdr_info *info, size_t size, void *context) {
     return 1;
 }
 
-/* Opens the CUPTI of CUDA 11, in which each release had a file name of its own. */
 enum { WITH_RELEASES = 11, RELEASES = 8 };
 
+/* Opens the CUPTI of CUDA 11, in which each release had a file name of its own. NULL: it is not there. */
 static void *open_release(const char *path, int flags) {
     char name[4200];
     void *found = NULL;

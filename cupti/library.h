@@ -1,4 +1,4 @@
-/* library.h — the CUPTI that belongs to the CUDA of this process.
+/* library.h — finds and loads the CUPTI that belongs to the CUDA of this process.
  * In: the mapped libraries. Out: CUPTI's functions. It links nothing. If a CUDA runtime is mapped, it takes no CUPTI of
  * another major version. */
 #ifndef MEMSTOW_CUPTI_LIBRARY_H
@@ -19,7 +19,8 @@ struct cupti {
 };
 #undef F
 
-/* False: there is no CUPTI, or it lacks a function of CUPTI_FUNCTIONS. The library stays loaded. */
+/* Loads CUPTI, which stays loaded, and looks its functions up. False: there is no CUPTI, or it lacks a function of
+ * CUPTI_FUNCTIONS. */
 bool library_open(struct cupti *cupti);
 
 #pragma GCC visibility pop

@@ -118,7 +118,8 @@ static void context_ends(const struct cupti_resource *resource) {
     pthread_mutex_unlock(&lock);
 }
 
-/* CUPTI calls this for the events and calls that were requested. In a forked child CUDA does not work any more. */
+/* CUPTI calls this for the events and calls that were requested. In a forked child CUDA does not work any more, so
+ * nothing is done there. */
 static void listen_called(void *data, int domain, uint32_t id, const void *what) {
     struct caller caller = CALLER;
     int error = errno;

@@ -39,7 +39,7 @@ bool seen_record(const struct cupti_memory *record, const char *source);
 /* Call it when a context has ended. Its memory has ended with it, and CUPTI has no records of that. */
 void seen_context_ended(uint32_t context);
 
-/* The live block at the address, if its kind is compared; or NULL. */
+/* The live block at the address, if its kind is compared (seen_is_compared); otherwise NULL. */
 struct seen *seen_at(uint64_t address);
 bool seen_is_compared(const struct seen *seen);
 /* Calls visit for each live block, of any kind. */

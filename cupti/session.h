@@ -27,10 +27,11 @@ struct session {
  * `take` with a full one. */
 int session_begin(struct session *self, const struct cupti *cupti, cupti_callback *call, cupti_buffer_requested *lend,
                   cupti_buffer_completed *take);
-/* Requests records of this kind. */
+/* Requests records of this kind. Returns CUPTI's result. */
 int session_enable(struct session *self, int kind);
 /* `wanted`: requests callbacks for a function of the driver, or for an event. Else ends these callbacks. */
 int session_enable_call(struct session *self, bool wanted, int domain, uint32_t id);
+/* Finds the next record in a buffer that CUPTI handed over (records_next). */
 int session_next(uint8_t *buffer, size_t valid, void **record);
 /* The number of records that CUPTI has dropped since the previous call. */
 size_t session_dropped(struct session *self, cupti_context context, uint32_t stream);

@@ -1,4 +1,4 @@
-/* vmm.h — physical memory and its addresses, from calls that CUPTI reports, because CUPTI has no records of such
+/* vmm.h — lists physical memory and its addresses, from calls that CUPTI reports, because CUPTI has no records of such
  * memory.
  * In: the beginning and the end of each call, on its thread. Out: the memory that exists, in the table of
  * cuda_blocks.h. If this library has the ledger, that table is in the ledger. Any thread may call. */
@@ -13,7 +13,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* `id` is one of CUPTI_CALLS. `caller`: the place in CUPTI that called our callback; the call stack begins there. */
+/* Notes the beginning or the end of a call. `id` is one of CUPTI_CALLS. `caller`: the return address into CUPTI, which
+ * called our callback; the call stack begins there. */
 void vmm_call(uint32_t id, const struct cupti_call *call, struct caller caller);
 
 /* Sets whether new memory is counted in this library's ledger, with its call stack. */
