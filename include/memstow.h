@@ -72,7 +72,8 @@ int32_t memstow_owner_retire(uint32_t owner);
 
 enum memstow_policy { MEMSTOW_NO_POLICY = 0, MEMSTOW_KEEP = 1, MEMSTOW_STOW = 2, MEMSTOW_FREE = 3 };
 
-/* Sets what a trigger does with a model or custom. MEMSTOW_NO_POLICY, the initial value, counts as keep. Under
+/* Sets what a trigger does with a model or custom: keep: nothing; stow: its memory is moved out (memstow_stow); free:
+ * the program drops its objects (memstow_trigger_begin). MEMSTOW_NO_POLICY, the initial value, counts as keep. Under
  * pressure, owners of lower priority go first; the initial priority is 0. */
 int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority);
 
@@ -189,11 +190,11 @@ struct memstow_block {
 
 /* For memstow_blocks: an address may also lie inside a block. */
 enum { MEMSTOW_INSIDE = 1 };
-/* Tells what memstow knows of the blocks at `count` addresses. Writes `count` structures, each of `size` bytes
- * (sizeof(struct memstow_block)), and returns at how many addresses there is a block. An address is the start of a heap
- * block. With MEMSTOW_INSIDE it may also lie inside a block of at least 64 KiB, a mapping of the program, or a block
- * from CUDA. An address may be invalid. The answer holds only for the moment: another thread may free the block
- * meanwhile. -ENODEV also in a sandbox. */
+/* Tells what memstow knows of the blocks at `count` addresses. `how`: 0 or MEMSTOW_INSIDE. Writes `count` structures,
+ * each of `size` bytes (sizeof(struct memstow_block)), and returns at how many addresses there is a block. An address
+ * is the start of a heap block. With MEMSTOW_INSIDE it may also lie inside a block of at least 64 KiB, a mapping of the
+ * program, or a block from CUDA. An address may be invalid. The answer holds only for the moment: another thread may
+ * free the block meanwhile. -ENODEV also in a sandbox. */
 int64_t memstow_blocks(const uint64_t *addresses, uint32_t count, uint32_t how, struct memstow_block *out,
                        uint32_t size);
 
@@ -238,6 +239,8 @@ int64_t memstow_release(uint32_t owner);
 
 /* --- triggers and the trace of decisions --- */
 
+/* Why a trigger happens: a run has ended, somebody asked for it, memory is short, or an owner was not used for some
+ * time. */
 enum memstow_reason {
     MEMSTOW_RUN_ENDED = 1,
     MEMSTOW_REQUEST = 2,
@@ -256,18 +259,19 @@ struct memstow_decision {
 };
 enum memstow_why {
     MEMSTOW_WHY_NOTHING_SAID = 1, /* no policy is set: keep */
-    MEMSTOW_WHY_POLICY = 2,
-    MEMSTOW_WHY_IN_USE = 3,     /* one of the owner's scopes is open */
-    MEMSTOW_WHY_PRESSURE = 4,   /* the policy is keep, but memory is short */
-    MEMSTOW_WHY_EMPTY = 5,      /* the owner has no memory */
-    MEMSTOW_WHY_RETIRED = 6,    /* retired: the trigger only notes what the owner left */
-    MEMSTOW_WHY_NOT_NEEDED = 7, /* there was no pressure any more when the owner's turn came */
-    MEMSTOW_WHY_CANNOT = 8,     /* the policy is stow, but moving fails (see memstow_stow) or would not help */
-    MEMSTOW_WHY_RECENT = 9,     /* the owner was used too recently for MEMSTOW_IDLE */
+    MEMSTOW_WHY_POLICY = 2,       /* the owner's policy, which applies now */
+    MEMSTOW_WHY_IN_USE = 3,       /* one of the owner's scopes is open */
+    MEMSTOW_WHY_PRESSURE = 4,     /* the policy is keep, but memory is short */
+    MEMSTOW_WHY_EMPTY = 5,        /* the owner has no memory */
+    MEMSTOW_WHY_RETIRED = 6,      /* retired: the trigger only notes what the owner left */
+    MEMSTOW_WHY_NOT_NEEDED = 7,   /* there was no pressure any more when the owner's turn came */
+    MEMSTOW_WHY_CANNOT = 8,       /* the policy is stow, but moving fails (see memstow_stow) or would not help */
+    MEMSTOW_WHY_RECENT = 9,       /* the owner was used too recently for MEMSTOW_IDLE */
 };
 
-/* Begins a trigger and decides. The decisions are in the order of execution. A program whose own objects hold the
- * memory reads the list, drops the objects of the owners that are to be freed, and calls memstow_trigger_end.
+/* Begins a trigger and decides. `text` goes into the trace. The decisions are in the order of execution. A program
+ * whose own objects hold the memory reads the list, drops the objects of the owners that are to be freed, and calls
+ * memstow_trigger_end.
  *
  * Writes at most `capacity` decisions to `out`, each of `size` bytes (sizeof(struct memstow_decision)), and returns the
  * number of all decisions. `needed`: under MEMSTOW_PRESSURE, the bytes to be given back (0: as many as possible); else
@@ -292,8 +296,8 @@ int64_t memstow_decisions(char *to, uint64_t capacity, uint64_t from, uint64_t *
 
 struct memstow_request {
     uint32_t size;
-    uint32_t kind; /* enum memstow_request_kind */
-    uint64_t ticket;
+    uint32_t kind;   /* enum memstow_request_kind */
+    uint64_t ticket; /* the number of the request, for memstow_request_done */
     uint32_t owner;  /* the owner that the request is about; 0 for a trigger */
     uint32_t reason; /* for a trigger: enum memstow_reason */
     char text[256];  /* for a trigger: pass it to memstow_trigger_begin unchanged */
