@@ -19,7 +19,7 @@ int complain_usage(const char *command, const char *format, ...) __attribute__((
 /* Says which option of `command` is wrong, after getopt_long has returned `result`: '?' or ':'. Returns EXIT_USAGE. */
 int complain_option(const char *command, int result, char **argv);
 /* Flushes standard output at the end of a command. Returns `code`, or EXIT_UNREADABLE if the output could not be
- * written. In that case prints an error message, unless the reader has closed the pipe. */
+ * written. It then prints an error message, too, except if the reader has closed the pipe. */
 int complain_finish(int code);
 
 #endif

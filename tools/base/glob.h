@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-/* The pattern must match the whole text. */
+/* Whether the pattern matches the whole text. */
 bool glob_matches(const char *pattern, const char *text);
 
 #endif

@@ -1,4 +1,5 @@
-/* library.c — see library.h. The libraries are installed beside the command, or in the build tree. */
+/* library.c — see library.h. The libraries lie beside the command, in the lib folder of its installation, or in the
+ * build tree. */
 #include "tools/base/library.h"
 #include "tools/base/text.h"
 

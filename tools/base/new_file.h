@@ -1,6 +1,6 @@
 /* new_file.h — makes a file appear whole or not at all.
  * In: a path, and the text that the caller writes to the stream. Out: the file, which replaces an existing one; or an
- * error, and no change. Its callers decide whether a file may be replaced. */
+ * error, and no change. The caller decides whether a file may be replaced. */
 #ifndef MEMSTOW_NEW_FILE_H
 #define MEMSTOW_NEW_FILE_H
 
@@ -16,8 +16,8 @@ struct new_file {
 /* Opens the stream. With `for_all`, the file gets the mode that a shell would give it; otherwise only its owner can
  * read it. Returns 0, or an errno. */
 int new_file_begin(struct new_file *file, const char *path, bool for_all);
-/* Closes the stream. With `keep`, and if everything was written, the file gets its name. Otherwise it is removed.
- * Returns 0, or the errno of the first failure. */
+/* Closes the stream. With `keep`, and if everything was written, the temporary file gets its name. Otherwise the
+ * temporary file is removed. Returns 0, or the errno of the first failure. */
 int new_file_end(struct new_file *file, bool keep);
 /* The errno as text for people. */
 const char *new_file_why(int error);

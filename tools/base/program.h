@@ -1,4 +1,4 @@
-/* program.h — tells whether a program can be preloaded, by its file.
+/* program.h — tells from a program's file whether the program can be preloaded.
  * In: a command or a path. Out: a verdict and a sentence for people. It never runs anything. */
 #ifndef MEMSTOW_PROGRAM_H
 #define MEMSTOW_PROGRAM_H
@@ -8,7 +8,7 @@
 
 enum program_verdict {
     PROGRAM_FINE,
-    PROGRAM_STATIC,         /* static or 32-bit: it does not use the loader that would load memstow's library */
+    PROGRAM_STATIC,         /* static or not for x86-64: it does not use the loader that would load memstow's library */
     PROGRAM_MUSL,           /* its loader loads memstow's library, and then refuses to start the program */
     PROGRAM_PRIVILEGED,     /* setuid, setgid or with capabilities: the loader ignores LD_PRELOAD */
     PROGRAM_NO_INTERPRETER, /* a script that cannot run, because its interpreter does not exist */

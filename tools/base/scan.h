@@ -31,7 +31,7 @@ bool scan_more(struct scan *scan);
 
 /* Reads letters, digits, '-' and '_'; "" if there are none. The next character is not consumed. */
 void scan_word(struct scan *scan, char *to, size_t capacity);
-/* Consumes the character if it comes next. */
+/* Consumes the character if it comes next, and returns whether it did. */
 bool scan_character(struct scan *scan, char wanted);
 /* Reads digits. Returns 0, or -1 with a message that names `expected`. */
 int scan_number(struct scan *scan, uint64_t *number, const char *expected);

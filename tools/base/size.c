@@ -34,7 +34,6 @@ const char *size_number(const char *string, double *value) {
     return end;
 }
 
-/* K, KiB and KB are all 1024 bytes. */
 bool size_unit(const char *unit, double *factor) {
     static const char letters[] = "KMGT";
     *factor = 1;

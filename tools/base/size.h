@@ -5,11 +5,11 @@
 
 #include <stdbool.h>
 
-/* The text must be one size and nothing else. */
+/* Parses a text that is one size and nothing else. False: it is not. */
 bool size_parse(const char *string, double *bytes);
-/* Parses the number at the beginning. Returns its end, or NULL if there is none. */
+/* Parses the number at the beginning. Returns the end of the number, or NULL if there is none. */
 const char *size_number(const char *string, double *value);
-/* The text must be one whole number from `least` to `most`, in digits alone. */
+/* Parses a text that is one whole number from `least` to `most`, in digits alone. False: it is not. */
 bool size_parse_count(const char *string, unsigned long least, unsigned long most, unsigned long *count);
 /* The bytes in a unit. No unit means bytes; K, KiB and KB mean 1024 bytes. False: there is no such unit. */
 bool size_unit(const char *unit, double *factor);

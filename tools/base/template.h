@@ -12,7 +12,7 @@ struct template {
     bool named;      /* FILE has no conversion, so it names exactly one file */
 };
 
-/* file: as given with -o, or NULL for the default. Returns 0, or -1 with the reason in error. */
+/* Makes a template of `file`: as given with -o, or NULL for the default. Returns 0, or -1 with the reason in error. */
 int template_make(struct template *template, const char *file, char *error, size_t error_size);
 /* Replaces the conversions. False: the template has %p and pid is 0, so the name is not known yet; or the path is too
  * long. */

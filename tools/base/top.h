@@ -9,7 +9,7 @@
 
 enum { TOP_DEFAULT = 10 };
 
-/* Parses a number for --top. */
+/* Parses a number for --top. False: the text is not one. */
 bool top_parse(const char *string, size_t *most);
 
 /* Sorts the first `most` of `count` elements of `size` bytes each; the others follow in any order. */
