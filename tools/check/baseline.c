@@ -188,8 +188,8 @@ static int baseline_refuse(char *error, size_t size, const char *path, const cha
     return -1;
 }
 
-/* Whether the file may be replaced: its first word says that it is a baseline. A damaged baseline, for example after a
- * merge, may be replaced, too. */
+/* Whether the file may be replaced: it does not exist, is empty, or begins with the first word of a baseline. A damaged
+ * baseline, for example after a merge, may be replaced, too. */
 static bool may_be_replaced(const char *path, char *error, size_t size) {
     char first[sizeof magic] = "";
     struct stat st;

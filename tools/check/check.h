@@ -44,8 +44,9 @@ int check_files(const struct check *check);
 void check_launch_begin(void);
 /* Returns 0; or, after an error message, 128 plus the number of the signal that asks memstow check to end. */
 int check_interrupted(void);
-/* Starts the command, waits for its end, and stores its exit status: EXIT_PROGRAM after an error message if it cannot
- * be started. Returns the result of check_interrupted(). The output of the command goes to standard error. */
+/* Starts the command, waits for its end, and stores its exit status in *status; if it cannot be started, prints an
+ * error message and stores EXIT_PROGRAM. Returns the result of check_interrupted(). The output of the command goes to
+ * standard error. */
 int check_launch(char **argv, const char *name, int *status);
 
 /* check_program.c: runs the program until no limit is passed and there is no warning, at most check->runs times.
@@ -67,20 +68,21 @@ int check_html(const struct check *check);
 
 /* check_words.c: text that the writers have in common. */
 const char *check_result(const struct check *check); /* pass, warning or fail */
-/* Writes a finding as a sentence: "all memory grew by 5.0 MiB and 12 blocks: over the limit of 5MiB; most at
- * json_cache@libjson.so < main@prog". */
+/* Writes a finding as a sentence: "all memory grew by 5.0 MiB and 12 blocks: over the limit of 5MiB; most of it (+4.0
+ * MiB) at json_cache@libjson.so < main@prog". */
 void check_sentence(const struct check *check, const struct finding *finding, char *to, size_t capacity);
 /* How the floor (--pass-under) affects a finding. For a limit that is ignored: "over 10%, but below the floor of 1
  * MiB". For a warning: "above the floor of 1 MiB, within limits". */
 struct text_line check_why(const struct check *check, const struct finding *finding);
+/* Writes the command line of the program. */
 void check_command(const struct check *check, char *to, size_t capacity);
-/* The call site that grew most: of the finding's owner, or of all call sites if the finding is a total. NULL: no call
- * site grew, or the finding is a call site itself. */
+/* The call site that grew most and is not suppressed: of the finding's owner, or of all call sites if the finding is a
+ * total. NULL: no such call site grew, or the finding is a call site itself. */
 const struct finding *check_culprit(const struct check *check, const struct finding *finding);
 /* Writes the number of runs: "3 of 5 runs, after 1 to warm up". */
 void check_runs(const struct check *check, char *to, size_t capacity);
-/* Whether a finding is shown. All totals are shown, and all findings that are over a limit or have a warning. Of the
- * other owners and of the other call sites, the first --top=N are shown. */
+/* Whether a finding is shown. All totals are shown, and all findings that are over a limit or have a warning. Another
+ * owner or call site is shown if fewer than --top=N findings of its kind stand in front of it in the list. */
 bool check_shown(const struct check *check, size_t index);
 
 #endif

@@ -12,7 +12,7 @@ struct named {
     char words[40];            /* the role of the file, for the message about another option that names the same file */
 };
 
-/* Compares two paths by folder and name, because a new file does not exist yet. */
+/* Whether two paths have the same folder and name. Files that do not exist yet cannot be compared in another way. */
 static bool same_new_file(const char *a, const char *b) {
     struct stat of_a, of_b;
     char folder[4096];
