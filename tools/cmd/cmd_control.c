@@ -176,8 +176,8 @@ static void cmd_control_cancel(struct order *order, int fd) {
     order->cancelled = cmd_control_now();
 }
 
-/* Whether the process has been silent for too long. After a cancellation because of --timeout, it has
- * LATE_SILENCE_SECONDS to confirm the cancellation. */
+/* Whether the process has been silent for too long. After a cancellation because of --timeout, the process has
+ * LATE_SILENCE_SECONDS to confirm it. */
 static bool is_silent(const struct order *order) {
     double since = cmd_control_now() - order->heard;
     return since > SILENCE_SECONDS ||

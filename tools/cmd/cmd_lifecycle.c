@@ -1,6 +1,6 @@
 /* cmd_lifecycle.c — memstow lifecycle: starts a program, uses it, closes it, and reports everything that is left of it.
- * There are six standard ways to do so, the tests T1 to T6. Each is repeated several times. One repetition is a life
- * (lifecycle.h). */
+ * There are six standard ways to do so, the tests T1 to T6. Each test is repeated several times; one repetition is a
+ * life (lifecycle.h). */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/lifecycle/drive.h"
@@ -37,7 +37,7 @@ struct cycle {
     struct exempt exempt;
     struct json *json;
     const char *path;
-    char here[4096], ledgers[4096]; /* ledgers: a temporary folder for ledgers; "": they go where -o says */
+    char here[4096], ledgers[4096]; /* ledgers: a temporary folder; "": they go where -o says, or there are none */
     bool chosen, wanted[LIFECYCLE_TESTS + 1], strict, untracked, exempts; /* chosen: --test was given */
     unsigned long repeat;                                                 /* 0: as the scenario says */
     uint64_t observe_ns;

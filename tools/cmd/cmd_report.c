@@ -98,7 +98,7 @@ static int cmd_report_help(void) {
     return complain_finish(EXIT_FINE);
 }
 
-/* For each frame, one byte: 1 if its function, file or module has the text. It is 0 for frames that the report leaves
+/* One byte for each frame: 1 if its function, file or module has the text; 0 if not, or if the report leaves the frame
  * out of its stacks. NULL: no memory. */
 static uint8_t *nodes_match(const struct report *report, const char *text) {
     uint8_t *marks = symbols_match(report->symbols, text, false);

@@ -85,8 +85,8 @@ static void begin_waiting(struct watch *watch, uint64_t since_ns) {
     watch->marked = watch->told = watch->told_late = watch->said = false;
 }
 
-/* Waits for a process whose main thread has ended, if nobody has asked the program to end yet. If the process is gone
- * at the next look, nothing is reported. */
+/* Called while nobody has asked the program to end: begins a wait for a process whose main thread has ended while other
+ * threads run on. If there is no such process any more, the wait is over, and nothing is reported. */
 static void wait_for_lingerer(struct watch *watch) {
     const struct member *member = observe_lingerer(&watch->observe);
     uint64_t since_ns = member ? member->done_ns : 0;
