@@ -24,7 +24,7 @@ enum stow_refusal {
     STOW_LOCKS_FUTURE,  /* mlockall(MCL_FUTURE): the new mapping would be locked, too */
     STOW_PINNED,        /* a device, or a system call in progress, holds its pages */
     STOW_REGISTERED,    /* locked by stow_lock_range */
-    STOW_DEVICE_READS,  /* a device may use it in place; the caller of the move says so */
+    STOW_DEVICE_READS,  /* a device can use it where it is; the engine never gives this reason, only its callers do */
     STOW_HELD_UNSEEN,   /* stow_options.held_unseen is set, and the kernel does not say which pages a device holds */
     STOW_MEMORY_POLICY, /* mbind */
     STOW_KEY,           /* pkey_mprotect */

@@ -17,7 +17,7 @@ struct stow_area {
     bool read, write, execute, shared, file, stack;
     char path[512]; /* of the file; "": there is no file, or its path is too long */
 
-    uint64_t anonymous; /* bytes of private pages */
+    uint64_t anonymous; /* bytes of pages that are the process's own */
     bool locked, sealed, fork_advice, no_dump, faults_taken, special, key;
 };
 

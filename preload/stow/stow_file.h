@@ -1,5 +1,5 @@
 /* stow_file.h — the file that holds moved memory. There is one for each move. It has no name, and is written once.
- * In: a directory, and how many bytes the file must take. Out: a descriptor for as long as the move takes; afterwards
+ * In: a directory, and how many bytes the file must hold. Out: a descriptor for as long as the move takes; afterwards
  * the mappings keep the file. Results are enum stow_refusal. */
 #ifndef MEMSTOW_STOW_FILE_H
 #define MEMSTOW_STOW_FILE_H

@@ -1,6 +1,5 @@
 /* stow_pages.h — which pages of a range are in memory, from /proc/self/pagemap.
- * In: addresses. Out: runs of pages, and their bytes. It allocates nothing, and never touches the
- * pages. */
+ * In: addresses. Out: runs of pages, and their bytes. It allocates nothing, and never touches the pages. */
 #ifndef MEMSTOW_STOW_PAGES_H
 #define MEMSTOW_STOW_PAGES_H
 

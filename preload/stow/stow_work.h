@@ -22,6 +22,7 @@ struct work {
     bool asked_by_hook;
 };
 
+/* The present move. If there is none, `moved` and `wanted` are of the latest one. */
 struct stow_current {
     uint32_t held;       /* a mover is at work */
     struct move_end end; /* from stow_options */
@@ -43,8 +44,8 @@ void stow_work_refuse(struct work *work, uint32_t refusal);
 /* A refusal as an errno: 0 or -errno. */
 int stow_work_error(uint32_t refusal);
 
-/* The list of ranges whose pages a device knows. The caller holds the table's lock. stow_work_register returns false if
- * there is no memory for another range. */
+/* The list of ranges whose pages a device knows. The caller holds the table's lock. stow_work_register adds a range;
+ * false: there is no memory for it. */
 bool stow_work_is_registered(uint64_t start, uint64_t end);
 bool stow_work_register(uint64_t start, uint64_t end);
 void stow_work_unregister(uint64_t start, uint64_t end);
