@@ -201,7 +201,8 @@ static struct vram_block *look_at_next(uint64_t search) {
     return block;
 }
 
-/* Takes the next freed block whose work may be done. */
+/* Takes the next freed block whose work may be done. NULL: there is none, or the search has met enough blocks whose
+ * work is not done. */
 static struct vram_block *next_freed(struct stalled *self, uint64_t search) {
     struct vram_block *block = NULL;
     if (!vram_table_enter()) return NULL;

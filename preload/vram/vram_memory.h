@@ -41,8 +41,7 @@ bool vram_memory_end_spares(uint32_t owner);
  * seconds at most. False: nothing ended. */
 bool vram_memory_wait_freed(void);
 
-/* A served block. vram_memory_find finds the block that begins at an address, vram_memory_around the block that
- * contains an address. False: there is none. */
+/* A served block, as the next two functions give it. */
 struct vram_found {
     uint64_t at, asked, size; /* at: the address; asked: bytes as requested; size: bytes in whole granules */
     uint64_t id;         /* the memory's id, different from the driver's ids; a new one when the memory comes back */
@@ -52,6 +51,8 @@ struct vram_found {
     uint32_t device;
     bool in_stream, rdma; /* rdma: network cards can use it */
 };
+/* vram_memory_find: the block that begins at `at`. vram_memory_around: the block that contains the address. False:
+ * there is none. */
 bool vram_memory_find(uint64_t at, struct vram_found *out);
 bool vram_memory_around(uint64_t address, struct vram_found *out);
 /* Takes the block that begins at `at` (vram_table_take). NULL: there is none. */
