@@ -43,6 +43,8 @@ const char *memstow_error(void);
 
 /* --- owners --- */
 
+/* What an owner is: a model; a node of a workflow; a run (one execution of the program's work); anything else
+ * (custom). */
 enum memstow_kind {
     MEMSTOW_MODEL = 1,
     MEMSTOW_NODE = 2,
@@ -200,6 +202,7 @@ int64_t memstow_blocks(const uint64_t *addresses, uint32_t count, uint32_t how, 
 
 /* --- runs --- */
 
+/* How a run ended. */
 enum memstow_outcome { MEMSTOW_OK = 0, MEMSTOW_FAILED = 1, MEMSTOW_CANCELLED = 2, MEMSTOW_OUT_OF_MEMORY = 3 };
 
 /* Begins a run: all later allocations, on any thread, belong to it. Returns the id of its owner, of kind run. -EBUSY:
@@ -303,6 +306,8 @@ struct memstow_request {
     char text[256];  /* for a trigger: pass it to memstow_trigger_begin unchanged */
     uint64_t needed; /* for a trigger: pass it to memstow_trigger_begin, too */
 };
+/* What the program is to do: begin and end a trigger; or call memstow_stow, memstow_restore or memstow_release for the
+ * owner. */
 enum memstow_request_kind {
     MEMSTOW_ASK_TRIGGER = 1,
     MEMSTOW_ASK_STOW = 2,
@@ -397,6 +402,7 @@ int64_t memstow_state_commit(int64_t state);
 /* Ends the iteration, and drops the values that were put. 0 also if no iteration has begun. */
 int32_t memstow_state_abandon(int64_t state);
 
+/* Where the bytes of a value are. */
 enum memstow_state_place { MEMSTOW_STATE_MEMORY = 1, MEMSTOW_STATE_FILE = 2, MEMSTOW_STATE_STOWED = 3 };
 
 struct memstow_state_value {
@@ -455,7 +461,8 @@ int32_t memstow_snapshot(const char *path);
  * processes of another namespace seem to be gone. -ENAMETOOLONG: a path is too long. */
 int32_t memstow_shutdown_files(const char *log, const char *registry);
 
-/* The stages of a shutdown, one after the other. */
+/* The stages of a shutdown, one after the other: refuse new work, finish the work that is there, stop what does not
+ * finish, clean up; then the processes and threads are ended. */
 enum memstow_stage {
     MEMSTOW_STOP_ACCEPTING = 1,
     MEMSTOW_DRAIN = 2,  /* handlers run side by side, within 10 s or the longest of their limits, if longer */
