@@ -1,7 +1,7 @@
-/* register.c — the entry points of memstow.h for owners, scopes and ranges.
- * In: the program's calls, with any argument. Out: the same calls to owners.c, tags.c and assign.c, with checked
- * arguments. A thread opens a scope for an owner: what it then allocates belongs to the innermost scope of each kind.
- * Every call keeps errno, and notes for memstow_error why it failed. */
+/* register.c — the entry points of memstow.h for owners, scopes, ranges, moves, runs and the peak.
+ * In: the program's calls, with any argument. Out: calls of owners.c, assign.c, moving.c and others, with checked
+ * arguments. A thread opens a scope for an owner: what the thread then allocates belongs to the innermost scope of each
+ * kind. Every call keeps errno, and notes for memstow_error why it failed. */
 #include "include/memstow.h"
 
 #include <errno.h>
@@ -335,7 +335,8 @@ static int64_t register_moved(int64_t result) {
     return entry_result(result);
 }
 
-/* `one` is the function that moves the memory of one owner. `frame` is the stack frame of the entry point. */
+/* Moves the memory of an owner. `one`: the function that does it. `frame`: the stack frame of the entry point
+ * (vram_move_asked_at). */
 static int64_t register_move(int64_t (*one)(uint32_t owner), uint32_t owner, const void *frame) {
     if (!process_tracked()) return entry_not_tracked();
     vram_move_asked_at(frame);

@@ -15,7 +15,7 @@
 
 enum { WORDS_SIZE = 256 };
 
-/* Checks the reason that the program gives for a trigger. 0: there is no such reason, or only memstow may give it. */
+/* The reason that the program gives for a trigger. 0: there is no such reason, or only memstow may give it. */
 static uint32_t reason_of(uint32_t given) { return given <= MEMSTOW_IDLE ? given : 0; }
 
 static int64_t trigger_result(int64_t result) {
@@ -25,7 +25,8 @@ static int64_t trigger_result(int64_t result) {
     return entry_result(result);
 }
 
-/* Writes as many decisions as `out` can hold. `size` is the size of the caller's structure. */
+/* Writes as many decisions as `out` can hold. `size` is the size of the caller's structure. False: `out` cannot be
+ * written. */
 static bool hand_out(struct memstow_decision *out, uint32_t capacity, uint32_t size,
                      const struct memstow_decision *decisions, int64_t count) {
     uint32_t part = size < sizeof *decisions ? size : sizeof *decisions;

@@ -1,5 +1,6 @@
 /* register_requests.c — the entry points of memstow.h for snapshots, and for requests that come through the control
- * socket. */
+ * socket.
+ * In: the program's calls, with any argument. Out: calls of requests.c and spawn.c, with checked arguments. */
 #include "include/memstow.h"
 
 #include <errno.h>

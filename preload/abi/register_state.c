@@ -28,8 +28,8 @@ struct reason {
     const char *why;
 };
 
-/* Returns the result, and notes why it failed, from the table `reasons`. If the table does not have the result, `other`
- * notes the reason. */
+/* Returns `result`. If it is in the table `reasons`, notes its reason from there; otherwise `other` notes the
+ * reason. */
 static int64_t register_state_noted(int64_t result, const struct reason *reasons, size_t count,
                                     int64_t (*other)(int64_t result)) {
     for (size_t i = 0; i < count; i++)
@@ -79,7 +79,8 @@ static int64_t with_owners(int64_t result) { return result > 0 ? register_opened
 
 /* --- texts that the program passes --- */
 
-/* Copies a text. Returns an error, with the reason noted, if the text cannot be read, is empty, or does not fit. */
+/* Copies a text. Returns 0, or an error with its reason: `unreadable`, or `unfit` if the text is empty or does not
+ * fit. */
 static int64_t register_state_text(char *to, size_t capacity, const char *from, const char *unreadable,
                                    const char *unfit) {
     if (!entry_text(to, capacity, from)) return entry_fails(-EFAULT, unreadable);
