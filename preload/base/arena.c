@@ -1,5 +1,6 @@
-/* arena.c — see arena.h. A bump allocator. Position and chunk share one word, which changes by compare-and-swap. So if
- * a signal handler or another thread allocates in between, the compare-and-swap fails and is repeated. */
+/* arena.c — see arena.h. Memory is cut off a chunk from its beginning to its end, and never freed. `position` says both
+ * which chunk is in use and what is left of it. It changes by compare-and-swap: if a signal handler or another thread
+ * allocates in between, the compare-and-swap fails and is repeated. */
 #include "preload/base/arena.h"
 
 #include <sys/mman.h>
@@ -29,7 +30,7 @@ static void *from_system(size_t length) {
     return memory;
 }
 
-/* A mapping that begins at a multiple of `align`. */
+/* Makes a mapping that begins at a multiple of `align`. 0: the system refuses. */
 static uintptr_t map_aligned(size_t length, size_t align) {
     void *apart = os_map_apart(length, align);
     char *memory = apart ? NULL : os_map(length + align);
@@ -81,8 +82,8 @@ void *arena_take(size_t length) {
     return NULL;
 }
 
-/* Extends `range` by `next` if the two are adjacent. They often are, because the system places mappings side by
- * side. */
+/* Extends `range` by `next` if the two are adjacent, which they often are, because the system places mappings side by
+ * side. False: they are not adjacent. */
 static bool arena_joined(struct snap_range *range, const struct snap_range *next) {
     if (next->start != range->start + range->length && next->start + next->length != range->start) return false;
     if (next->start < range->start) range->start = next->start;

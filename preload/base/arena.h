@@ -19,8 +19,8 @@ void *arena_take(size_t length);
  * look-up then costs one cache miss, without further misses for the translation of its address. */
 void *arena_take_table(size_t length);
 
-/* Called when a large table was added, or grew into a new one, so that the ledger notes where the library's own memory
- * lies. NULL: nobody is called. Set once, before there is a second thread. */
+/* A function that arena_note_grown calls when a large table was added, or grew into a new one: it notes in the ledger
+ * where the library's own memory lies. NULL: there is none. Set once, before there is a second thread. */
 extern void (*arena_grown)(void);
 static inline void arena_note_grown(void) {
     if (arena_grown) arena_grown();

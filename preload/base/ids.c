@@ -49,8 +49,8 @@ bool ids_mark(struct ids *self, uint32_t id) {
     return true;
 }
 
-/* A thread that adds an id sets the summary's bit after the word's. If this function clears the bit too early, this
- * thread or the adding thread sets it again. */
+/* Clears the summary's bit of an empty word. Another thread may add an id to this word meanwhile: it sets the summary's
+ * bit after the word's. So if the bit is cleared too early, this thread or the other one sets it again. */
 static void clear_summary(struct ids *self, uint32_t word) {
     __atomic_fetch_and(&self->summary[word / 64], ~ids_bit(word), __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&self->words[word], __ATOMIC_SEQ_CST))
@@ -92,8 +92,8 @@ uint32_t ids_next(const struct ids *self, uint32_t from) {
     }
 }
 
-/* The lowest ids are given first. `lowest` saves a search from the start. If the search from there finds no id, a
- * search from `from` follows. */
+/* The lowest ids are given first. To save time, the search begins at the word `lowest`. If it finds no id from there
+ * on, it begins again at `from`. */
 uint32_t ids_take(struct ids *self, uint32_t from) {
     if (!ids_count(self)) return IDS_NONE;
     uint32_t lowest = __atomic_load_n(&self->lowest, __ATOMIC_RELAXED);

@@ -22,8 +22,8 @@ struct ids {
 /* A new, empty set from the arena. NULL: there is no memory. */
 struct ids *ids_new(void);
 
-/* A set that is made at its first use. ids_known returns NULL until the set is made. ids_made makes it, and returns
- * NULL only if there is no memory. */
+/* A set that is made at its first use. ids_known returns NULL until the set is made. ids_made returns the set, and
+ * makes it first if there is none yet. NULL: there is no memory. */
 struct ids *ids_known(struct ids **set);
 struct ids *ids_made(struct ids **set);
 
@@ -45,7 +45,8 @@ uint64_t ids_count(const struct ids *self);
 /* Adds up to 64 ids: for each bit b that is set in `bits`, the id 64 * word + b. None of these ids may be in the
  * set. */
 void ids_add_word(struct ids *self, uint32_t word, uint64_t bits);
-/* As ids_add_word, but takes the ids out. Only one thread may use the set, and the set's count is not updated. */
+/* Takes out the ids that ids_add_word would add. Only one thread may use the set, and the set's count is not
+ * updated. */
 void ids_unmark_word(struct ids *self, uint32_t word, uint64_t bits);
 
 /* Empties the set. Call it only while no other thread knows the set. */

@@ -29,8 +29,9 @@ static uint64_t index_filled(const struct index *self) {
     return (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) + (gone > 0 ? (uint64_t)gone : 0);
 }
 
-/* Whether the table must grow. Slots that are GONE are no reason to grow, because they are used again. But a search
- * ends only at an empty slot, so a sixteenth of the slots must stay empty. */
+/* Whether the table must grow, for one of two reasons. First: more than three quarters of the slots have records, and
+ * may_grow allows it; slots that are GONE do not count, because they are used again. Second: a sixteenth of the slots
+ * or less is empty, and a search ends only at an empty slot. */
 static bool is_nearly_full(const struct index *self, uint32_t bits) {
     bool should_grow = 4 * (uint64_t)__atomic_load_n(&self->used, __ATOMIC_RELAXED) > 3ull << bits;
     return (should_grow && (!self->may_grow || self->may_grow(sizeof(uint32_t) << bits))) ||
@@ -113,9 +114,10 @@ static void copy_into_next(struct index *self, uint32_t bits) {
     __atomic_store_n(&self->gone, 0, __ATOMIC_RELAXED);
 }
 
-/* One thread makes the new table. In other threads, index_grow returns false, and they go on meanwhile. The memory of
- * the old table is given back: a thread that still reads the old table finds it empty, and goes on in the new one. (An
- * insertion into the old table at this instant is lost: its record gets a twin later, see index.h.) */
+/* Makes a table twice as large, if it is still needed and there is memory. False: another thread holds the index, so
+ * this one goes on without waiting. The memory of the old table is given back: a thread that still reads the old table
+ * finds it empty, and goes on in the new one. (An insertion into the old table at this instant is lost: its record gets
+ * a twin later, see index.h.) */
 static bool index_grow(struct index *self) {
     if (!index_hold(self)) return false;
     uint32_t bits = bits_of(self);
@@ -170,8 +172,7 @@ uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32
 
 enum { SLOTS_AT_A_TIME = 4096 };
 
-/* Begins the walk at an empty slot. If the table has grown since the previous slice, the walk begins anew. A cluster is
- * a row of filled slots between two empty slots. */
+/* Before the first slice, and if the table has grown since the previous slice: begins the walk, at an empty slot. */
 static void walk_on(const struct index *self, struct index_walk *walk) {
     uint32_t bits = bits_of(self), *table = table_of(self, bits);
     if (walk->bits == bits) return;
@@ -179,9 +180,10 @@ static void walk_on(const struct index *self, struct index_walk *walk) {
     while (__atomic_load_n(&table[walk->first], __ATOMIC_RELAXED) != EMPTY) walk->first++;
 }
 
-/* Moves a record to the first free slot from its hash's position on. The record is written to the free slot before it
- * is removed from slot i. A thread may read the free slot before the record is there, and slot i after the record was
- * removed. Such a thread finds no record, and inserts a second one with the same contents (a twin). */
+/* Moves the record of slot i to the first slot without a record between its hash's position and i, if there is one. The
+ * record is written there before it is removed from slot i. A thread may read the new slot before the record is there,
+ * and slot i after the record was removed. Such a thread finds no record, and inserts a second one with the same
+ * contents (a twin). */
 static void move_up(const struct index *self, uint32_t *table, uint32_t i, struct index_walk *walk) {
     uint32_t mask = (1u << walk->bits) - 1, slot = table[i];
     for (uint32_t k = index_slot_of(self->hash(id_in(slot)), walk->bits); k != i; k = (k + 1) & mask) {
@@ -196,10 +198,11 @@ static void move_up(const struct index *self, uint32_t *table, uint32_t i, struc
 }
 
 /* Makes slots that are GONE empty, so that searches do not become longer and longer. It goes from the end of a cluster
- * towards its beginning, and in a table that is not dense it stops at the first record. Other threads may insert
- * meanwhile: a thread that passes a slot that is GONE inserts there or before it, never behind it. (An exception is a
- * thread that passed the slot while the slot held a record. That thread may insert behind the slot. Searches do not
- * find the inserted record until it moves up, so it may get a twin.) */
+ * (a row of filled slots between two empty slots) towards its beginning. In a table that is not dense it stops at the
+ * first record, because a search for that record may pass the slots in front. Other threads may insert meanwhile: a
+ * thread that passes a slot that is GONE inserts there or before it, never behind it. (An exception is a thread that
+ * passed the slot while the slot held a record. That thread may insert behind the slot. Searches do not find the
+ * inserted record until it moves up, so it may get a twin.) */
 static void index_sweep(uint32_t *table, uint32_t from, uint32_t end, struct index_walk *walk) {
     uint32_t mask = (1u << walk->bits) - 1;
     while (end != from) {

@@ -75,7 +75,8 @@ void next_begin_mimalloc(void) {}
 static bool use_mimalloc(void) { return false; }
 #endif
 
-/* Takes all six functions or none: a block must go back where it came from. */
+/* Takes all six functions or none: a block must go back where it came from. False: the program brought no allocator, or
+ * one that lacks a function. */
 static bool use_foreign(void) {
     struct next_allocator found = {
         .malloc = (void *(*)(size_t))symbol_next("malloc"),

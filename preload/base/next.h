@@ -52,8 +52,8 @@ void *next_aligned_alloc(size_t alignment, size_t size);
  * address in the code that asked for the block. The block must be from a foreign allocator. */
 void next_exempt(const void *raw, uintptr_t caller);
 
-/* Whether the code at `address` belongs to an allocator other than glibc's that calls mmap from within: such mappings
- * are not the program's. */
+/* Whether the code at `address` is our library's (which has mimalloc in it) or a foreign allocator's. Mappings that
+ * such code makes are not the program's. */
 bool next_is_allocator_code(uintptr_t address);
 
 #pragma GCC visibility pop

@@ -20,7 +20,7 @@ void seal_leave(bool inside);
 bool seal_is_set(void);
 bool seal_is_for_good(void);
 /* Waits until no thread is on its way into a sandbox, but only some milliseconds. It makes no system call. True: the
- * process is not sealed. */
+ * process is not sealed. False: it is sealed for good, or a thread is still on its way. */
 bool seal_settles(void);
 
 /* Call it once, at the start. From then on, a forked child begins with no thread on its way into a sandbox. */

@@ -1,6 +1,7 @@
 /* symbol.h — finds an exported symbol in one loaded object, in libc, or in the objects behind ours.
- * In: an object, as _dl_find_object names it, or a name. Out: address and size. Unlike dlsym it takes no lock,
- * allocates nothing, and looks at tables only: it may be called inside malloc, and before the program has begun. */
+ * In: a name; for symbol_find also an object, as _dl_find_object returns it. Out: the symbol's address, or the object
+ * that defines it. Unlike dlsym it takes no lock, allocates nothing, and looks at tables only: it may be called inside
+ * malloc, and before the program has begun. */
 #ifndef MEMSTOW_SYMBOL_H
 #define MEMSTOW_SYMBOL_H
 
@@ -11,8 +12,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The symbol's address, or 0. *size gets the size that the symbol table says; `size` may be NULL. The object must stay
- * loaded meanwhile: its code is on the caller's stack. */
+/* The symbol's address, or 0. *size gets the size that the symbol table says; `size` may be NULL. The object must not
+ * be unloaded meanwhile. */
 uintptr_t symbol_find(const struct link_map *object, const char *name, size_t *size);
 
 /* Looks a symbol up in libc. NULL: libc does not have it. */

@@ -1,7 +1,7 @@
 /* tracked.h — whether this process is tracked, and the marks by which it recognises its blocks.
  * In: decisions of life/process.c at the beginning, in a forked child, and at the end. Out: words that any file of the
- * library may read at any time. The functions here do not begin tracking: hooks and entry points of memstow.h call
- * process_tracked (life/process.h) to begin it. */
+ * library may read at any time. To read them does not begin tracking: hooks and entry points of memstow.h call
+ * process_tracked (life/process.h) for that. */
 #ifndef MEMSTOW_TRACKED_H
 #define MEMSTOW_TRACKED_H
 
@@ -12,6 +12,8 @@
 
 #pragma GCC visibility push(hidden)
 
+/* UNSET: not decided yet. BEGINNING: a thread decides and begins the ledger. YES, NO: the process is tracked, or not.
+ */
 enum tracked_stage { TRACKED_UNSET, TRACKED_BEGINNING, TRACKED_YES, TRACKED_NO };
 
 /* This structure lies on a page of its own, which the kernel wipes in a forked child, however it was forked. The child
@@ -26,7 +28,7 @@ struct tracked_page {
     uint32_t mark_here;
     uint32_t small; /* blocks smaller than this may take the fast path; the value is 0 or SNAP_LARGE_BYTES */
     uint32_t stage;
-    uint32_t entering; /* for sandbox.c: the number of threads that are entering a sandbox */
+    uint32_t entering; /* the number of threads that are entering a sandbox (sandbox.c) */
     uint32_t note;     /* the sign of this process in the notes of freed blocks (header_note_sign) */
     const void *turn;  /* for sandbox.c: the thread that stops or starts our threads */
     char pad[OS_PAGE - 6 * sizeof(uint32_t) - sizeof(void *)];

@@ -24,8 +24,8 @@ uint32_t words_find(const struct words *self, uint64_t word);
 /* Puts in a word and its number. The word must not be there. False: there is no memory. */
 bool words_put(struct words *self, uint64_t word, uint32_t number);
 
-/* Takes a word out. True: the word was there. A thread that looks for the word meanwhile may still find it. The caller
- * knows that no thread looks for it, or that finding it does no harm. */
+/* Takes a word out. True: the word was there. A thread that looks for the word meanwhile may still find it: the caller
+ * makes sure that no thread looks for it, or that finding it does no harm. */
 bool words_take_out(struct words *self, uint64_t word);
 
 /* Forgets all words. No other thread may use the table meanwhile. */

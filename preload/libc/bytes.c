@@ -1,9 +1,9 @@
 /* bytes.c — the library's own memcpy, strcmp and the like.
  * In: calls from this library, including calls that the compiler makes for assignments. Out: what libc's functions
- * would do. It must never call anything: in a program with a sanitizer, the functions of these names belong to the
- * sanitizer, and crash before it has started. The linker binds all calls of the library to these, because their
- * visibility is hidden. (Compiler options in CMakeLists.txt keep the compiler from replacing a loop here by a call of
- * the function that it is in.) */
+ * would do. Nothing here may call a function outside of this file: in a program with a sanitizer, the functions of
+ * these names belong to the sanitizer, and crash before it has started. The linker binds all calls of the library to
+ * these, because their visibility is hidden. (Compiler options in CMakeLists.txt keep the compiler from replacing a
+ * loop here by a call of the function that the loop is in.) */
 #include <emmintrin.h>
 #include <stdint.h>
 #include <string.h>
