@@ -12,8 +12,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* UNSET: not decided yet. BEGINNING: a thread decides and begins the ledger. YES, NO: the process is tracked, or not.
- */
+/* UNSET: not decided yet. BEGINNING: a thread decides, and begins the ledger. YES, NO: tracked, or not. */
 enum tracked_stage { TRACKED_UNSET, TRACKED_BEGINNING, TRACKED_YES, TRACKED_NO };
 
 /* This structure lies on a page of its own, which the kernel wipes in a forked child, however it was forked. The child
