@@ -3,7 +3,7 @@
  * The table has levels of buckets. Each level is four times as large as the level before. A thread makes the next level
  * when its insertion finds no free slot nearby. A bucket is eight addresses (one cache line) and their data. An entry
  * that does not fit into its home bucket goes into one of the next few buckets. The home counts such entries in `away`,
- * so a look-up rarely leaves the first cache line. No address is in the table twice: the hook adds it after the
+ * so a look-up rarely leaves the first cache line. No address is in the table twice: the hook adds an address after the
  * allocator returned it, and takes it out before the allocator gets it back. */
 #include "preload/blocks/blocks.h"
 
@@ -56,7 +56,8 @@ static void publish_level(uint32_t k) {
     __atomic_compare_exchange_n(&level_count, &count, k + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* Only one thread makes a level. Otherwise two threads would reserve the same address space, one of them in vain. */
+/* Makes level k if there is none yet. False: there is no memory, or the lock stayed taken. The lock keeps two threads
+ * from reserving the same address space, one of them in vain. */
 static bool make_level(uint32_t k) {
     if (!lock_wait(&making_level)) return has_level(k);
     struct bucket *made = has_level(k) ? NULL : arena_take(buckets_in(k) * sizeof *made);

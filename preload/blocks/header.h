@@ -97,8 +97,8 @@ static inline bool header_size_fits(uint32_t mark, uint64_t size) {
 
 /* --- headers and notes of freed blocks --- */
 
-/* A header may stay in free memory for a long time, and glibc may write the size of a chunk over the header's size. So
- * the seal is broken, and nobody takes it for a valid header. */
+/* Breaks the seal of a block that is freed, so that nobody takes its header for a valid one: the header may stay in
+ * free memory for a long time, and glibc may write the size of a chunk over the header's size. */
 static inline void header_end(struct header *self) {
     /* This is one instruction. The compiler would make four, in each free. */
     __asm__("addl %1, %0" : "+m"(self->seal) : "i"(HEADER_BROKEN));

@@ -1,5 +1,5 @@
 /* heaps.c — see heaps.h. One word counts a heap's blocks and holds its two state bits. So exactly one thread destroys a
- * retired heap: the thread that frees its last block. */
+ * retired heap: the thread that frees its last block, or, if it has none, the thread that retires it. */
 #include "preload/blocks/heaps.h"
 
 #include "preload/base/arena.h"
@@ -28,8 +28,8 @@ struct heap {
 };
 
 /* True in a forked child. Another thread of the parent may have been inside mimalloc at the fork. Then mimalloc's lock
- * is held for ever in the child. So the child does not call mimalloc. New blocks come from `base`. Inherited blocks
- * stay where they are, even when they are freed. */
+ * is held for ever in the child. So the child does not call mimalloc: new blocks come from `base`, and the memory of
+ * inherited blocks is not used again when they are freed. */
 static bool left_behind;
 
 static struct next_allocator base; /* the allocator that was there before heaps_begin */
@@ -92,7 +92,7 @@ static void destroy_if_over(struct heap *self) {
         heaps_destroy(self);
 }
 
-/* Counts the block before it is allocated, so that nobody destroys the heap meanwhile. */
+/* Counts a block before it is allocated, so that nobody destroys the heap meanwhile. False: the heap is retired. */
 static bool take_heap(struct heap *self) {
     uint64_t before = __atomic_fetch_add(&self->state, BLOCK, __ATOMIC_ACQ_REL);
     if (likely(!(before & (RETIRED | DESTROYED)))) return true;

@@ -5,8 +5,8 @@
 #include "preload/blocks/blocks.h"
 #include "preload/blocks/gone.h"
 
-/* Reads the 16 bytes in front of p. When host_look_at calls it, that is safe: a page-aligned p then comes only over
- * glibc or mimalloc, where p is a block of ours or a chunk of glibc, and both have a header in front. */
+/* Reads the 16 bytes in front of p. host_look_at calls it for a page-aligned p only over glibc or mimalloc. There, p is
+ * a block of ours or a chunk of glibc, and both have a header in front. */
 bool host_has_header(const void *p) {
     const struct header *header = host_header(p);
     uint32_t mark = header_mark_in(header);
@@ -19,7 +19,8 @@ static struct host_known in_table(void *p, const struct block *entry) {
     return (struct host_known){(char *)p - distance, entry->size, entry->site, entry->mark, true, true};
 }
 
-/* In a sandbox we do not ask the kernel, and trust the program's pointer. */
+/* Whether the 16 bytes in front of p can be read. In a sandbox the kernel is not asked, and the program's pointer is
+ * trusted. */
 static bool may_read_header(const void *p) {
     struct header header;
     return seal_settles() ? os_peek(&header, host_header(p), sizeof header) : seal_is_for_good();

@@ -59,8 +59,8 @@ static uint32_t chosen[PIECES]; /* the records in `taken` that belong to the pre
 
 /* --- the queue of events, and the pool of free events --- */
 
-/* A slow thread in try_take_event may read the link of an event that another thread already took. Its compare-exchange
- * then fails. */
+/* The link is read and written atomically: a slow thread in try_take_event may read the link of an event that another
+ * thread already took. The slow thread's compare-exchange then fails. */
 static uint32_t next_of(const struct event *event) { return __atomic_load_n(&event->next, __ATOMIC_RELAXED); }
 
 static void set_next(struct event *event, uint32_t next) { __atomic_store_n(&event->next, next, __ATOMIC_RELAXED); }
