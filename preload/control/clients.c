@@ -16,9 +16,9 @@
 
 static const uint64_t MILLISECOND = 1000000;
 /* IDLE_MS: the longest wait for messages while no client waits for an answer. LOOK_MS: the time between two looks for
- * the answer to a request. The control thread must look, because the thread that answers cannot write to its
- * descriptors. SILENT_MS: a client that has asked nothing for so long is dropped. TELL_MS: the time between two reports
- * of progress. */
+ * the answer to a request. The control thread must look, because the thread that answers cannot write to the control
+ * thread's descriptors. SILENT_MS: a client that has asked nothing for so long is dropped. TELL_MS: the time between
+ * two reports of progress. */
 enum { IDLE_MS = 1000, LOOK_MS = 20, SILENT_MS = 1000, TELL_MS = 250 };
 
 struct client {
@@ -68,8 +68,8 @@ static bool is_same_user(int fd) {
            peer.uid == (uint32_t)os_call(SYS_geteuid);
 }
 
-/* A free entry. If there is none, the entry of the client that has been silent longest, so that silent clients do not
- * keep others out. */
+/* Returns a free entry. If there is none, drops the client that has been silent longest and returns its entry, so that
+ * silent clients do not keep others out. NULL: all clients have asked for something. */
 static struct client *slot_for_one(void) {
     struct client *slot = NULL;
     for (int i = 0; i < CLIENTS_MOST; i++) {
@@ -124,8 +124,8 @@ static void take_cancel(struct client *client) {
         requests_cancel(client->ticket);
 }
 
-/* Tells the move of memory that is in progress to end. It may be a move of the program (for itself or for another
- * request) or of memstow's worker. */
+/* Ends the move of memory that is in progress, if it has the direction and the owner that the message names. The
+ * program may be making this move (for itself or for another request), or memstow's worker. */
 static void take_end(struct client *client, const struct wire_message *message) {
     int64_t move = is_asking(client) ? -EALREADY : mover_end(message->owner, message->number == WIRE_STOW);
     if (move < 0)
@@ -172,8 +172,8 @@ static void clients_follow(struct client *client, uint64_t now) {
     clients_tell(client, type, type == WIRE_WORKING ? (int64_t)moved : 0, text);
 }
 
-/* For a move that the client has told to end: reports its progress, until the chunk that is being moved is done, and
- * with it the move. */
+/* For a move that the client has told to end: reports its progress until the move ends, after the chunk that is being
+ * moved. */
 static void follow_end(struct client *client, uint64_t now) {
     bool is_on = mover_is_on(client->move, &client->moved, &client->wanted);
     if (is_on && now - client->told < TELL_MS * MILLISECOND) return;
@@ -214,8 +214,8 @@ void clients_begin(int fd) {
     listening = fd;
 }
 
-/* ppoll refuses more entries than the program may have descriptors. If it refuses even one entry, we wait without
- * listening. Otherwise we would call it again without end. */
+/* ppoll refuses more entries than the program may have descriptors, so it gets only as many as are needed. If it
+ * refuses even these, we wait without listening. Otherwise we would call it again without end. */
 void clients_serve(void) {
     struct pollfd polled[1 + CLIENTS_MOST] = {{.fd = has_slot() ? listening : -1, .events = POLLIN}};
     unsigned count = 1;

@@ -1,4 +1,5 @@
-/* control.c — see control.h. This file starts and ends the two threads; clients.c talks to the clients. */
+/* control.c — see control.h. This file starts and ends the two threads, the listener and the worker; clients.c talks to
+ * the clients. */
 #include "preload/control/control.h"
 
 #include <errno.h>
@@ -34,6 +35,7 @@ enum { STACK = 1536 * 1024 };
 enum { BEGIN_SECONDS = 2 }; /* the longest time that control_stop waits for a thread that starts the listener */
 static const uint64_t SECOND = 1000000000, PAUSES = 1ull << 31;
 
+/* Of the listener. BEGINNING: a thread is starting it. OVER: control_stop has ended it. */
 enum stage { STAGE_NONE, STAGE_BEGINNING, STAGE_RUNS, STAGE_OVER };
 
 /* A forked child finds this page empty: it does not have its parent's threads, and the socket is its parent's. */

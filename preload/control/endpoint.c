@@ -93,8 +93,9 @@ static void remove_stale(int folder, const char *path) {
         }
 }
 
-/* Only one process at a time removes the sockets of processes that are gone. If a process holds the lock for long, it
- * has been stopped. It may continue at any time, so other processes then leave the sockets alone. */
+/* Takes the lock for removing the sockets of processes that are gone: only one process at a time removes them. False: a
+ * process has held the lock for half a second. It has probably been stopped, and may continue at any time, so this
+ * process leaves the sockets alone. */
 static bool lock_folder(int folder) {
     const struct timespec pause = {.tv_nsec = 10000000};
     for (int i = 0; i < LOCK_TRIES; i++) {

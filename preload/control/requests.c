@@ -88,7 +88,7 @@ static struct request *free_slot(void) {
     return NULL;
 }
 
-/* Whether only the program can answer requests of this kind, and memstow's worker cannot. */
+/* Whether only the program, and not memstow's worker, can answer requests of this kind. */
 static bool only_a_program_answers(uint32_t kind) { return !(REQUESTS_OLD >> kind & 1); }
 
 /* Returns the ticket, or -EBUSY, -ENOTSUP. */

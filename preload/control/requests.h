@@ -1,7 +1,7 @@
 /* requests.h — the queue of requests from outside.
- * In: requests from the control socket (control.c). Out: the same requests, each with a ticket. The program gets the
- * kinds that it has asked for; memstow's own worker gets all others. Answers go back the same way. Any thread may call.
- * A forked child begins with an empty queue. */
+ * In: requests from the control socket (clients.c), and triggers that watch.c passes on. Out: the same requests, each
+ * with a ticket. The program gets the kinds that it has asked for; memstow's own worker gets all others. Answers go
+ * back the same way. Any thread may call. A forked child begins with an empty queue. */
 #ifndef MEMSTOW_REQUESTS_H
 #define MEMSTOW_REQUESTS_H
 
@@ -15,6 +15,8 @@
 
 enum { REQUESTS_MOST = 16 };
 
+/* NONE: there is no such request. WAITING: nobody has taken it yet. TAKEN: the program or the worker is working on it.
+ * DONE: it is answered. */
 enum request_state { REQUEST_NONE, REQUEST_WAITING, REQUEST_TAKEN, REQUEST_DONE };
 
 /* Adds a request, and returns its ticket (its number). -EBUSY: too many requests are unanswered. -ENOTSUP: memstow's
@@ -25,7 +27,7 @@ int64_t requests_add(uint32_t kind, uint32_t owner, const char *text);
 bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed);
 /* The state of a request. REQUEST_DONE comes once, with the answer; after that the state is REQUEST_NONE. */
 enum request_state requests_look(uint64_t ticket, int64_t *result, char text[256]);
-/* Tells that no client waits for the answer any more. If nobody has taken the request yet, it is removed. */
+/* Tells that no client waits for the answer any more. A request that nobody is working on is removed. */
 void requests_leave(uint64_t ticket);
 /* Removes a request from the queue. False: the program or the worker has already taken it. */
 bool requests_take_back(uint64_t ticket);
@@ -47,7 +49,7 @@ bool requests_take(struct memstow_request *out);
  * this request. */
 bool requests_for_worker(void);
 bool requests_worker_has(uint64_t ticket);
-/* Answers a request that was taken. -ENOENT: there is no such request. */
+/* Answers a request that was taken. -ENOENT: there is no such request. -EBUSY: the queue's lock stayed taken. */
 int requests_done(uint64_t ticket, int64_t result, const char *text);
 
 /* --- an asker takes back a request that the program has taken --- */
