@@ -1,5 +1,6 @@
-/* vram_ring.h — copies between device memory and host memory on a stream of memstow's own. Pinned host memory is copied
- * straight, other memory through pinned buffers. Stream and buffers stay for the next move, because pinning is slow.
+/* vram_ring.h — a ring: a CUDA stream of memstow's own and four pinned buffers, which are used in turn for copies
+ * between device memory and host memory. Pinned host memory is copied straight, other memory through the buffers.
+ * Stream and buffers stay for the next move, because pinning is slow.
  * In: addresses on both sides. Out: copies that go on until the caller waits for them, or an error. Each copy has a
  * lane: a buffer, and an event that shows when the copy is complete. Only one thread at a time may use a ring, and the
  * ring's CUDA context must be current on it. */
@@ -38,7 +39,8 @@ int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self);
 /* Frees everything. Returns 0 or the driver's error. */
 int vram_ring_end(const struct vram_driver *driver, struct vram_ring *self);
 
-/* Waits until no copy goes on. After an error a copy may still go on, so the memory on both sides must stay. */
+/* Waits until no copy goes on. Returns 0 or the driver's error. After an error a copy may still go on, so the memory on
+ * both sides must stay. */
 int vram_ring_settle(const struct vram_driver *driver, struct vram_ring *self);
 /* Settles the ring after an error, and returns that error. */
 int vram_ring_fail(const struct vram_driver *driver, struct vram_ring *self, int error);

@@ -19,8 +19,8 @@ enum { PORTABLE = 1, ATTEMPTS = 3, POPULATE_WRITE = 23 /* MADV_POPULATE_WRITE, s
 enum { DRIVER_ENDED = 4, NO_CONTEXT = 201, CONTEXT_ENDED = 709, NOT_REGISTERED = 713 };
 enum { PIECE = 128, GRANULES_MOST = 1 << 20 }; /* in granules: at most 256 MiB in a call, 2 TiB in all */
 
-/* The states of a granule. BARE: reserved addresses without memory. UNUSED: memory that no move has taken. USED: a move
- * has taken it. */
+/* The states of a granule (VRAM_GRANULE bytes of the range). BARE: reserved addresses without memory. UNUSED: memory
+ * that no move has taken. USED: a move has taken it. */
 enum { BARE, UNUSED, USED };
 
 /* A piece: memory that was pinned in one call. */
@@ -59,7 +59,8 @@ static void vram_stock_note(uint32_t device) {
                                                                                .size = OS_PAGE + end * VRAM_GRANULE});
 }
 
-/* Reserves the addresses, on the first call. The limit is a setting, so later calls have the same limit. */
+/* Reserves the addresses, on the first call. The limit is a setting, so later calls have the same limit. False: the
+ * limit is below one granule, or there is no memory. */
 static bool vram_stock_reserve(uint64_t limit) {
     if (stock.at) return true;
     uint64_t granules = limit / VRAM_GRANULE < GRANULES_MOST ? limit / VRAM_GRANULE : GRANULES_MOST;
@@ -74,7 +75,8 @@ static bool vram_stock_reserve(uint64_t limit) {
     return true;
 }
 
-/* Finds the first row of `count` granules below `end` that are all unused, or bare if `may_be_bare`. */
+/* Finds the first `count` granules in a row, below `end`, that are all unused; if `may_be_bare`, some or all may be
+ * bare. False: there is no such row. */
 static bool find_row(uint32_t count, bool may_be_bare, uint32_t end, uint32_t *first) {
     uint32_t row = 0;
     lock_hold(&stock.lock);
@@ -161,7 +163,8 @@ static uint32_t bare_within(uint32_t first, uint32_t count) {
     return bare;
 }
 
-/* Makes pieces until no granule of the row is bare. A piece may reach beyond the row, for the rest of the move. */
+/* Makes pieces until no granule of the row is bare. A piece may reach beyond the row, for the rest of the move. False:
+ * that would pin more than the wish allows, or there is no memory, or the driver refuses. */
 static bool fill_row(const struct vram_driver *driver, const struct vram_stock_wish *wish, uint32_t first,
                      uint32_t count, uint32_t end) {
     uint64_t most = wish->most_new / VRAM_GRANULE, needed = bare_within(first, count);
@@ -256,7 +259,7 @@ static bool is_in_use(const struct piece *self) {
     return memchr(stock.states + self->first, USED, self->count) != NULL;
 }
 
-/* Finds the first piece without used memory, from piece *number on. */
+/* Finds the first piece without used memory, from piece *number on, which becomes its number. False: there is none. */
 static bool next_unused(uint32_t *number, struct piece *out) {
     lock_hold(&stock.lock);
     while (*number < stock.count && is_in_use(&stock.pieces[*number])) (*number)++;
