@@ -143,8 +143,9 @@ static bool find_once(uint64_t key, struct slot *at, bool *claimed) {
     return false;
 }
 
-/* Waits while another operation claims the record, which usually takes only a moment. If it takes long, this may be a
- * signal handler that has interrupted that operation. Then the caller's operation is given up, and counted as lost. */
+/* Finds the slot of the key, and waits while another operation claims the record, which usually takes only a moment.
+ * False: there is no such slot, or the record stays claimed, because this is a signal handler that has interrupted the
+ * other operation. Then the caller's operation is given up, and counted as lost. */
 static bool find_slot(uint64_t key, struct slot *at) {
     bool claimed;
     int turn = 0;
@@ -155,7 +156,7 @@ static bool find_slot(uint64_t key, struct slot *at) {
     return !claimed;
 }
 
-/* Claims the record for the caller. */
+/* Claims the record for the caller. False: as in find_slot. */
 static bool cuda_blocks_claim(uint64_t key, struct slot *at) {
     while (find_slot(key, at)) {
         uint64_t seen = key;
@@ -205,7 +206,8 @@ bool cuda_blocks_find(enum cuda_space space, uint64_t number, struct snap_cuda_b
     return true;
 }
 
-/* Copies a slot's record if its key is still `key`. If another thread has claimed the record, it is copied, too. */
+/* Copies a slot's record, also if another thread has claimed it. False: the slot's key is not `key` any more, or the
+ * record is being written. */
 static bool copy_if_there(const struct slot *at, uint64_t key, struct snap_cuda_block *out) {
     if (!key) return false;
     *out = copy_of(at->record);

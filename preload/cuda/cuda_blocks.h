@@ -31,7 +31,8 @@ bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block)
 /* Removes the record and copies it to *out. False: there is none. If two threads take the same number at once, only one
  * of them gets the record. */
 bool cuda_blocks_take(enum cuda_space space, uint64_t number, struct snap_cuda_block *out);
-/* Removes the record only if `is` returns true. The record is claimed meanwhile, so no other thread changes it. */
+/* Removes the record only if `is` returns true. The record is claimed meanwhile, so no other thread changes it. False:
+ * the record stays, or there is none. */
 typedef bool cuda_blocks_test(const struct snap_cuda_block *block, const void *context);
 bool cuda_blocks_take_if(enum cuda_space space, uint64_t number, cuda_blocks_test *is, const void *context,
                          struct snap_cuda_block *out);

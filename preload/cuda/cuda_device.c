@@ -1,4 +1,5 @@
-/* cuda_device.c — see cuda_device.h. Each function of the driver is looked up once, in the loaded library. */
+/* cuda_device.c — see cuda_device.h. Each function of the driver is looked up once, and again after code was
+ * unloaded. */
 #include "preload/cuda/cuda_device.h"
 
 #include <string.h>
@@ -30,7 +31,7 @@ static void *find_function(uint64_t *known, const char *name) {
     return (void *)(uintptr_t)(seen >> GENERATION_BITS);
 }
 
-/* A function of the driver, by name, or NULL. */
+/* Defines name(), which returns the driver's function of that name, or NULL. */
 #define FUNCTION(name, parameters)                                                                                     \
     static int(*name(void)) parameters {                                                                               \
         static uint64_t known;                                                                                         \

@@ -1,7 +1,7 @@
 /* cuda_device.h — harmless questions to the driver: the device and context of a thread, whether a stream is in capture,
  * how much memory there is.
- * In: threads that have just returned from a call of CUDA. Out: figures. It makes no context, initialises nothing, and
- * asks nothing that the driver refuses while a stream is in capture. */
+ * In: threads that have just returned from a call of CUDA. Out: the driver's answers. No question makes a context or
+ * initialises anything, and none is asked that the driver refuses while a stream is in capture. */
 #ifndef MEMSTOW_CUDA_DEVICE_H
 #define MEMSTOW_CUDA_DEVICE_H
 
@@ -17,7 +17,7 @@ struct cuda_target {
     uint32_t device;     /* 0 if it is unknown */
 };
 
-/* The target of the calling thread: its current context. */
+/* The target of the calling thread: its current context, and that context's device. */
 struct cuda_target cuda_device_now(void);
 /* The target of a context. The thread's own context does not change. */
 struct cuda_target cuda_device_in(cuda_handle context);
@@ -77,7 +77,8 @@ extern uint64_t (*cuda_device_spare)(uint32_t device);
 /* Notes the figures of the thread's device, as the driver has just given them to the program. `total` still includes
  * memory that was moved off the device, and `available` still includes spare memory. */
 void cuda_device_figures(uint64_t available, uint64_t total);
-/* Asks the driver for the figures, if it was not asked for a while. `urgent`: asks at once. */
+/* Asks the driver for the figures of the target's device and notes them, if it was not asked for a while. `urgent`:
+ * asks at once. */
 void cuda_device_sample(const struct cuda_target *target, bool urgent);
 
 #pragma GCC visibility pop

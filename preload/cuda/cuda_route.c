@@ -235,8 +235,7 @@ void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller)
 
 /* --- hooks for addresses that were returned at run time: slots 1 and above --- */
 
-/* Makes the hook in the slot call `real`. False: it calls another function. If the library of that other function is
- * gone, the slot can be used again. */
+/* Makes the hook in the slot call `real`. False: it calls another function, whose library is still loaded. */
 static bool take_slot(enum cuda_entry_id entry, uint32_t slot, void *real) {
     void *seen = __atomic_load_n(&reals[entry][slot], __ATOMIC_ACQUIRE);
     if (seen == real) return true;

@@ -1,6 +1,7 @@
-/* cuda_route.h — from the name of an entry point to the function that serves it, and from there to our hook.
- * In: the answers of the loader, dlsym and CUDA's own resolvers. Out: a hook that calls exactly that function, or the
- * same answer if memstow has no hook. It never loads a library of CUDA, and never keeps one loaded.
+/* cuda_route.h — finds the function of CUDA that a name stands for, and the hook of ours that calls this function.
+ * In: the addresses that the loader, dlsym and CUDA's own resolvers return. Out: a hook that calls the function at such
+ * an address, or the same address if memstow has no hook for it. It never loads a library of CUDA, and never keeps one
+ * loaded.
  *
  * An entry has CUDA_SLOTS hooks, which call different functions. The first hook is the exported one, for callers that
  * the loader bound to it: it calls the function that the process would have found without memstow. The other hooks are
@@ -54,7 +55,7 @@ void *cuda_route_bound(const char *name, uintptr_t caller);
 /* The hook that calls `real`. If `real` is itself a hook, or if all slots are taken, `real` is the answer. */
 void *cuda_route_hook(enum cuda_entry_id entry, void *real);
 
-/* Whether an address is in a hook of ours. */
+/* Whether an address is in memstow's own code, as all hooks are. */
 bool cuda_route_is_hook(const void *address);
 /* The function behind a hook; any other address is returned unchanged. */
 void *cuda_route_without_hook(void *address);
