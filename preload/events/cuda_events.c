@@ -361,9 +361,9 @@ static bool cuda_events_mark_block(enum cuda_space space, uint64_t number, enum 
     return true;
 }
 
-/* If the address lies in a mapping, the flag is for the physical memory that is mapped there: other processes get that
- * memory. Mappings are looked up first, because a block that is about to leave the table may have had the same
- * address. */
+/* If the address lies in a mapping, the flag is for the physical memory that is mapped there, because this is the
+ * memory that the program exports or binds. Mappings are looked up first, because a block that is about to leave the
+ * table may have had the same address. */
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
     struct snap_cuda_block mapping;
     bool is_address = space == CUDA_ADDRESS, mapped = is_address && cuda_blocks_find(CUDA_MAPPING, number, &mapping);

@@ -19,7 +19,7 @@ enum { FILES_MOST = 8, PATH_SIZE = 4096 };
 /* The least time between two snapshots: one takes a while, and refusals come in series. */
 static const uint64_t APART_NS = 30000000000;
 
-/* The size of the request of this thread that was refused most recently. */
+/* The size of this thread's newest request that was refused. */
 static __thread uint64_t last_bytes __attribute__((tls_model("initial-exec")));
 static uint64_t taken_ns; /* when the newest snapshot was begun; 0: never */
 static uint32_t taken;    /* how many snapshots were begun */
@@ -42,7 +42,8 @@ static bool is_error(enum snap_cuda_kind kind, uint64_t bytes) {
     return again || kind == SNAP_CUDA_POOL_MEMORY;
 }
 
-/* Whether a snapshot is due: not too soon after the previous one, and for one thread at a time. */
+/* Whether a snapshot is due: there are not FILES_MOST yet, the previous one is old enough, and no other thread is just
+ * beginning one. */
 static bool is_due(void) {
     uint64_t now = os_now(), before = os_load(&taken_ns);
     if (os_load32(&taken) >= FILES_MOST || (before && now - before < APART_NS)) return false;

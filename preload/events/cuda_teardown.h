@@ -22,9 +22,9 @@ void cuda_teardown_primary_released(struct cuda_call *call);
  * `graph` from now on. */
 void cuda_teardown_node(const struct cuda_call *call, const struct cuda_node *node, cuda_handle graph);
 
-/* number: gives the call the number of its teardown. count: how many teardowns have begun so far. any: a teardown is in
- * progress, so another thread may already have a new block with the number of a block that ends. over: a teardown is
- * over, successful or not. */
+/* number: gives the call the number of its teardown. count: returns how many teardowns have begun so far. any: whether
+ * a teardown is in progress; if so, another thread may already have a new block with the number of a block that ends.
+ * over: the call has returned, so its teardown is over, successful or not. */
 void cuda_teardown_number(struct cuda_call *call);
 uint32_t cuda_teardown_count(void);
 bool cuda_teardown_any(void);
