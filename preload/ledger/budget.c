@@ -21,8 +21,8 @@ static uint64_t used_of(const struct budget_use *use) {
     return by_ids > use->bytes ? by_ids : use->bytes;
 }
 
-/* The steps that are reached, as bits. BUDGET_FRAMES comes last: memory of frames never becomes free again, so frames
- * always have a share. */
+/* The steps that are reached, as bits. BUDGET_FRAMES is not reached while frames have less than a sixteenth of the
+ * limit: memory of frames never becomes free again, so they always get this share. */
 static uint32_t full_for(void) {
     struct budget_use use = use_now();
     uint64_t share = limit / 32, used = used_of(&use);

@@ -1,6 +1,7 @@
-/* budget.h — whether call stacks, sites and counters may take more memory, and requests for memory if not.
- * In: their present size, from the files that know it. Out: the steps that the size has reached; requests for memory,
- * which fold.c fulfils by removing old stacks (a fold). It must cost next to nothing, because each new stack asks. */
+/* budget.h — how much memory call stacks, sites and counters may still take, and requests to free some.
+ * In: how much they take now. Out: the steps (enum budget) that this size has reached; requests for memory, which
+ * fold.c fulfils by removing old stacks (a fold). The question whether a step is reached must cost next to nothing,
+ * because each new stack asks it. */
 #ifndef MEMSTOW_BUDGET_H
 #define MEMSTOW_BUDGET_H
 
@@ -79,8 +80,8 @@ static inline void budget_note_run_end(void) {
     if (os_load(&budget_run_sites) >= os_load(&budget_run_sites_until)) budget_ask(BUDGET_RUNS);
 }
 
-/* Does a slice of the requested work, if it can be done now. The caller must not be using an id, even if its pin `slot`
- * is set. fold.c sets this pointer. */
+/* Does a slice of the requested work, if it can be done now. The caller must not be using the id of a site, but may be
+ * pinned: `slot` tells its pin (pin.h) from those of other threads. fold.c sets this pointer. */
 extern void (*budget_relieve)(uintptr_t slot);
 
 #pragma GCC visibility pop

@@ -34,7 +34,8 @@ static uint64_t bytes_on(uint32_t device) {
 
 /* --- the two curves --- */
 
-/* If there is no memory for more records, a curve goes on with the records that it has. */
+/* A curve's record, made if there is none yet. NULL: there is no memory, and the curve goes on with the records that it
+ * has. */
 static uint64_t *history_record(struct series *series, uint32_t index) {
     if (index >= os_load(&series->next) && series_take(series) != index) return NULL;
     return series_at(series, index);

@@ -25,10 +25,10 @@ extern uint64_t history_devices[SNAP_POINT_DEVICES];    /* by device: its bytes 
 extern const int64_t *history_live[SNAP_POINT_DEVICES]; /* by device: points to the number of its live bytes; NULL:
                                                          * unknown */
 
-/* Whether a change makes a point. `bytes` must be more than SNAP_POINT_STEP away from the bytes of the newest point
- * (`noted`). Besides, some time must have passed since that point, or `height` must be above all points of the
- * interval. A change that came too soon is not lost: in front of the next point, another point is added for the bytes
- * just before it. */
+/* Whether a change makes a point. `bytes`: the value that changed; `noted`: this value at the newest point. They must
+ * differ by more than SNAP_POINT_STEP. And one of two must be true: some time has passed since the newest point, or
+ * `height`, the sum of the curve's values, is above all points of the present interval (points.h). A change that came
+ * too soon is not lost: in front of the next point, another point is added for the values just before it. */
 static inline bool history_wants(const struct history_gate *gate, const uint64_t *noted, uint64_t bytes,
                                  uint64_t height) {
     enum { SOON = 1 << 20 };
@@ -40,13 +40,13 @@ static inline bool history_wants(const struct history_gate *gate, const uint64_t
 struct history_totals {
     uint64_t host, mapped;
 };
-/* Adds a point. Call it when history_wants has returned true. `run` and `node` are the owners of the change; 0:
- * none. */
+/* Adds a point. Call it when history_wants has returned true. `before` and `now`: the values just before and after the
+ * change. `run` and `node` are the owners of the change; 0: none. */
 void history_add(struct history_totals before, struct history_totals now, uint32_t run, uint32_t node);
 void history_add_device(uint32_t device, uint64_t before);
 
-/* Adds a mark, with the time and the memory of the process. Call it outside of hooks only; marks of kind OUT_OF_MEMORY,
- * and of kind TRIGGER for a rescue, may come from a hook. */
+/* Adds a mark, with the time and the memory of the process. Call it outside of hooks. Only marks of kind OUT_OF_MEMORY,
+ * and marks of kind TRIGGER for a rescue, may come from a hook. */
 void history_mark(const struct snap_mark *mark);
 
 #pragma GCC visibility pop

@@ -112,8 +112,8 @@ static void close_windows(void) {
     ledger.window = 0;
 }
 
-/* The size of a memory-only ledger. It cannot grow, but should not take much from a program with little address
- * space. */
+/* The size of a memory-only ledger, which cannot grow: MEMORY_ONLY_SIZE, but at most 1/32 of the program's address
+ * space (RLIMIT_AS). */
 static size_t memory_capacity(void) {
     struct rlimit limit;
     if (os_call(SYS_prlimit64, 0, RLIMIT_AS, 0, &limit) < 0 || limit.rlim_cur / 32 >= MEMORY_ONLY_SIZE)
@@ -130,7 +130,8 @@ static bool begin_in_file(uint32_t *exec_generation) {
     return ledger.file;
 }
 
-/* Makes the ledger in memory that `memstow report PID` can still find: a memfd, visible in /proc/PID/maps. */
+/* Makes the ledger in memory. A memfd is visible in /proc/PID/maps, so `memstow report PID` still finds the ledger. If
+ * there can be no memfd, the ledger is in private memory. */
 static bool begin_in_memory(void) {
     close_windows();
     if (!open_window(0, 0, FIRST_EXTENT, memory_capacity())) return false;

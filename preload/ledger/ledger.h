@@ -1,6 +1,6 @@
-/* ledger.h — the mapped file of a process (snapshot.h is its format).
+/* ledger.h — the ledger: a file that the process maps and writes as it goes (snapshot.h is its format).
  * In: requests for sections and records, from all files that count something. Out: memory that survives the process. It
- * never waits for a lock longer than a bounded spin, and never leaves a descriptor open. */
+ * waits for a lock no longer than lock_wait does, and never leaves a descriptor open. */
 #ifndef MEMSTOW_LEDGER_H
 #define MEMSTOW_LEDGER_H
 

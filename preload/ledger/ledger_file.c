@@ -106,7 +106,7 @@ static enum found look_at_file(int fd, uint32_t *exec_generation) {
     return still_written(&old) ? FOUND_IN_USE : FOUND_OLD;
 }
 
-/* Another process has the path: use FILE.PID, as a child does. */
+/* Another process has the path: goes on with FILE.PID, as a child does. False: that path would be too long. */
 static bool step_aside(void) {
     size_t length = strlen(file.path);
     if (length + 24 > sizeof file.path) return false;

@@ -1,4 +1,4 @@
-/* ledger_inside.h — new sections, for the files in preload/ledger/.
+/* ledger_inside.h — makes new sections of the ledger, for the files in preload/ledger/.
  * In: calls of series.c and ledger_strings.c, which must make the section visible to readers before the next section is
  * made. Out: the section. Files in other folders do not include this one: they use ledger_section. */
 #ifndef MEMSTOW_LEDGER_INSIDE_H

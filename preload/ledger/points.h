@@ -1,8 +1,8 @@
 /* points.h — the points of a curve over time, thinned so that they always fit.
  * In: values, and the time since which they hold. Out: the first point of the curve, and the highest and the latest
  * point of each interval. When all points are taken, the intervals become twice as long. It allocates nothing and takes
- * no lock: one thread at a time may add. Each step leaves points that a reader can use, so a kill in between loses one
- * point. */
+ * no lock: one thread at a time may add. Each step leaves points that a reader can use, so a kill in between loses at
+ * most one point. */
 #ifndef MEMSTOW_POINTS_H
 #define MEMSTOW_POINTS_H
 

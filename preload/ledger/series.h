@@ -1,6 +1,6 @@
 /* series.h — records of one type, numbered from 0, in sections of the ledger that double in size.
- * In: a request for a new record. Out: an id that stays valid, and a record that never moves. No call waits for a lock
- * longer than a bounded spin; a look-up takes no lock. */
+ * In: a request for a new record. Out: an id that stays valid, and a record that never moves. Calls wait for a lock no
+ * longer than lock_wait does; a look-up takes no lock. */
 #ifndef MEMSTOW_SERIES_H
 #define MEMSTOW_SERIES_H
 
