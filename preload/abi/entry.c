@@ -54,7 +54,7 @@ bool entry_out(void *to, const void *from, size_t length) {
     return true;
 }
 
-/* Reads page by page: one page is readable as a whole or not at all. */
+/* Reads page by page, because a page is readable as a whole or not at all. */
 bool entry_text(char *to, size_t capacity, const char *from) {
     size_t done = 0;
     to[0] = 0;

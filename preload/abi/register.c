@@ -218,7 +218,7 @@ static __attribute__((cold, noinline)) void give_spares_back(uint32_t owner) {
 }
 
 /* Moves the entry of the owner's scope to the end. All entries behind it must be of the other kind: nodes behind a
- * model or custom, models and customs behind a node. Otherwise the call fails. */
+ * model or custom, models and customs behind a node. Otherwise returns -EPERM. -ENOENT: there is no such owner. */
 static __attribute__((noinline)) int32_t put_scope_last(struct scopes *scopes, uint32_t owner) {
     uint32_t at;
     if (!find_scope(scopes, owner, &at))

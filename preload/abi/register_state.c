@@ -74,7 +74,7 @@ static int64_t register_state_opened(int64_t result) {
     return register_state_noted(result, known, sizeof known / sizeof *known, result_of);
 }
 
-/* A successful call may have opened the process's first owner. */
+/* Passes on the result of a call that may have opened the process's first owner. */
 static int64_t with_owners(int64_t result) { return result > 0 ? register_opened(result) : result; }
 
 /* --- texts that the program passes --- */
@@ -170,7 +170,7 @@ static uint64_t header_bytes(uint32_t count) {
 static void drop_tables(struct tables *self) { os_unmap(self->header, self->length); }
 
 /* Copies the program's table of parts, because the program may change it meanwhile, and makes the value's header from
- * it. */
+ * the copy. Returns 0, or an error whose reason is noted. */
 static int64_t make_tables(struct tables *self, const char *type, const struct memstow_state_part *parts,
                            uint32_t count) {
     uint64_t bytes = count * sizeof *parts;
