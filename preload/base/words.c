@@ -84,7 +84,7 @@ static bool take_out(struct words_table *table, uint64_t word) {
 
 /* Replaces the table. A word may be taken out of the old table during the copy, and must then not stay in the new one.
  * So after the new table is published, each of its words that the old table lacks is taken out. Threads that take words
- * out later find the new table. */
+ * out later find the new table. False: there is no memory. */
 static bool words_grow(struct words *self, uint32_t bits) {
     struct words_table *old = self->table, *table = new_table(bits);
     if (!table) return false;

@@ -16,9 +16,9 @@ struct words {
 };
 enum { WORDS_NONE = UINT32_MAX };
 
-/* WORDS_NONE: the word is not there. If thread A takes a word out and puts it in again while thread B looks, B may get
- * the number of another word that was there in between. So a caller that puts words in again must check that the number
- * it gets belongs to the word. */
+/* The number of a word; WORDS_NONE: the word is not in the table. If thread A takes the word out and puts it in again
+ * while thread B looks it up, B may get the number of another word that was in the slot in between. So a caller that
+ * puts words in again must check that the number it gets belongs to the word. */
 uint32_t words_find(const struct words *self, uint64_t word);
 
 /* Puts in a word and its number. The word must not be there. False: there is no memory. */
