@@ -12,8 +12,8 @@
  * the distance (header_distance), which has 12 bits and counts in units of UNIT bytes. */
 enum { CHUNK_MAPPED = 2, UNIT = sizeof(struct header), SUMS = 4095 };
 
-/* If one byte changes, the sum changes: 4095 divides no product of a power of two and a number below 256, because it is
- * odd and larger. */
+/* The check sum of glibc's header. If one byte of the header changes, the sum changes: 4095 divides no product of a
+ * power of two and a number below 256, because 4095 is odd and larger than that number. */
 static uint32_t chunk_sum(const uint64_t chunk[2]) {
     return (uint32_t)((chunk[0] % SUMS + chunk[1] % SUMS * 2) % SUMS + 1);
 }

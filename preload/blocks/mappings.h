@@ -1,6 +1,7 @@
 /* mappings.h — the program's own mappings, as ranges that can be split, moved and given back in part.
  * In: calls of the mmap family, from the hooks, on any thread. Out: MAPPING records and the counters of mapped memory.
- * No thread waits: each thread queues an event, and a thread that finds the table free applies all queued events. */
+ * No thread waits for the table: each thread queues an event, and a thread that finds the table free applies all queued
+ * events. Only if no event is free, a thread waits, for a limited time. */
 #ifndef MEMSTOW_MAPPINGS_H
 #define MEMSTOW_MAPPINGS_H
 
