@@ -194,7 +194,7 @@ static void start_worker(void) {
 
 /* Gives the thread a descriptor table of its own, with nothing of the program's in it at any time. Otherwise we could
  * keep one end of the program's pipe open, and the pipe's reader would never see the end of the data. Numbers 0 to 2
- * are filled, so that a write to standard output by mistake does not go to a file or a client. */
+ * are filled, so that a write to standard output by mistake does not go to a file or a client. Returns 0 or -errno. */
 static int leave_descriptors(void) {
     int error = (int)os_call(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
     if (error) return error;

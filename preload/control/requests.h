@@ -64,7 +64,8 @@ uint64_t requests_end(uint32_t owner, bool out, struct move_end *at);
 
 /* --- waiting for requests --- */
 
-/* A number that grows with each event in the queue, and by requests_wake. Ask for it before you look for requests. */
+/* A number that grows with each request that is added, and with each call of requests_wake. Ask for it before you look
+ * for requests. */
 uint32_t requests_seen(void);
 /* Waits until the number is not `seen` any more, or the time is over. Returns 0, -ETIMEDOUT, -EINTR, or -EAGAIN: the
  * number had changed before the call. */
