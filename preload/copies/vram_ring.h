@@ -64,7 +64,7 @@ int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *se
 int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
                       uint64_t bytes, bool is_file, bool *same);
 
-/* --- copies into the device; they go on after the return, and vram_ring_settle waits for all of them --- */
+/* --- copies into the device, which go on after the return (vram_ring_settle); results as above --- */
 
 /* Copies from ordinary memory, through the buffers. */
 int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
