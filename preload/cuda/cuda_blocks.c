@@ -37,7 +37,8 @@ static uint64_t slots_in(uint32_t k) { return (uint64_t)FIRST_SLOTS << (2 * k); 
 
 /* --- levels of the table --- */
 
-/* If the ledger cannot grow, the records of this level are in private memory, and no reader of the ledger sees them. */
+/* Makes the records of a level. If the ledger cannot grow, they are in private memory, and no reader of the ledger sees
+ * them. NULL: there is no memory. */
 static struct snap_cuda_block *make_records(uint32_t k) {
     uint64_t first = 0;
     for (uint32_t i = 0; i < k; i++) first += slots_in(i);
@@ -130,7 +131,7 @@ bool cuda_blocks_add(enum cuda_space space, const struct snap_cuda_block *block)
     return false;
 }
 
-/* Finds the slot of the key. *claimed: another thread has claimed the record. */
+/* Finds the slot of the key. *claimed: another thread has claimed the record. False: there is no such slot. */
 static bool find_once(uint64_t key, struct slot *at, bool *claimed) {
     uint64_t home = cuda_blocks_hash(key);
     for (uint32_t k = count_levels(); k-- > 0;)

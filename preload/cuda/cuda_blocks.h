@@ -38,12 +38,12 @@ bool cuda_blocks_take_if(enum cuda_space space, uint64_t number, cuda_blocks_tes
                          struct snap_cuda_block *out);
 bool cuda_blocks_find(enum cuda_space space, uint64_t number, struct snap_cuda_block *out);
 
-/* Returns the record itself, so that the caller can change its flags, users, count or pool. Other threads that want the
- * record wait until cuda_blocks_let_go. NULL: there is no such record. */
 struct cuda_hold {
     uint64_t *key;
     struct snap_cuda_block *record;
 };
+/* Returns the record itself, so that the caller can change its flags, users, count or pool. Other threads that want the
+ * record wait until cuda_blocks_let_go. NULL: there is no such record. */
 struct snap_cuda_block *cuda_blocks_hold(enum cuda_space space, uint64_t number, struct cuda_hold *hold);
 void cuda_blocks_let_go(const struct cuda_hold *hold);
 

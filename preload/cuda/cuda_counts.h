@@ -32,10 +32,10 @@ void cuda_counts_let_go(uint32_t id);
 /* The model in the record's tag, even if another owner has adopted the model since. */
 uint32_t cuda_counts_model(uint32_t id);
 
-/* The site and tag of a record, by its id. */
 struct cuda_made {
     uint32_t site, tag;
 };
+/* The site and tag of a record, by its id. */
 struct cuda_made cuda_counts_at(uint32_t id);
 
 /* Calls visit for each record in use. */

@@ -56,12 +56,12 @@ uint32_t cuda_device_contexts_ended(void);
 /* Whether the device's primary context exists. True also if the driver does not tell. */
 bool cuda_device_is_active(uint32_t device);
 
-/* Asks the driver about a pointer. If the driver does not know the pointer, *is does not change. */
 enum { CUDA_POINTER_OF_HOST = 1, CUDA_POINTER_OF_DEVICE = 2 }; /* CUmemorytype */
 struct cuda_pointer {
     uint32_t type, device;
     bool managed;
 };
+/* Asks the driver about a pointer. If the driver does not know the pointer, *is does not change. */
 void cuda_device_ask_pointer(cuda_address at, struct cuda_pointer *is);
 
 /* The bytes of memory that the thread's device has; 0: unknown. Do not call it while any stream is in capture. */

@@ -40,7 +40,7 @@ static uint32_t hash_of(const char *name) {
 }
 
 /* Makes the table `by_name`. Several threads, or a signal handler, may do this at once. Each makes a table, and the
- * first complete one is used by all. */
+ * first complete one is used by all. NULL: there is no memory. */
 static const uint16_t *make_names(void) {
     const uint16_t *none = NULL;
     uint16_t *made = arena_take(NAME_SLOTS * sizeof *made);
@@ -80,9 +80,9 @@ int cuda_route_meant(const char *base, int version, uint64_t flags) {
     return best;
 }
 
-/* Beginnings of names. `memory`: the function concerns memory, captures or binding. `harmless`: the function sounds
- * like that, but neither allocates, frees nor binds memory. tests/real/cuda_names compares both lists with NVIDIA's
- * headers. */
+/* Beginnings of names. `memory`: functions that concern memory, captures or binding. `harmless`: functions whose names
+ * begin in the same way, but that neither allocate, free nor bind memory. tests/real/cuda_names compares both lists
+ * with NVIDIA's headers. */
 bool cuda_route_is_unknown_memory(const char *name) {
     static const char *const harmless[] = {
         "cuMemcpy",        "cuMemset",      "cuMemGet",       "cuMemSet",      "cuMemHostGet",    "cuMemPrefetch",
@@ -107,8 +107,8 @@ bool cuda_route_is_unknown_memory(const char *name) {
 
 static bool has_prefix(const char *text, const char *prefix) { return !strncmp(text, prefix, strlen(prefix)); }
 
-/* comfy-aimdo overwrites the first bytes of the driver's functions with jumps, so it must find the driver's functions
- * and not our hooks. */
+/* Only comfy-aimdo is exempt: it overwrites the first bytes of the driver's functions with jumps, so it must find the
+ * driver's functions and not our hooks. */
 bool cuda_route_is_exempt(uintptr_t code) { return has_prefix(cuda_scope_file(cuda_scope_object(code)), "aimdo"); }
 
 bool cuda_route_is_library(uintptr_t code) {

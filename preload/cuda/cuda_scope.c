@@ -55,8 +55,8 @@ static void lock_and(void (*work)(const struct link_map *first, void *context), 
     LIBC(dl_iterate_phdr)(with_lock, &self);
 }
 
-/* Finds the symbol in the object. memstow itself is skipped, and so is an object that is being loaded: it is in the
- * list before it is complete. */
+/* The symbol's address in the object, or NULL. memstow itself is skipped, and so is an object that is being loaded: it
+ * is in the list before it is complete. */
 static void *symbol_in(const struct link_map *object, const char *name) {
     if (object == cuda_scope_ourselves() || cuda_scope_object((uintptr_t)object->l_ld) != object) return NULL;
     return (void *)symbol_find(object, name, NULL);
