@@ -38,7 +38,7 @@ static enum cuda_space space_of(enum snap_cuda_kind kind) {
     }
 }
 
-/* Handles, mappings and pools have no bytes of their own. */
+/* Whether the block's bytes are counted. Handles, mappings and pools have no bytes of their own. */
 static bool is_counted(const struct snap_cuda_block *block) {
     return block->kind != SNAP_CUDA_HANDLE && block->kind != SNAP_CUDA_MAPPING && block->kind != SNAP_CUDA_POOL;
 }
