@@ -7,7 +7,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Implements memstow_snapshot. Waits until the command has ended. */
+/* Implements memstow_snapshot: runs the command and waits until it has ended. Returns 0 or -errno. */
 int spawn_snapshot(const char *path);
 
 #pragma GCC visibility pop

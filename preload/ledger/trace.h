@@ -22,7 +22,8 @@ int trace_add(const char *text, size_t length);
 /* Ends a line that memstow built, and adds it. */
 void trace_add_line(struct line *line);
 
-/* Adds any text. -EINVAL: it is not a JSON object, or has members that only memstow may set. */
+/* Adds a text that was not checked before. -EINVAL: it is not a JSON object, or has members that only memstow may set.
+ * Other results are those of trace_add. */
 int trace_add_foreign(const char *text, size_t length);
 
 /* Reads the line at *position, or the oldest line if that one is gone. Then moves *position to the next line. Begin
