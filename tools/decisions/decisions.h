@@ -1,7 +1,8 @@
-/* decisions.h — the trace of decisions, line by line, and its faults. A trigger is a moment at which memstow decides
- * for each owner whether its memory is kept, stowed or freed. docs/decisions.md describes the lines.
- * In: an image. Its lines are known to be JSON; nothing else in them is trusted. Out: events in order of time, the
- * trigger of each event, and faults. */
+/* decisions.h — reads the trace: lines of JSON about what memstow decided, one event each. A trigger is a moment at
+ * which memstow decides for each owner whether its memory is kept, stowed or freed. docs/decisions.md describes the
+ * lines.
+ * In: an image with a trace. Its lines are known to be JSON; nothing else in them is trusted. Out: the events in order
+ * of time, the trigger of each event, and faults: lines that contradict each other, or that are missing. */
 #ifndef MEMSTOW_DECISIONS_H
 #define MEMSTOW_DECISIONS_H
 
@@ -10,6 +11,7 @@
 
 #include <stdio.h>
 
+/* The kind of a line, which docs/decisions.md explains. EVENT_OTHER: any kind that is not in this list. */
 enum event_kind {
     EVENT_OTHER,
     EVENT_SET,
@@ -55,6 +57,8 @@ enum event_number {
 
 /* Members of a line whose value is one word of a short list. */
 enum event_word { WORD_POLICY, WORD_ACTION, WORD_INSTEAD, WORD_WHY, WORD_CATEGORY, WORD_RULE, WORDS };
+/* Where a READ found its policy: on the patcher, on one of the patcher's parents, on the inner model, nowhere (a
+ * default), or in a flag of another node pack. */
 enum rule { RULE_PATCHER, RULE_PARENT, RULE_INNER, RULE_DEFAULT, RULE_FLAG };
 enum { WORD_NONE = 255 /* the member is missing, or has an unknown word */ };
 
@@ -63,8 +67,8 @@ struct event {
     bool foreign; /* the program wrote the line: it has a member "by" */
     bool flag;    /* the event is about a flag of another node pack */
     uint8_t words[WORDS];
-    uint32_t given; /* bit n: numbers[n] is given */
-    uint64_t n, t;
+    uint32_t given;               /* bit n: numbers[n] is given */
+    uint64_t n, t;                /* number of the line; its time, in nanoseconds of CLOCK_MONOTONIC */
     uint64_t numbers[NUMBERS];    /* 0 if not given */
     size_t trigger;               /* 1 + index of its trigger; 0: none */
     const struct event *replaced; /* of a SET: the later SET that replaces it, for decisions_check; NULL: none */
@@ -76,6 +80,9 @@ struct trigger {
     size_t act;   /* index of its ACT line; 0: the trigger was not finished (an ACT is never the first event) */
 };
 
+/* IDS: a policy or flag was set on one object and read on another. POLICY: a line has another policy than an earlier
+ * line set. CATEGORY: a decision or its category does not follow from the policy, the reason and the bytes. GONE: an
+ * owner that was kept has lost its memory. COUNTS: lines are missing, or sums are wrong. */
 enum fault_kind { FAULT_IDS, FAULT_POLICY, FAULT_CATEGORY, FAULT_GONE, FAULT_COUNTS };
 struct fault {
     enum fault_kind kind;

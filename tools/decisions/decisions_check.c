@@ -126,8 +126,8 @@ static int by_ids_and_line(const void *left, const void *right) {
     return a < b ? -1 : a > b; /* events are in the order of their lines */
 }
 
-/* Links each SET that has ids to the next SET of the same owner with the same ids, which replaces it. A flag and a
- * policy do not replace each other. */
+/* Sets `replaced` of each SET that has ids: the next SET of the same owner with the same ids. A flag and a policy do
+ * not replace each other. Returns 0, or -1: no memory. */
 static int link_sets(struct decisions *self) {
     struct event **sets = calloc(self->event_count + 1, sizeof *sets);
     size_t count = 0;
@@ -165,7 +165,7 @@ static bool decisions_check_matches(const struct event *set, const struct wanted
     return wanted->inner && numbers[NUMBER_INNER] == wanted->inner;
 }
 
-/* The latest SET that matches `wanted` and is valid at `read`. */
+/* The latest of `sets` that matches `wanted` and is valid at `read`; NULL: none. */
 static const struct event *set_with(struct range sets, const struct event *read, struct wanted wanted) {
     for (size_t i = sets.count; i-- > 0;)
         if (decisions_check_matches(sets.first[i], &wanted) && decisions_check_holds(sets.first[i], read))
@@ -209,7 +209,7 @@ static const struct event *any_that_holds(struct range sets, const struct event 
     return NULL;
 }
 
-/* Whether the trace has its first line. If not, a SET that is missing may have been in the lost part. */
+/* Whether the trace still has its first line. If not, a SET may be missing because its line was dropped. */
 static bool begins_at_first(const struct decisions *self) { return self->event_count && self->events[0].n == 1; }
 
 static const char *const rule_names[] = {"its patcher", "a parent", "its inner model"};
@@ -276,9 +276,8 @@ static void check_flag_found(struct order *order, struct range sets, const struc
     }
 }
 
-/* Checks whether a READ line agrees with the SET lines before it. Two kinds of READ have no SET to be compared with:
- * the policy came from the options of a run; or it came from a flag, and the READ does not name the object with the
- * flag. */
+/* Checks whether a READ line agrees with the SET lines before it. Two kinds of READ are not checked: the policy came
+ * from the options of a run; or it came from a flag, and the READ does not name the object with the flag. */
 static void check_read(struct order *order, const struct event *read) {
     struct range sets = events_find(order, EVENT_SET, 0, read->numbers[NUMBER_OWNER]);
     uint8_t rule = read->words[WORD_RULE];
@@ -313,7 +312,7 @@ static bool action_fits(const struct event *decision) {
     }
 }
 
-/* The latest SET for the owner's policy that memstow itself wrote before the trigger. */
+/* The latest of an owner's `sets` that memstow itself wrote before the event `before`; NULL: none. */
 static const struct event *last_set(struct range sets, const struct event *before) {
     const struct event *last = NULL;
     for (size_t i = 0; i < sets.count && sets.first[i] < before; i++)

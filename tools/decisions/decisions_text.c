@@ -102,7 +102,7 @@ static void print_lost(const struct page *page, const struct event *lost) {
     print_elements(page, lost, "stack", "");
 }
 
-/* Appends the names of owners that share the memory of a refused move with its owner: " (vae, clip)". */
+/* Appends the names of the other owners that use the memory which was not moved: " (vae, clip)". */
 static void add_sharers(const struct page *page, const struct event *refused, char *to, size_t capacity) {
     struct jsontext with, value;
     uint64_t id;
@@ -281,7 +281,7 @@ static void print_outcome(const struct page *page, const struct event *decision,
     if (*error) fprintf(page->to, ", %s", text_fit(error, 20).s);
 }
 
-/* Prints the moves of an owner that were refused. False: there were none. */
+/* Prints the moves of an owner that were refused in this trigger. False: there were none. */
 static bool print_refusals(const struct page *page, const struct span *span, uint64_t owner) {
     bool any = false;
     for (const struct event *event = span->first; event < span->end; event++) {
