@@ -31,5 +31,5 @@ int64_t diff_grown_cuda_blocks(const struct diff *diff) {
 }
 
 uint64_t diff_suppressed(const struct diff *diff) {
-    return diff->gate.count ? (uint64_t)diff->gate.list[0].suppressed_bytes : 0; /* the total comes first */
+    return diff->gate.count ? (uint64_t)diff->gate.list[0].suppressed_bytes : 0; /* the host's total is first */
 }

@@ -1,5 +1,6 @@
-/* diff.h — a comparison of two files as text, JSON or page; cmd_diff.c makes it.
- * In: rows of both files, and facts about each file. Out: text or JSON on standard output, or a page. */
+/* diff.h — the comparison of two ledgers or snapshots in the forms of `memstow diff`; cmd_diff.c fills it.
+ * In: rows of both files (one for each owner or call site), and facts about each file. Out: text, JSON, folded stacks,
+ * a profile or a page. */
 #ifndef MEMSTOW_DIFF_H
 #define MEMSTOW_DIFF_H
 
@@ -28,16 +29,16 @@ struct side_total {
 struct diff {
     const char *argument[2]; /* arrays of 2: the first file and the second, A and B */
     struct snap_header header[2];
-    /* loaded: the subject is open, so that call stacks can be read. gone: the file cannot be read again. */
     struct subject subject[2];
     struct symbols *symbols[2];
     struct json_stacks *stacks[2];
+    /* loaded: the subject is open, so that call stacks can be read. gone: the file cannot be read again. */
     bool loaded[2], gone[2];
     struct side_total total[2];
     struct groups groups, cuda; /* cuda: rows of live device memory, also when peaks are compared */
     struct thresholds thresholds;
     struct diff_limits limited;
-    const char *suppressed_in; /* file of suppressions: growth is judged by figures, as in a check; NULL: by rows */
+    const char *suppressed_in; /* file of suppressions: growth is judged by gate.h, as in a check; NULL: by rows */
     struct suppressions suppressions;
     struct figures figures[2];
     struct gate gate;
@@ -72,8 +73,8 @@ int64_t diff_grown_cuda_bytes(const struct diff *diff);
 int64_t diff_grown_cuda_blocks(const struct diff *diff);
 /* The part of the host's growth that is suppressed, in bytes. */
 uint64_t diff_suppressed(const struct diff *diff);
-/* The image that has the call stack of a row; diff->symbols then has names for its frames. The file may be read again
- * for this: ids of stacks are then the same. NULL: the row has no stack, or the file cannot be read again. */
+/* The image that has the call stack of a row; diff->symbols then has names for the frames. The file may be read again
+ * for this, which does not change the ids of stacks. NULL: the row has no stack, or the file cannot be read again. */
 const struct image *diff_stacks(struct diff *diff, const struct row *row);
 
 #endif

@@ -13,11 +13,11 @@ struct folding {
     struct folded folded;
     struct profile_limits limits;
     struct profile_merged merged;
-    bool cut; /* a row with negative bytes was left out */
+    bool cut; /* a row had negative bytes; 0 stands for them */
 };
 
-/* The bytes of a row in one file. If they are negative, which the row GROUPS_REMAINDER (groups.h) may be: 0, because a
- * column cannot be negative. */
+/* The bytes of a row in one file; 0 if they are negative, because a column cannot be negative. Only the row
+ * GROUPS_REMAINDER (groups.h) may have negative bytes. */
 static uint64_t amount_of(struct folding *self, const struct row *row, int side) {
     int64_t bytes = (int64_t)row->side[side].live_bytes;
     self->cut |= bytes < 0;

@@ -12,8 +12,8 @@ enum { DIFF_MODELS, DIFF_NODES, DIFF_SITES, DIFF_LIMITED };
 
 struct diff_limits {
     const struct limits *limits;
-    /* groups[0]: the host; groups[1]: devices; then by DIFF_MODELS and so on. If no limit needs a group, its `sides` is
-     * 0. */
+    /* groups[0]: the host; groups[1]: devices. Second index: DIFF_MODELS and so on. `sides` of a group that no limit
+     * needs is 0. */
     struct groups groups[2][DIFF_LIMITED];
 };
 

@@ -11,8 +11,8 @@ static int64_t gate_distance(struct range before, struct range now) {
     return now.high < before.low ? -gate_bounded(before.low - now.high) : 0;
 }
 
-/* Looks up the figure's ranges in the baseline, which has all owners, but not all call sites. A call site that it lacks
- * may have held any amount below the floor. */
+/* Looks up the figure's ranges in the baseline. The baseline has all owners, but may lack call sites that stayed below
+ * its floor (figures.h). So a call site that it lacks may have held any amount below the floor. */
 static void ranges_before(const struct gate *gate, const struct figure *figure, struct finding *finding) {
     const struct figure *old = figures_find_like(gate->before, figure);
     struct range unlisted = {0, figure->kind == FIGURE_SITE ? gate->before->floor - 1 : 0};
@@ -37,8 +37,8 @@ static void gate_measure(const struct gate *gate, const struct figure *figure, s
 
 static bool has_changed(const struct finding *finding) { return finding->growth.bytes || finding->growth.blocks; }
 
-/* The highest possible growth of a suppressed call site, in bytes or blocks. If the baseline does not list the site,
- * all of its memory counts as growth, unless it is below the floor. */
+/* The highest possible growth of a suppressed call site. `what`: 0 for bytes, 1 for blocks. If the baseline lacks the
+ * site, all of its memory counts as growth, or none if it is below the floor. */
 static int64_t most_grown(const struct gate *gate, const struct finding *site, int what) {
     uint64_t high = site->now[what].high, low = site->is_new ? 0 : site->before[what].low;
     if (site->is_new && site->now[0].high < gate->before->floor) return 0;
@@ -55,7 +55,8 @@ static int over_add(struct gate *gate, const struct figure *figure, size_t capac
     return 0;
 }
 
-/* Whether the figure is judged. A baseline of version 1 has no figures for devices. */
+/* Whether the figure is judged. A figure of devices is judged if devices were looked at for the baseline and for the
+ * present runs. For a baseline of version 1 they were not. */
 static bool is_judged(const struct gate *gate, const struct figure *figure) {
     return !figure->cuda || (gate->before->with_cuda && gate->now->with_cuda);
 }
@@ -81,7 +82,6 @@ static void take_off(int64_t *growth, int64_t most) {
     if (*growth > 0) *growth = *growth > most ? *growth - most : 0;
 }
 
-/* Compares the kind and the name of the site's owner with those of `owner`. Origins are not compared. */
 bool gate_is_of(const struct figure *site, const struct figure *owner) {
     char text[SCAN_STRING_MOST], name[SCAN_STRING_MOST];
     const char *next = figure_name(site), *own = figure_name(owner);

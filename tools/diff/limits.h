@@ -33,7 +33,7 @@ struct growth {
 bool limits_parse(struct limits *limits, const char *string);
 /* Whether there is a limit of that scope. */
 bool limits_have(const struct limits *limits, enum limit_scope scope);
-/* The first limit of that scope that was passed, or NULL. New memory is over any percentage. */
+/* The first limit of that scope that was passed, or NULL. Growth from 0 bytes passes every limit in percent. */
 const struct limit *limits_passed(const struct limits *limits, enum limit_scope scope, struct growth growth);
 
 #endif

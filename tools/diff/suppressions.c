@@ -19,7 +19,7 @@ static bool is_day(uint32_t year, uint32_t month, uint32_t day) {
     return day <= days[month - 1] || (leap && month == 2 && day == 29);
 }
 
-/* Parses YYYY-MM-DD. */
+/* Parses YYYY-MM-DD as 20270331. False: it is no such day. */
 static bool parse_day(const char *text, uint32_t *day) {
     uint32_t parts[3] = {0, 0, 0};
     if (strlen(text) != 10) return false;
@@ -105,8 +105,8 @@ uint32_t suppressions_today(void) {
 
 /* --- matching figures with lines --- */
 
-/* Splits "function@module" at the last '@', because a name of a function may contain '@', and a file name hardly ever
- * does. */
+/* Whether a frame, "function@module", matches the line's globs. It is split at the last '@', because a name of a
+ * function may contain '@', and a file name hardly ever does. */
 static bool frame_matches(const struct suppression *one, char *frame) {
     char *at = strrchr(frame, '@');
     if (at) *at = 0;
