@@ -10,11 +10,11 @@ int report_folded(const struct report *report);
 int report_pprof(const struct report *report);
 int report_speedscope(const struct report *report);
 int report_csv(const struct report *report);
-/* Writes the snapshots of one file. report->massif has the number of snapshots of all files of the process so far. If
- * the file is damaged, prints an error message and returns EXIT_UNREADABLE. */
+/* Writes the snapshots of one file (massif's word: memory at one time). report->massif has what earlier files of the
+ * process left (below). If the file is damaged, prints an error message and returns EXIT_UNREADABLE. */
 int report_massif(const struct report *report);
-/* Writes the counters of one file. Of the last file, it also writes all other events that have a time. If the file is
- * damaged, prints an error message and returns EXIT_UNREADABLE. */
+/* Writes the counters of one file; of the last file, also all other events that have a time. If the file is damaged,
+ * prints an error message and returns EXIT_UNREADABLE. */
 int report_perfetto(const struct report *report);
 
 /* What report_massif remembers from one file of a process to the next. The files come in order of time. The caller sets

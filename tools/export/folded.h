@@ -1,4 +1,4 @@
-/* folded.h — a sink for lines of folded stacks, "outermost;…;innermost BYTES", as flame graph programs read them.
+/* folded.h — a sink (profile.h) that writes folded stacks, "outermost;…;innermost BYTES", for flame graph programs.
  * In: frames, one by one. Out: lines on standard output. Separators inside of names are replaced. */
 #ifndef MEMSTOW_FOLDED_H
 #define MEMSTOW_FOLDED_H

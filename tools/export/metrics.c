@@ -88,7 +88,8 @@ static void process_labels(char *labels, const struct image *image) {
     label_add(labels, "process", image->header.name);
 }
 
-/* Adds a sample with the labels of the process and up to two more labels. A name that is NULL: no such label. */
+/* Adds a sample with the labels of the process and up to two more labels; a name that is NULL: no such label. Returns
+ * 0, or -1: no memory. */
 static int metrics_add_sample(struct metrics *metrics, enum family family, const struct image *image, double value,
                               const char *name, const char *text, const char *name2, const char *text2) {
     if (!LIST_GROW(metrics->samples, metrics->count, metrics->capacity)) return -1;
@@ -255,7 +256,7 @@ static int trigger_add(struct metrics *metrics, const struct image *image, const
 }
 
 /* Adds the figures of triggers. Triggers are numbered from 1, so the number of the last trigger is their count. If the
- * trace has no trigger, the count is 0, unless the trace has dropped earlier lines: then it is not known. */
+ * trace has no trigger, the count is 0; but it is not known, and not added, if the trace has dropped earlier lines. */
 static int add_triggers(struct metrics *metrics, const struct image *image) {
     struct decisions decisions;
     const struct event *acts[REASONS] = {NULL};
@@ -303,8 +304,8 @@ int metrics_add(struct metrics *metrics, const struct image *image) {
                : add_devices(metrics, image);
 }
 
-/* Memory that retired owners left is a leak that does not grow. It counts in the number of leaks, and adds nothing to
- * the growth. */
+/* Memory that retired owners left counts in the number of leaks. It adds nothing to the growth, because it does not
+ * grow. */
 int metrics_add_leaks(struct metrics *metrics, const struct image *image, const struct leaks *leaks) {
     double growth = 0;
     if (leaks_verdict(leaks) == LEAKS_CANNOT_TELL) return 0;

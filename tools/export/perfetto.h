@@ -28,10 +28,11 @@ struct perfetto_note {
     const char *name, *text;
     uint64_t number;
 };
-/* The slices of a track must not overlap: end a slice before you begin the next one. */
+/* Begins a slice, an event that lasts. The slices of a track must not overlap: end one before you begin the next. */
 void perfetto_begin(struct perfetto *perfetto, uint64_t track, uint64_t ns, const char *name,
                     const struct perfetto_note *notes, int count);
 void perfetto_end(struct perfetto *perfetto, uint64_t track, uint64_t ns);
+/* Writes an instant, an event without a length. */
 void perfetto_instant(struct perfetto *perfetto, uint64_t track, uint64_t ns, const char *name,
                       const struct perfetto_note *notes, int count);
 

@@ -28,10 +28,11 @@ struct pprof_sample {
     const char *labels[PPROF_LABELS]; /* by PPROF_MODEL and so on; NULL: none */
     int64_t values[PPROF_VALUES];
 };
+/* The names of owners; and pprof's own mark of samples that are subtracted (diff_pprof.c). */
 enum pprof_label { PPROF_MODEL, PPROF_NODE, PPROF_RUN, PPROF_BASE };
 
-/* One image of a profile. located: by frame, whether its location was written already. The numbers of its locations and
- * mappings begin at first_location and first_mapping, after those of the previous image. */
+/* One image of a profile. located: by frame, whether the frame's location was written already. The numbers of the
+ * image's locations and mappings begin at first_location and first_mapping, after those of the previous image. */
 struct pprof_side {
     const struct image *image;
     struct symbols *symbols;

@@ -109,7 +109,8 @@ static void profile_tree_put(struct walk *walk, struct amounts amounts) {
 }
 
 /* Goes one level inwards, to a frame, and writes the amounts of the stacks that end at it. `all`: the amounts of the
- * frame with its callees. `nowhere`: a name for stacks that end at the root; NULL: the frame is not the root. */
+ * frame with its callees. `nowhere`: a name for stacks that end at the root; NULL: the frame is not the root. Returns
+ * 0, or -1: no memory. */
 static int profile_tree_enter(struct walk *walk, const struct branch *branch, struct amounts all, const char *nowhere) {
     if (!LIST_GROW(walk->levels, walk->depth, walk->capacity)) return -1;
     struct level *level = &walk->levels[walk->depth];

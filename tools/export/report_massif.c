@@ -168,7 +168,7 @@ static void write_stackless(const struct stackless *one) {
     putchar('\n');
 }
 
-/* If --python leaves out all frames of a stack, the stack counts as memory without a call stack. */
+/* Moves stacks of which --python leaves out all frames from the groups to the memory without a call stack. */
 static void move_ended(const struct tree *tree, struct sites *sites, struct caller_group *groups, size_t *count) {
     for (size_t i = 0; i < *count; i++) {
         if (!groups[i].ended) continue;
@@ -272,8 +272,8 @@ static void put_head(const struct report *report) {
     fputs("\ntime_unit: ms\n", stdout);
 }
 
-/* Writes the peak of a file, unless it was before the last snapshot that was written for the previous file: then that
- * file has had this peak, too. */
+/* Writes the peak of a file. A peak before the last snapshot that was written is left out: the previous file had it,
+ * too. */
 static int put_peak(struct massif *massif, const struct report *report) {
     const struct snap_header *header = &report->image->header;
     struct report peak = *report;
