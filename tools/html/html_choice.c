@@ -76,7 +76,7 @@ static size_t segment_cost(const struct choice *choice, const struct image *imag
     return cost;
 }
 
-/* Chooses a leaf. Returns its cost. */
+/* Marks a leaf as shown singly, at its own node. Returns the leaf's cost. */
 static size_t choice_take(struct choice *choice, struct html_leaf *leaf) {
     const struct image *image = choice->tree->sides[leaf->side].image;
     size_t cost = leaf->cost;

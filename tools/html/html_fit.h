@@ -1,7 +1,7 @@
-/* html_fit.h — shows as many single sites as fit into a page.
- * In: a tree with its leaves, and a function that writes the columns of the built tree. Out: the columns, in memory.
- * Their size is known only after compression. If the columns are too large, or much smaller than the space, they are
- * made again with another number of sites. */
+/* html_fit.h — finds how many sites a page has space to show singly; all others are merged.
+ * In: a tree with its leaves (one for each site), and a function that writes the columns (arrays of figures) of the
+ * built tree. Out: the columns, in memory. Their size is known only after compression. If the columns are too large, or
+ * much smaller than the space, they are made again with another number of sites. */
 #ifndef MEMSTOW_HTML_FIT_H
 #define MEMSTOW_HTML_FIT_H
 

@@ -23,7 +23,7 @@ static struct listed_site *html_sites_list(const struct report *report, const st
     return report_sites(&all, true, count);
 }
 
-/* Makes one list of sites of host and device memory. */
+/* Lists the sites of host memory, and then those of device memory, in self->sites. Returns 0, or -1: no memory. */
 static int find_sites(struct html_sites *self) {
     size_t host = 0, device = 0;
     const struct image *image = self->report->image;

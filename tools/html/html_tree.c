@@ -154,7 +154,7 @@ static int by_tag(const void *left, const void *right, void *context) {
     return a < b ? -1 : a > b;
 }
 
-/* Adds an entry for each tag of the merged leaves in `folded`. */
+/* Adds an entry for each tag of the merged leaves in `folded`. Returns 0, or -1: no memory. */
 static int add_folded(struct html_tree *tree, uint32_t *folded, size_t count) {
     qsort_r(folded, count, sizeof *folded, by_tag, tree->leaves);
     for (size_t first = 0, end; first < count; first = end) {

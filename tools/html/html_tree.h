@@ -58,9 +58,9 @@ int html_tree_build(struct html_tree *tree);
 /* Writes the groups "segments" and "tree". Returns 0, or -1: no memory. */
 int html_tree_write(const struct html_tree *tree, struct html_out *out);
 
-/* The leaves of an entry. */
+/* The indices of the leaves of an entry. *count: their number. */
 const uint32_t *html_tree_entry(const struct html_tree *tree, size_t entry, size_t *count);
-/* The entry of each leaf. NULL: no memory. */
+/* By leaf, the index of its entry. NULL: no memory. The caller frees the list. */
 uint32_t *html_tree_entries_of_leaves(const struct html_tree *tree);
 
 #endif
