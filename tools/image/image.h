@@ -127,7 +127,7 @@ struct image {
 void image_clear(struct image *image);
 /* Frees the totals, for a caller that has added them up and needs the call stacks only. */
 void image_drop_totals(struct image *image);
-/* Adds up host, mapped and inherited. */
+/* Sets image->host, mapped and inherited: the sums of the totals. */
 void image_sum(struct image *image);
 
 /* Sets image->rss to the kernel's figure, or, if that is missing, to the sum of the regions' resident bytes. The sum
@@ -141,7 +141,8 @@ uint64_t total_live_bytes(const struct total *total);
 uint64_t total_live_blocks(const struct total *total);
 uint64_t total_measure(const struct total *total, enum measure measure); /* bytes */
 uint64_t total_measure_blocks(const struct total *total, enum measure measure);
-/* Whether two neighbouring totals are the totals of one site's heap memory and mapped memory. */
+/* Whether both totals are of one site: `host` of its heap memory, `mapped` of its mapped memory. They must be
+ * neighbours in image->totals. */
 bool total_same_site(const struct total *host, const struct total *mapped);
 
 /* The string at an offset in image->strings. Never NULL; "" for an offset outside of them. */

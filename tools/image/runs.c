@@ -1,7 +1,8 @@
 /* runs.c — see runs.h. A running process stores frames in runs: pieces of stacks (snapshot.h), not runs of the program.
- * Its number for a stack, a place, is the index of the word of the stack's innermost frame. A node of the image has the
- * frames from one place outwards to the next place that has a node. Places where a stack ends, or to which an inner run
- * is attached, have nodes. A run without frames gets no node: its place has the node of the place outside of it. */
+ * The process's number for a stack, a place, is the index of the word of the stack's innermost frame. A node of the
+ * image has the frames from one place outwards to the next place that has a node. Places where a stack ends, or to
+ * which an inner run is attached, have nodes. A run without frames gets no node: its place has the node of the place
+ * outside of it. */
 #include "tools/image/runs.h"
 
 #include <stdlib.h>
@@ -23,8 +24,9 @@ struct unfolding {
 
 static bool is_place(const struct unfolding *self, uint32_t place) { return place && place < self->count; }
 
-/* Returns the next place outwards that has, or will have, a node. If the run of `place` has no such place, this is the
- * place outside of the run. 0: the run is damaged. *frames: the number of frames from `place` outwards to there. */
+/* Returns the next place outwards that has, or will have, a node. If the run of `place` has no such place, returns the
+ * place outside of the run. 0: the run is damaged. *frames: the number of frames from `place` to the returned place,
+ * without the latter's. */
 static uint32_t runs_outwards(const struct unfolding *self, uint32_t place, uint32_t *frames) {
     for (*frames = 1; place >= SNAP_RUN_HEAD && *frames <= SNAP_RUN_MOST; place--, ++*frames) {
         if (self->from[place] & SNAP_RUN_FIRST) return self->from[place - SNAP_RUN_HEAD + SNAP_RUN_OUTER];
