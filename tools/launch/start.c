@@ -49,7 +49,7 @@ const char start_help[] = "  -o FILE                 the ledger of CMD (default 
                           "  --idle=SECONDS          put away such owners when they were not used for so\n"
                           "                          long\n";
 
-/* Parses a size, written as for --fail-over, from `least` to `most` bytes. */
+/* Parses a size such as "4MiB". False: it is no size from `least` to `most` bytes. */
 static bool valid_size(const char *value, uint64_t least, uint64_t most, uint64_t *bytes) {
     double size;
     if (!size_parse(value, &size) || size < (double)least || size > (double)most) return false;
@@ -57,7 +57,8 @@ static bool valid_size(const char *value, uint64_t least, uint64_t most, uint64_
     return true;
 }
 
-/* Checks the value of --stacks. Writes a sample size in plain digits, because the library reads nothing else. */
+/* Takes the value of --stacks. A sample size is written in plain digits, because the library reads nothing else. False:
+ * the value is none of those that --help lists. */
 static bool take_stacks(struct start *start, const char *value) {
     uint64_t bytes;
     start->stacks = value;
@@ -152,7 +153,8 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Checks the output. If the pid is part of its name, the file is not known yet, but its directory may be. */
+/* Checks that a ledger can be written at the path of -o. If the pid is part of the name, the file is not known yet, but
+ * its directory may be. Returns EXIT_FINE, or an exit code after an error message. */
 static int check_output(const struct start *start) {
     char path[4096], error[4400];
     const char *name = base_name(start->argv[0]);
@@ -230,8 +232,9 @@ static void leave_python_malloc(struct start *start) {
     complain("PYTHONMALLOC=%s is set, and stays: --python-objects changes nothing", TEXT_SAFE(value));
 }
 
-/* Finds the library that reads CUPTI. If CUDA_INJECTION64_PATH names another library already, that library stays,
- * because the user's profiler needs CUPTI for itself. An inner memstow run uses the same library as the outer run. */
+/* Finds the library that reads CUPTI, if an option needs it. If CUDA_INJECTION64_PATH names another library, that
+ * library stays, because the user's profiler needs CUPTI for itself. The same library, as an outer memstow run sets it,
+ * is fine. Returns 0, or -1 with error set. */
 static int prepare_cupti(struct start *start, char *error, size_t size) {
     const char *injected = getenv("CUDA_INJECTION64_PATH");
     if (!start->verify && !start->from_cupti) return 0;

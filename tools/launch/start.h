@@ -1,5 +1,6 @@
-/* start.h — starts a program that memstow tracks: the common part of `run` and `watch`.
- * In: options, and a command. Out: the environment for the library. All refusals come before the program starts. */
+/* start.h — starts a program under memstow: the common part of `run` and `watch`.
+ * In: options, and a command. Out: the started program, whose environment tells the library the options. All refusals
+ * come before the program starts. */
 #ifndef MEMSTOW_START_H
 #define MEMSTOW_START_H
 
