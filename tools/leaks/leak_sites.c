@@ -138,7 +138,8 @@ int leak_entries_add(struct leak_entries *entries, uint32_t site, struct leak_ch
     return 0;
 }
 
-/* One pass of a counting sort, which is stable. */
+/* Sorts entries by site or by point, stably: one pass of a counting sort. All keys are below `values`. Returns 0, or
+ * -1: no memory. */
 static int sort_by(struct leak_entries *entries, size_t values, bool by_site) {
     size_t *starts = calloc(values + 1, sizeof *starts);
     struct leak_entry *sorted = malloc((entries->count + 1) * sizeof *sorted);

@@ -63,8 +63,8 @@ static void end_search(struct search *search) {
     free(search->forgotten.changes);
 }
 
-/* Finds the owner's allocations at call stacks that were forgotten. These are counted at a site without a stack
- * (preload/count/fold.c). */
+/* Finds the allocations of the finding's owner at call stacks that were forgotten. They are counted at a site without a
+ * stack (preload/count/fold.c). Returns 0, or -1: no memory. */
 static int find_forgotten(struct search *search, const struct leak_finding *finding) {
     const struct leaks *leaks = search->leaks;
     uint64_t path = leak_path_of(image_module_name(leaks->image, 0));
@@ -80,8 +80,10 @@ static int find_forgotten(struct search *search, const struct leak_finding *find
     return 0;
 }
 
-/* Judges a site first by the memory that is left of runs: that memory exists, even if other memory is freed. But the
- * readings may show that the site holds no more than before. Then old memory was freed while new memory came. */
+/* Judges a site twice: by the memory that is left of runs, and by the readings. *by_readings: which judgement is
+ * returned. A leak by what is left counts, because that memory exists even if other memory is freed. But if the
+ * readings show that the site stopped growing, old memory was freed while new memory came: then the readings count.
+ * Without a leak by what is left, they count, too, if there are enough of them. */
 static struct leak_judgement leaks_judge(const struct search *search, bool *by_readings) {
     struct leak_judgement left = leak_judge(search->left.changes, search->left.count, &search->left_rule);
     *by_readings = false;
@@ -120,7 +122,8 @@ static bool is_remainder(const struct leaks *self, const struct leak_finding *re
     return rest->judged.bytes_per_run * REMAINDER < leaks;
 }
 
-/* Judges a finding, and adds it to the list if it leaks. */
+/* Judges a finding. A leak goes to leaks->list; a site that would leak if its owner's policy were not keep goes to
+ * leaks->kept. Returns 0, or -1: no memory. */
 static int finding_take(struct search *search, struct leak_finding *finding) {
     struct leaks *leaks = search->leaks;
     const struct leak_sites *sites = leaks->sites;
@@ -343,7 +346,7 @@ uint32_t leaks_runs_since(const struct leaks *self, uint64_t when) {
     return self->sites->run_count - low;
 }
 
-/* How many of the last points may contain garbage. All garbage was collected at `when`, so the first reading after
+/* How many of the last points may contain garbage. Python collected all garbage at `when`, so the first reading after
  * `when` has none, but all later readings may have some. */
 static uint32_t points_after(const struct leaks *self, uint64_t when) {
     uint32_t count = 0;

@@ -116,7 +116,7 @@ struct leaks_doubt {
     char why[96], advice[80];
 };
 struct leaks_doubt leaks_doubt(const struct leaks *self);
-/* Whether runs are not judged, because their memory may be Python's garbage. */
+/* Whether some runs were not judged, because what they left may be Python's garbage. */
 bool leaks_has_garbage(const struct leaks *self);
 
 /* --- shared by leaks.c, leaks_retired.c, leaks_holders.c and leaks_groups.c --- */
@@ -149,10 +149,10 @@ uint32_t leaks_last_judged(const struct leaks *self);
 /* The printable name of the run with that index. */
 const char *leaks_run(const struct leaks *self, uint32_t index);
 
-/* Whether destructors and exit handlers have run: leaked memory may be freed by now. */
+/* Whether destructors and exit handlers of the process have run: they may have freed leaked memory. */
 bool leaks_ended_in_order(const struct leaks *self);
 
-/* Whether texts speak of runs. If no run ended between the readings, texts speak of readings. */
+/* Whether texts speak of runs (true) or, because no run ended between the readings, of readings (false). */
 bool leaks_by_runs(const struct leaks *self);
 
 struct leaks_view {

@@ -25,7 +25,7 @@ struct asking {
     const char *words;
 };
 
-/* Cancels a request that is late. The program drops the request, unless it has begun with it. */
+/* Cancels a request that is late. A program that has not begun with the request drops it. Returns -ETIMEDOUT. */
 static int give_up(int fd) {
     struct wire_message message = {.type = WIRE_CANCEL};
     control_send(fd, &message);
@@ -34,7 +34,7 @@ static int give_up(int fd) {
 
 enum { CLOSED = INT_MIN /* the connection was closed before an answer came */ };
 
-/* Waits for the program's answer, and returns its number, or -errno; CLOSED: there was no answer. */
+/* Waits for the program's answer. Returns the number in it; -errno; or CLOSED. */
 static int wait_for_answer(struct asking *asking, int fd) {
     struct wire_message answer;
     for (;;) {

@@ -77,7 +77,8 @@ static void drop_pending(void) {
     pending.there = false;
 }
 
-/* Makes the pending reading the open subject, and makes a point of it if a run has ended since the last point. */
+/* Makes the pending reading (if there is one) the open subject, and adds a point if a run has ended since the last
+ * point. Returns an exit code. */
 static int take_pending(struct subject *subject, struct leak_sites *sites) {
     if (!pending.there) return EXIT_FINE;
     subject_close(subject);
@@ -99,7 +100,7 @@ static int take_reading(pid_t pid, struct subject *subject, struct leak_sites *s
 }
 
 /* Drops the pending reading if the process ended soon after it; otherwise takes it. The first reading is always taken.
- * Called when nothing more is to be followed. */
+ * Called when nothing more is to be followed. Returns an exit code. */
 static int reading_settle(struct subject *subject, struct leak_sites *sites, bool is_gone) {
     bool too_late = is_gone && sites->point_count && duration_now() - pending.taken_ns < GRACE_NS;
     if (!too_late) return take_pending(subject, sites);
@@ -135,7 +136,8 @@ static bool went_on(const struct source *ledger) {
     return state == SNAP_EXECED;
 }
 
-/* Follows until the wanted runs have ended, a signal comes, or the process has ended or become another program. */
+/* Takes a reading after each run, until the wanted runs have ended, a signal comes, or the process has ended or become
+ * another program. Returns an exit code. */
 static int go_on(const struct follow *self, struct source *ledger, struct subject *subject, struct leak_sites *sites) {
     const struct timespec pause = {.tv_nsec = LOOK_NS};
     const struct snap_header process = pending.subject.image.header;

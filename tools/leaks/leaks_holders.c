@@ -211,8 +211,9 @@ static bool is_wanted(const struct unknown *unknown, uint64_t path) {
     return false;
 }
 
-/* Finds the process's numbers (places) of the stacks with the wanted paths. One path may have several places, because a
- * call in one line of Python may be at several instructions. */
+/* Lists the stacks with the wanted paths, each with the process's number for it (its place), sorted by path. One path
+ * may have several places, because a call in one line of Python may be at several instructions. Returns 0, or -1: no
+ * memory. */
 static int find_places(const struct unknown *unknown, struct leaks_ask_stack **stacks, size_t *count) {
     const struct image *image = unknown->leaks->image;
     uint64_t *hashes = stack_hashes(image);

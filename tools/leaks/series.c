@@ -56,7 +56,8 @@ static int put_site(struct bytes *to, const struct leak_sites *sites, const stru
     return result;
 }
 
-/* Calls put_site for each site that holds something; with `to` NULL it only counts them. */
+/* Packs the sites that hold something. *count: their number. `to` NULL: only counts them. Returns 0, or -1: no
+ * memory. */
 static int put_sites(struct bytes *to, const struct leak_sites *sites, uint64_t *count) {
     const struct leak_entries *moved = &sites->moved;
     int result = 0;

@@ -10,8 +10,8 @@
 /* Packs the points and changes into image->series. `image` must be the last image that was read into `sites`, and the
  * changes must be sorted. Returns 0, or -1: no memory. */
 int series_pack(const struct leak_sites *sites, struct image *image);
-/* Unpacks image->series, after the image was read. Sites that the image does not have are left out. Returns 0; -1: no
- * memory; -2: damaged. */
+/* Unpacks image->series into `sites`. The rest of the image must have been read. Sites that the image does not have are
+ * left out. Returns 0; -1: no memory; -2: damaged. */
 int series_unpack(struct leak_sites *sites, const struct image *image);
 
 #endif
