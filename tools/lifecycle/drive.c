@@ -125,8 +125,8 @@ static int has_items(const struct drive *drive, const char *name) {
 
 /* --- conditions to wait for. Each returns 1: it is true; 0: not yet; -1: it will never be --- */
 
-/* Whether the program's output has the step's text. The output is read, not mapped, because the program may truncate it
- * at any time. */
+/* Looks for the step's text in the program's output. The output is read, not mapped, because the program may truncate
+ * it at any time. */
 static int look_says(struct drive *drive) {
     size_t length = strlen(drive->text), capacity = length + READ_SIZE, kept = 0;
     char *part = malloc(capacity);
@@ -175,8 +175,8 @@ static int look_finished(struct drive *drive) {
     return strcmp(outcome, "success") == 0 ? 1 : step_fail(drive, "the workflow ended with '%s'", outcome);
 }
 
-/* Whether the present step may go on waiting. Returns 0, or -1 with error set: the user has interrupted memstow, or the
- * program has ended. */
+/* Returns 0 if the present step may go on waiting; -1 with error set if the user has interrupted memstow, or if the
+ * program has ended (which only a step that closes the program may wait for). */
 static int check_wait(struct drive *drive) {
     const struct launch *launch = drive->observe->launch;
     if (drive->observe->interrupted) return step_fail(drive, "interrupted");

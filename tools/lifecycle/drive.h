@@ -1,4 +1,5 @@
-/* drive.h — uses a program as a scenario says: sends requests, signals and lines, and waits for output and answers.
+/* drive.h — carries out the steps of a scenario: sends a program requests, signals and lines, and waits for its output
+ * and answers.
  * In: a scenario and a running program. Out: whether each step succeeded within its time; otherwise the reason. */
 #ifndef MEMSTOW_DRIVE_H
 #define MEMSTOW_DRIVE_H

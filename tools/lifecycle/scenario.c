@@ -58,7 +58,7 @@ static void cut_end(char *text) {
     for (size_t length = strlen(text); length && strchr(" \t\r", text[length - 1]); length--) text[length - 1] = 0;
 }
 
-/* Takes "within 90s" off the end of a step, if it is there. */
+/* Takes "within 90s" off the end of a step, if it is there, and sets *within_ns. Returns 0, or -1 with an error. */
 static int take_within(const struct line *line, char *text, uint64_t *within_ns) {
     char *last = NULL;
     for (char *found = text; (found = strstr(found, "within ")); found++)
@@ -174,7 +174,7 @@ static int take_key(struct line *line) {
                       "finish, cancel, child, close");
 }
 
-/* Refuses characters that a terminal or a shell could misread. */
+/* Refuses control characters and bytes that are not UTF-8, which a terminal or a shell could misread. */
 static int check_bytes(const struct line *line) {
     for (const char *at = line->text; *at;) {
         size_t size = utf8_size(at, strlen(at));

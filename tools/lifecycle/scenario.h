@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The parts of a program's life, each with steps of its own: wait until it is ready; load something; queue work, and
+ * more work behind that; finish the work or cancel it; start a child process; close the program. */
 enum phase {
     PHASE_READY,
     PHASE_LOAD,
