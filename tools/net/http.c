@@ -33,7 +33,7 @@ static bool may_wait(const struct exchange *exchange) {
            setsockopt(exchange->socket, SOL_SOCKET, SO_SNDTIMEO, &left, sizeof left) == 0;
 }
 
-/* Tries one address of the host. */
+/* Connects to one address of the host. False: it failed. */
 static bool connect_address(struct exchange *exchange, const struct addrinfo *address) {
     if (exchange->socket >= 0) close(exchange->socket);
     exchange->socket = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -41,7 +41,7 @@ static bool connect_address(struct exchange *exchange, const struct addrinfo *ad
            connect(exchange->socket, address->ai_addr, address->ai_addrlen) == 0;
 }
 
-/* Tries all addresses of the host in turn. Sets *why if none of them can be reached. */
+/* Connects to the first address of the host that can be reached. False: none can; *why says why. */
 static bool connect_to(struct exchange *exchange, const struct http_request *request, const char **why) {
     char port[8];
     struct addrinfo *all = NULL, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
