@@ -83,7 +83,6 @@ struct mapping {
     pid_t thread; /* the thread whose /proc entry shows the process's memory (process_living) */
 };
 
-/* Ledgers of memstow do not count as files of the program. */
 bool holdings_is_ledger(const char *path) {
     char magic[sizeof SNAP_MAGIC - 1] = "";
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW);
@@ -93,8 +92,8 @@ bool holdings_is_ledger(const char *path) {
     return got == sizeof magic && memcmp(magic, SNAP_MAGIC, sizeof magic) == 0;
 }
 
-/* Looks in the process's memory for the beginning of a ledger, if that page is present. Opening the file instead might
- * wait for a network file system. */
+/* Whether a ledger is mapped at the address: looks at the process's memory, if that page is present. To open the file
+ * instead could mean to wait for a network file system. */
 static bool begins_ledger(pid_t pid, uint64_t address) {
     char path[64], magic[sizeof SNAP_MAGIC - 1] = "";
     uint64_t entry = 0, page = (uint64_t)sysconf(_SC_PAGESIZE);
@@ -190,7 +189,7 @@ static void load_maps(struct holdings *holdings) {
 
 /* --- putting handles from descriptors and maps in order --- */
 
-/* Sorts by descriptor; entries that are only mapped come last. */
+/* For qsort: by descriptor. Handles that are only mapped have -1, which is the largest number here: they come last. */
 static int by_fd(const void *left, const void *right) {
     unsigned a = (unsigned)((const struct handle *)left)->fd, b = (unsigned)((const struct handle *)right)->fd;
     return (a > b) - (a < b);

@@ -53,7 +53,7 @@ struct holdings {
 /* Reads as much as permissions allow. Returns 0, or -1: the process is gone, or there is no memory. */
 int holdings_load(struct holdings *holdings, pid_t pid);
 void holdings_clear(struct holdings *holdings);
-/* Whether the file is a ledger of memstow. */
+/* Whether the file is a ledger of memstow. Ledgers do not count as files of the program. */
 bool holdings_is_ledger(const char *path);
 
 #endif

@@ -49,7 +49,7 @@ static int read_entry(int proc, const char *pid, struct proc_entry *entry) {
 }
 
 /* Reads a process. If its first thread has ended, the size of its memory is read from a live thread, because an ended
- * thread shows none. */
+ * thread shows none. Returns 0 or -errno. */
 static int read_process(int proc, const char *pid, struct proc_entry *entry) {
     struct proc_entry other;
     char thread[16];

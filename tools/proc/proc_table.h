@@ -1,4 +1,4 @@
-/* proc_table.h — a table of all processes from one look.
+/* proc_table.h — a table of all processes, from one pass through /proc.
  * In: /proc. Out: a table sorted by pid. */
 #ifndef MEMSTOW_PROC_TABLE_H
 #define MEMSTOW_PROC_TABLE_H

@@ -1,5 +1,5 @@
 /* python_threads.h — the Python threads of a running process: their names, whether Python waits for them at its end,
- * and the function that each thread is in. It also tells whether Python is ending.
+ * and the function that each thread is in; and whether Python is ending.
  * In: a pid. Out: a list. It reads the memory of the process while the process runs, so data may be torn: all data are
  * checked and bounded. It works for CPython 3.11 and 3.12; for other versions the list is empty. */
 #ifndef MEMSTOW_PYTHON_THREADS_H
