@@ -255,7 +255,7 @@ class Owner:
             _check(_library.owner_policy(self.id, number, priority), "policy")
 
     def set_idle(self, idle: bool) -> None:
-        """Declares whether nobody reads or writes the owner's memory, until the next call with False."""
+        """True: from now until the next call with False, nobody reads or writes the owner's memory."""
         if _ready():
             _check(_library.owner_idle(self.id, int(bool(idle))), "idle")
 
@@ -556,7 +556,7 @@ def _before_scope() -> None:
 
 
 def _innermost_model() -> int:
-    """The model or custom owner of the thread's innermost scope of that kind."""
+    """The id of the model or custom owner of the thread's innermost scope of these kinds; 0: there is none."""
     saved = _scopes_now()
     number: int
     for number in reversed(saved.owners[:saved.count]):
@@ -746,7 +746,8 @@ _vbar_watch: Any = None # memstow_vbars.Watch
 
 
 def _watch_vbars() -> Any:
-    """None if the program has not imported comfy-aimdo."""
+    """The watch over comfy-aimdo's VBARs, which begins with the first call. None if the program has not imported
+    comfy-aimdo."""
     global _vbar_watch
     module = sys.modules.get("comfy_aimdo.model_vbar")
     if _vbar_watch is None and module is not None and hasattr(module, "ModelVBAR"):
@@ -1001,8 +1002,8 @@ class Request:
 
 
 def next_request(seconds: float = 1.0) -> Optional[Request]:
-    """Waits for the next request from outside, at most `seconds` and at most 49 days. If `seconds` is negative, it does
-    not wait. After the first call the program must answer all requests, except for those of memstow leaks (see
+    """Waits for the next request from outside, at most `seconds` and at most 49 days; 0 or less: does not wait. None:
+    no request came. After the first call the program must answer all requests, except for those of memstow leaks (see
     on_look)."""
     milliseconds = int(min(max(seconds * 1000, 0), 2**32 - 1))
     return _request(_library.request_next, milliseconds) if _ready() else None
@@ -1112,7 +1113,7 @@ else:
 # ---- python -m memstow
 
 def _command() -> Optional[str]:
-    """The path of the command memstow: of this installation, or the first in PATH."""
+    """The path of the command memstow: of this installation, or the first in PATH. None: there is none."""
     import importlib.metadata
     import shutil
     try:

@@ -96,7 +96,7 @@ class Looks:
     def _holders(self, text: str) -> tuple[int, str]:
         """Searches for holders. The text of the request is WORD RUN PATH=STACK,STACK… After a message with the WORD
         `more`, another message follows. A message with `offer` or `find` is the last one. Blocks of runs after RUN do
-        not count."""
+        not count. Returns the number of call stacks that were searched, and a line of text."""
         word, run, *stacks = text.split()
         self.asked += stacks
         if word == "more":

@@ -66,14 +66,14 @@ def keep(model: Any, priority: int = 0) -> bool:
 
 
 def stow(model: Any, priority: int = 0) -> bool:
-    """Like keep(), but moves the weights out after a run. They come back on use."""
+    """Like keep(), but moves the weights out after a run. They come back on use. Returns as keep() does."""
     return _set(model, "stow", priority)
 
 
 def free_after_run(model: Any, priority: int = 0) -> bool:
     """Unloads the model, and drops it from the node cache, at the end of the current run or the next one. Its memory is
     freed only if nothing else holds the model, so the caller must let go of it, too. A later load makes another
-    model."""
+    model. Returns as keep() does."""
     return _set(model, "free", priority)
 
 

@@ -207,7 +207,7 @@ def quit_qt(name: str = "qt", *, delete: Iterable[Any] = (), seconds: float = SE
 
 
 def _qt() -> Optional[tuple[Any, Any]]:
-    """QtCore of the binding with an application, and the application."""
+    """QtCore of the Qt binding that has an application, and this application. None: there is no application."""
     for package in ("PySide6", "PyQt6", "PySide2", "PyQt5"):
         core = sys.modules.get(f"{package}.QtCore")
         application = core and core.QCoreApplication.instance()

@@ -326,7 +326,7 @@ class Store:
 
 
 def _address(segment: Any, kept: list[Any]) -> tuple[int, int]:
-    """The address of a piece of memory. Adds to `kept` the object that keeps the memory valid."""
+    """Address and length of a piece of memory. Adds to `kept` the object that keeps the memory valid."""
     view = memoryview(segment).cast("B") if len(segment) else memoryview(b"")
     if not view.nbytes:
         return 0, 0

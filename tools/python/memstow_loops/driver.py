@@ -744,8 +744,8 @@ class Loops:
             self.loops.pop(loop.name).close()
 
     def find(self, name: str, serial: Optional[str] = None) -> Optional[Loop]:
-        """The loop with this name. With a serial, only the loop with this serial, and not a later loop with the same
-        name."""
+        """The loop with this name; with a serial, only if it is that loop and not a later one with the same name. None:
+        there is no such loop."""
         loop = self.loops.get(name)
         return loop if loop is not None and serial in (None, loop.serial) else None
 

@@ -90,7 +90,7 @@ class _Types:
         return self.of_port.get(node_id, outputs[slot])
 
     def source(self, node_id: str) -> tuple[str, int] | None:
-        """The source of a port's value."""
+        """The node and output that a port's value comes from. None: the port has no source."""
         return next(((source, slot) for name, source, slot in links_of(self.graph[node_id]) if name == VALUE), None)
 
     def _takers(self, node_id: str) -> dict[tuple[str, str], tuple[str, str, Any]]:

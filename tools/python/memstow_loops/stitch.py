@@ -122,7 +122,7 @@ def _box(document: Mapping[str, Any]) -> tuple[float, float, float, float]:
 
 
 def _pair(value: Any) -> tuple[Any, Any]:
-    """A pair of numbers. Older editors save a pair as an object."""
+    """A position or size as a pair of numbers, (0, 0) if there is none. Older editors save a pair as an object."""
     if isinstance(value, Mapping):
         return value.get("0", 0), value.get("1", 0)
     return (value[0], value[1]) if isinstance(value, Sequence) and len(value) >= 2 else (0, 0)
