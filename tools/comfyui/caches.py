@@ -83,8 +83,8 @@ def _remove(cache: Any, key: Any) -> None:
 
 
 def evict(cache_set: Any, targets: set) -> list[str]:
-    """Takes every cached output and every node object that reaches a target out of the caches. Returns the classes of
-    their nodes."""
+    """Takes out of the caches every output and every node object that reaches an object whose id is in `targets`.
+    Returns the classes of their nodes."""
     removed = []
     for cache in every(cache_set):
         for key, entry in list(getattr(cache, "cache", {}).items()):

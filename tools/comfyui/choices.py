@@ -102,7 +102,8 @@ class Choices:
         return self.path is not None and self._write(self.path, is_damaged)
 
     def _write(self, path: str, is_damaged: bool) -> bool:
-        """Writes the file whole or not at all. A damaged old file stays beside the new one, as FILE.damaged."""
+        """Writes the file whole or not at all. A damaged old file stays beside the new one, as FILE.damaged. Returns
+        whether the file was written."""
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path + ".new", "w", encoding="utf-8", errors="surrogateescape") as file:

@@ -23,7 +23,7 @@ _wrapped: list = []
 
 
 def here() -> Optional["Node"]:
-    """The node that runs in this context."""
+    """The node that runs in this context; None outside of nodes."""
     return _here.get()
 
 

@@ -59,7 +59,7 @@ class Meter:
 
     def turn(self) -> Optional[int]:
         """To be called when a node begins or ends. The peak since the last call counts for the run and for each running
-        node. Returns the present live bytes."""
+        node. Returns the present live bytes; None: the library cannot tell."""
         peak, now = peak_of_a_while(anew=True), peak_of_a_while()
         self.peak = max(self.peak, peak or 0)
         for node in self.open:
@@ -72,7 +72,7 @@ class Meter:
         self.open.append(node)
 
     def leave(self, node: Any) -> Optional[int]:
-        """To be called when a node ends. Returns the live bytes now."""
+        """To be called when a node ends. Returns the present live bytes, as turn() does."""
         now = self.turn()
         if node in self.open:
             self.open.remove(node)
@@ -100,7 +100,7 @@ class Meter:
         return found
 
     def live(self) -> Optional[dict]:
-        """The live bytes of the whole process: before the run, at its peak, and now."""
+        """The live bytes of the whole process: before the run, at its peak, and now. None: they are not known."""
         now = self.turn()
         if now is None or self.live_before is None:
             return None

@@ -47,7 +47,7 @@ def devices() -> list[dict]:
 
 
 def of_run(found: Optional[dict]) -> Optional[dict]:
-    """The part of a run's report that the tab shows."""
+    """The part of a run's report that the tab shows. None: no run has ended."""
     if found is None:
         return None
     return {**{key: found[key] for key in ("run", "outcome", "rss", "live", "given_bytes", "trigger_seconds")},

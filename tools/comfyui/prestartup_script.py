@@ -74,8 +74,8 @@ def fault_of_ledger(start, folder):
 
 def choose(start):
     """The words to start memstow with, and a remark for the log; or (None, the reason why memstow cannot be started).
-    Where the ledger cannot be in the working folder, it goes to the folder of temporary files. A place that the user
-    has chosen counts."""
+    If the ledger cannot be in the working folder, it goes to the folder of temporary files; but if the user has chosen
+    another place for it, it stays there."""
     with tempfile.TemporaryDirectory() as folder:
         why = fault_of(start, folder)
         if why is not None:

@@ -177,7 +177,7 @@ class Registry:
 
     def set(self, model, patcher, setting: Setting) -> Optional[Identity]:
         """Sets a policy on exactly this patcher, and on the inner model for patchers that were not cloned from it.
-        Only a changed policy is written to the trace."""
+        Only a changed policy is written to the trace. Returns the model's identity."""
         identity = self.find(model)
         if identity is None:
             identity, _ = self.add(model, patcher)

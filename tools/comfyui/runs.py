@@ -439,7 +439,8 @@ class Runs:
         return total, ""
 
     def _free(self, identity: Identity, _asked: Any) -> tuple[int, str]:
-        """Frees one model, by a trigger. The answer also says why the model is still there, if it is."""
+        """Frees one model, by a trigger. Returns the bytes given back, or -5, and a text. If the model is still there,
+        the text says why."""
         identity.free_now = True
         try:
             given = self.trigger("request", f"free {identity.owner.name}")
@@ -450,7 +451,7 @@ class Runs:
         return given, report.line(self.last)
 
     def _why(self, identity: Identity, _asked: Any) -> tuple[int, str]:
-        """Looks for everything that holds a model, whatever its policy."""
+        """Looks for everything that holds a model, whatever its policy. Returns 0, and what was found, as text."""
         patchers, executor = unload.loaded(), self.executor() if self.executor is not None else None
         policy = self.registry.ruling(identity, self.registry.found(identity, patchers)).policy
         is_loaded = any(patcher.model is identity.model() for patcher in patchers)
@@ -462,7 +463,8 @@ class Runs:
         return 0, self.whys[identity.owner.id]
 
     def _settle(self, identity: Identity, asked: Any) -> tuple[int, str]:
-        """Sets the policy that the user has chosen. A policy node in a later workflow overrides it."""
+        """Sets the policy that the user has chosen. A policy node in a later workflow overrides it. Returns 0, and a
+        text."""
         priority = asked.priority
         if priority is None:
             priority = self.registry.ruling(identity, self.registry.found(identity, unload.loaded())).priority
