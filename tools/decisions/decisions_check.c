@@ -447,7 +447,7 @@ static void check_counts(struct order *order, size_t index, const struct tally *
     check_device_counts(order, begin, act, tally);
 }
 
-/* Checks a decision of a finished trigger: it has a category, unless the owner had no memory. */
+/* Checks a decision of a finished trigger: it must have a category if the owner had memory, and none otherwise. */
 static void check_pairs(struct order *order, const struct event *decision) {
     struct range categories = events_find(order, EVENT_CATEGORY, decision->trigger, decision->numbers[NUMBER_OWNER]);
     if (decision->words[WORD_WHY] == MEMSTOW_WHY_EMPTY) {

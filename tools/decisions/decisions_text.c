@@ -150,8 +150,8 @@ static void print_other(const struct page *page, const struct event *event) {
 
 /* --- printing a trigger --- */
 
-/* The events from the first line of a trigger up to the first line of the next one. Some of them may belong to no
- * trigger. */
+/* The events from the first line of a trigger on, before the first line of the next trigger. Some of them may belong to
+ * no trigger. */
 struct span {
     const struct event *first, *end;
     size_t trigger;
