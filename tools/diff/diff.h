@@ -23,7 +23,7 @@ struct side_total {
     uint64_t cuda_bytes, cuda_blocks, cuda_peak;
     struct cuda_line devices[SNAP_CUDA_DEVICES];
     size_t device_count;
-    char peak_words[256]; /* words of at_peak.h about the peak; "" unless the peaks are compared */
+    char peak_words[256]; /* words of at_peak.h about the peak; "" if live memory is compared */
 };
 
 struct diff {
