@@ -10,7 +10,7 @@ void caller_begin(struct caller *caller, uint32_t stack, uint64_t bytes) {
     *caller = (struct caller){.bytes = bytes, .node = stack, .position = UINT32_MAX};
 }
 
-/* Most nodes in a row that frame_out passes because they have no frame to show. Only a damaged file has more. */
+/* The most nodes without a frame to show that frame_out passes in a row. Only a damaged file has more. */
 enum { NODES_MOST = 1000 };
 
 /* Goes to the next frame outwards; to node 0 if there is none. */

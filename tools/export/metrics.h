@@ -1,7 +1,7 @@
 /* metrics.h — figures of processes for Prometheus and other programs that read its formats.
  * In: images of processes, one after the other. Out: the figures of all processes, as Prometheus's text format or as
- * OpenMetrics. They are ordered by family: all samples with one name. The number of labels is limited: only the largest
- * models are named, and all other models are summed as "(others)". */
+ * OpenMetrics: first all samples with one name (a family), then those of the next. The number of labels is limited:
+ * only the largest models are named, and all other models are summed as "(others)". */
 #ifndef MEMSTOW_METRICS_H
 #define MEMSTOW_METRICS_H
 

@@ -1,5 +1,5 @@
 /* report_perfetto.c — a report over time as a trace for Perfetto; see export.h and perfetto.h. Counters have values at
- * the times that the file knows: the points of its history, the readings of `memstow leaks --series`, the peak, before
+ * the times that the file has: the points of its history, the readings of `memstow leaks --series`, the peak, before
  * and after each trigger (a moment at which memory is put away), and now. Slices show triggers, and the lives of runs,
  * nodes and models. Instants show decisions, and the marks of the history. Several files are snapshots of one process.
  * Each file adds its counters. Slices and instants are those of the last file. */
@@ -129,7 +129,7 @@ static void count_devices(struct tracing *self) {
     }
 }
 
-/* Writes the live bytes at the readings of a series, which include memory on devices. */
+/* Writes the live bytes at the readings of a series: host and devices together. */
 static int count_readings(struct tracing *self) {
     static struct leak_sites readings;
     uint64_t track = track_of(TRACK_READINGS, 0);
@@ -178,8 +178,8 @@ static void count_owners(struct tracing *self) {
     if (more) complain("%s owners that hold least have no counter (--top=N: N have one)", text_count(more).s);
 }
 
-/* Writes the bytes that owners have at the end of the report's time. It is called after the values from triggers, which
- * are earlier, were written. */
+/* Writes the bytes that owners have at the end of the report's time. The caller has written the values from triggers,
+ * because these are earlier. */
 static void count_owners_now(struct tracing *self) {
     for (size_t i = 0; i < self->roster.count; i++) {
         const struct roster_row *row = &self->roster.rows[i];
@@ -393,7 +393,7 @@ static int write_slices(struct tracing *self) {
 
 static uint64_t report_perfetto_later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* The end of the report's time. The ledger of a killed process does not say when the process ended, so it is the last
+/* The end of the report's time. The ledger of a killed process does not have the time of the end; then it is the last
  * time in the ledger. */
 static uint64_t last_known(const struct image *image) {
     uint64_t last = report_perfetto_later(image_now(image), image->header.start_ns);
