@@ -164,8 +164,8 @@ const struct snap_tag *image_tag(const struct image *image, uint32_t tag);
 void image_sort_owners(struct image *image);
 /* Moves everything of adopted owners to the owners that adopted them. */
 void image_adopt(struct image *image);
-/* The id of the owner that has this owner's memory now. It is the same id unless the owner was adopted. A damaged file
- * may have no owner with the returned id. */
+/* The id of the owner that has this owner's memory now: that of its last adopter, or the same id if nobody adopted it.
+ * A damaged file may have no owner with the returned id. */
 uint32_t image_final_owner(const struct image *image, uint32_t id);
 /* Follows the chain of adoptions from the owner with this id, and returns the last owner that the image has. NULL: the
  * image has no owner with this id. */
