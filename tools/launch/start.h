@@ -61,7 +61,7 @@ int start_prepare(struct start *start, char **argv);
 int start_launch(struct start *start, struct launch *launch);
 /* Replaces this process by the command (exec). Returns an exit code after an error message if exec failed. */
 int start_become(struct start *start);
-/* After the end: writes to the ledger how the program ended. Unless `quiet`, prints the summary on standard error. */
+/* After the end: writes to the ledger how the program ended. If not `quiet`, prints the summary on standard error. */
 void start_sum_up(const struct start *start, const struct launch *launch, bool quiet);
 
 #endif
