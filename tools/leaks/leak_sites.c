@@ -210,7 +210,7 @@ size_t leak_entries_first(const struct leak_entries *entries, uint32_t site) {
 
 /* --- reading an image --- */
 
-/* What add_total needs to know of an image's tags, stacks and modules. */
+/* What add_total needs of an image's tags, stacks and modules. */
 struct known {
     struct whose {
         uint32_t model, node;
@@ -367,8 +367,8 @@ int leak_sites_halve(struct leak_sites *self) {
     return leak_entries_sort(&self->moved, self->count, self->point_count);
 }
 
-/* Drops the changes of sites that had nothing at the newest point. They are not needed any more. The number of changes
- * is limited, so without this, points would be merged sooner. */
+/* Drops the changes of sites that had nothing at the newest point, because nobody needs them any more. The number of
+ * changes is limited: without this, points would be merged sooner. */
 static void forget_gone(struct leak_sites *self) {
     size_t kept = 0;
     for (size_t i = 0; i < self->moved.count; i++) {

@@ -14,8 +14,8 @@
 enum { LEAKS_STACKS = 3, LEAK_NO_SITE = UINT32_MAX };
 
 /* A holder: the variable, class or function of a Python program that keeps memory, as a line HELD of the trace names
- * it. pack: the package whose code it is. held_at: its name. holders: the objects that keep the memory. A text of
- * length 0 is missing. */
+ * it. pack: the package whose code it is. held_at: the name of the variable, class or function. holders: the objects
+ * that keep the memory. A text of length 0 is missing. */
 struct leak_holder {
     uint32_t site; /* the site with the held memory; LEAK_NO_SITE: all memory that an owner left */
     uint32_t name; /* id of the name of the owner who left the memory */

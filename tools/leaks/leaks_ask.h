@@ -25,7 +25,8 @@ void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double
  * has no socket. -ETIMEDOUT: it did not answer in time. -EAGAIN: it does this only if a person asks (`meant`). */
 int leaks_ask_collect(struct leaks_ask *self);
 
-/* A call stack. path: the hash of its frames by which the trace names it. place: its number in the process (tree.h). */
+/* A call stack. path: the hash of its frames, which is its name in the trace. place: its number in the process
+ * (tree.h). */
 struct leaks_ask_stack {
     uint64_t path;
     uint32_t place;

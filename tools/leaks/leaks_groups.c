@@ -178,7 +178,7 @@ static void make_causes(struct leaks *self) {
 
 /* --- retired owners that findings report already --- */
 
-/* For each site that is part of a cause, sets 1 + the index of that cause. */
+/* Fills of_site: by site, 1 + the index of the cause that the site is part of. */
 static void mark_sites(const struct leaks *self, uint32_t *of_site) {
     for (uint32_t i = 0; i < self->count; i++) {
         const struct leak_finding *cause = &self->list[i];
@@ -224,8 +224,8 @@ static void retired_tell(struct leaks *self, struct leak_retired *retired, const
                        is_held_elsewhere(self, retired->holder);
 }
 
-/* Marks each entry of the list of retired owners whose holder also holds memory of an entry before it. The two count as
- * one leak. */
+/* Sets is_same of each entry in the list of retired owners whose holder also holds memory of an entry before it. The
+ * two count as one leak. */
 static void count_once(struct leaks *self) {
     for (size_t i = 0; i < self->retired_leaks; i++)
         for (size_t k = 0; k < i && !self->retired[i].is_same; k++)

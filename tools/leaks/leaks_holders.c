@@ -20,7 +20,7 @@ static uint64_t leaks_holders_number_of(struct jsontext line, const char *key) {
     return jsontext_member(line, key, &value) && jsontext_number(value, &number) ? number : 0;
 }
 
-/* The id of the name of the owner that a line has under `key`; 0: the line has no owner, or the image does not know it.
+/* The id of the name of the owner that a line has under `key`; 0: the line has no owner, or the image lacks it.
  * UINT32_MAX: no memory. */
 static uint32_t leaks_holders_name_of(struct leaks *self, struct jsontext line, const char *key) {
     uint64_t owner = leaks_holders_number_of(line, key);
