@@ -76,7 +76,7 @@ void drive_open(struct drive *drive) {
     drive->port = drive->scenario->port ? (uint16_t)drive->scenario->port : free_port();
     drive->output = memfd_create("output", MFD_CLOEXEC);
     fcntl(drive->output, F_SETFL, O_APPEND);
-    /* A socket, because writing to a pipe without a reader would kill this process. */
+    /* A socket, because MSG_NOSIGNAL is for sockets only: a write to a pipe without a reader raises SIGPIPE. */
     if (wants_input(drive->scenario)) socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends);
     drive->child_input = ends[0];
     drive->input = ends[1];
