@@ -26,12 +26,12 @@ struct task {
     char waits[160]; /* "in futex", "in accept on tcp 127.0.0.1:80 (descriptor 3)", "runs" */
 };
 
-/* A mapped file, other than shared memory and memstow's ledger. */
+/* A mapped file that is not shared memory. The list has no ledgers of memstow when holdings_load() returns. */
 struct mapped {
     char path[256];
     uint64_t bytes; /* in all mappings of the file */
     bool code;      /* it is a program or a library */
-    bool ledger;    /* a ledger of memstow, which is dropped when all maps are read */
+    bool ledger;    /* it is a ledger of memstow: dropped when all maps are read */
 };
 
 struct holdings {

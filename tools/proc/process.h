@@ -27,12 +27,12 @@ bool process_can_be_seen(void);
 bool process_lacks_means(int error);
 /* Reads a line of /proc/PID/stat or /proc/PID/task/TID/stat, and changes it. False: the line has another form. */
 bool process_read_stat(struct process *process, char *line);
-/* Reads the facts about a process. Returns 0 or -errno. A zombie counts as there, in state Z. */
+/* Reads the facts about a process. Returns 0 or -errno. A zombie is found, too: its state is Z. */
 int process_look(struct process *process, pid_t pid);
 /* The pid of the process inside its own namespace. */
 pid_t process_inner_pid(pid_t pid);
-/* Whether a process has not ended. A zombie has ended, unless it has other threads that still run: only the first
- * thread has called pthread_exit. */
+/* Whether a process lives. A zombie lives if it has several threads: then only the first thread has ended, by
+ * pthread_exit, and others still run. */
 bool process_is_alive(char state, uint32_t threads);
 /* The thread whose /proc/THREAD shows the memory and descriptors of a process: the first thread, or another live one if
  * the first has ended. If no thread lives, the pid. */
