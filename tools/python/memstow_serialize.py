@@ -81,7 +81,7 @@ def _model_reason(value: Any) -> Optional[str]:
 
 def is_reference(value: Any) -> Optional[str]:
     """The reason why a value must be passed by reference within the process: it is a model, leads to one, or cannot be
-    pickled. None: it need not."""
+    pickled. None: it can be turned into bytes."""
     try:
         serialize(value)
     except SerializeError as error:

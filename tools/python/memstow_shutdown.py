@@ -312,10 +312,10 @@ def _quit_all() -> list[tuple[str, str]]:
 
 def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subprocess.Popen[Any]:
     """Starts a process by subprocess.Popen(argv, **options) in a process group of its own, and registers it as
-    process() does. A shutdown also ends the processes that the new process has started, unless they have left the
-    group. It ends them even if the new process itself is gone, as a launcher script may be, as long as nobody has
-    waited for the new process. Ctrl-C at a terminal does not reach the group. After a crash, `memstow reap` finds the
-    processes that the new process has started, because MEMSTOW_STARTED is in their environment."""
+    process() does. A shutdown also ends the processes that the new process has started and that are still in the group.
+    It ends them even if the new process itself has ended, as a launcher script may have, provided that nobody has
+    waited for it. Ctrl-C at a terminal does not reach the group. After a crash, `memstow reap` finds the processes that
+    the new process has started, because MEMSTOW_STARTED is in their environment."""
     if not {"process_group", "start_new_session", "preexec_fn"} & options.keys():
         options.update({"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True})
     number = time.monotonic_ns() # unique among the starts of this program
