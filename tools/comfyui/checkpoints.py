@@ -31,7 +31,7 @@ class Parts:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.kept: dict[tuple, dict] = {}
-        self.aged: set = set() # keys of `kept` at the last age(): the next age() drops their models, unless held
+        self.aged: set = set() # keys of `kept` at the last age(): the next age() drops their models that are not held
 
     def keep(self, going: Iterable[Identity]) -> None:
         """Holds the siblings of freed models (those that the same loader made with them) until the checkpoint is loaded

@@ -116,7 +116,8 @@ class Points:
             raise memstow.Error(errno.EBUSY, f"{identity.owner.name}: {left} bytes are still out of the device")
 
     def _make_room(self, identity: Identity) -> None:
-        """Unloads models from the device, except for models that are out themselves and take no memory there."""
+        """Unloads all models from the devices, except for this one, and for models that are out themselves: they take
+        no memory there."""
         unload.unload(lambda patcher: id(patcher.model) != identity.key and id(patcher.model) not in self.out)
         unload.management().soft_empty_cache()
 

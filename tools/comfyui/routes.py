@@ -240,8 +240,8 @@ def install(runs: Runs) -> None:
         return answer(runs.ask(Ticket(Order(body["do"], 0, body["owner"], text, priority=body.get("priority")))))
 
     async def cancel_move(owner: int) -> bool:
-        """Withdraws those orders for a model that have not begun, and ends a move of the model that has begun. Memory
-        that has already moved stays where it is. Returns whether anything was withdrawn or ended."""
+        """Withdraws the orders for a model with which nobody has begun, and ends a move of the model if one has begun.
+        Memory that has already moved stays where it is. Returns whether anything was withdrawn or ended."""
         is_any, begun = runs.withdraw(owner)
         if begun is None or begun.asked.kind not in ("stow", "restore"):
             return is_any

@@ -392,8 +392,8 @@ class Runs:
             waiting.set_flag("memstow", True)
 
     def withdraw(self, owner: int) -> tuple[bool, Optional[Ticket]]:
-        """Withdraws those orders of the page for a model that have not begun. Returns whether there were any, and the
-        order that has begun and is not done."""
+        """Withdraws the page's orders for a model, as far as nobody has begun with them. Returns whether there were
+        any, and the order that has begun and is not done."""
         is_any, begun = False, None
         for ticket in list(self.asked.values()):
             if isinstance(ticket.asked, Order) and ticket.asked.owner == owner and not ticket.done.is_set():
@@ -606,8 +606,8 @@ def outcome_of(executor: Any) -> str:
 
 
 def listen_to_prompts(runs: Runs) -> None:
-    """Also uses ComfyUI's own notice of a prompt's end, where it exists. The notice or the hook counts, whichever comes
-    first."""
+    """Uses ComfyUI's own notice of a prompt's end, too, if this ComfyUI gives one. Of the notice and the hook, the
+    first counts."""
     try:
         from comfy_execution.cache_provider import CacheProvider, register_cache_provider
     except ImportError:
