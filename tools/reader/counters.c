@@ -84,8 +84,8 @@ int counters_find_wide(struct reader *reader) {
     return 0;
 }
 
-/* Reads a counter from the file of a process that is gone. It reads the file in windows, because neighbouring counters
- * were made one after the other and are needed together. */
+/* Reads a wide counter from the file of a process that is gone. It reads a window of the file at once, because
+ * neighbouring counters were made one after the other and are needed together. */
 static int read_window(struct reader *reader, uint64_t offset, uint64_t end, struct snap_counter *counter) {
     struct wide_counters *wide = &reader->wide;
     if (offset < wide->window || offset + sizeof *counter > wide->window + wide->window_length) {
@@ -99,8 +99,8 @@ static int read_window(struct reader *reader, uint64_t offset, uint64_t end, str
     return 0;
 }
 
-/* The section that has the address of a wide counter. The first record of a section is no counter. NULL: no section has
- * the address. */
+/* The section that has a wide counter at this address. The first record of a section is no counter: it holds the
+ * section's own address. NULL: there is no such section. */
 static const struct wide_section *section_with(struct wide_counters *wide, uint64_t address) {
     for (size_t i = 0; i < wide->count; i++) {
         size_t at = (wide->last + i) % wide->count;
@@ -112,8 +112,8 @@ static const struct wide_section *section_with(struct wide_counters *wide, uint6
     return NULL;
 }
 
-/* Reads a wide counter. Its section may be newer than the list of sections. Then wide.missing is set, and the next try
- * to read the ledger finds the section. */
+/* Reads a wide counter. A running process may have made the counter's section after the list of sections was read. Then
+ * wide.missing is set, the counter is 0, and the next try to read the ledger finds the section. */
 static int read_wide(struct reader *reader, const struct counters_chunk *ref, uint64_t address,
                      struct snap_counter *counter) {
     *counter = (struct snap_counter){0};
@@ -155,8 +155,8 @@ static void add_parts(struct snap_counter *to, const struct snap_counter *from, 
     }
 }
 
-/* Adds up the allocations, the frees or both (`parts`) of all threads, for `count` sites of the chunk from its site
- * `first` on. */
+/* Adds to `tally` the allocations, the frees or both (`parts`) of all threads, for `count` sites of the chunks from
+ * their site `first` on. */
 static int read_parts(const struct group *group, struct counters_sites *tally, enum part parts, size_t first,
                       size_t count) {
     struct snap_counter counters[SNAP_CHUNK_SITES];
@@ -173,8 +173,8 @@ static bool same_frees(const struct snap_counter *a, const struct snap_counter *
     return a->free_bytes == b->free_bytes && a->free_blocks == b->free_blocks;
 }
 
-/* Reads frees, allocations and frees again for some sites. Keeps the allocations and the second frees. Marks a site as
- * `inexact` if its frees changed between the readings. */
+/* Reads the frees of some sites, then their allocations, then their frees again. The result has the allocations and the
+ * second frees. A site is marked as inexact if its frees changed between the two readings. */
 static int settle_once(struct group *group, size_t first, size_t count) {
     struct counters_sites before, after;
     memset(&before.host[first], 0, count * sizeof *before.host);
@@ -325,9 +325,9 @@ int counters_name_sites(struct reader *reader) {
     return 0;
 }
 
-/* Sums the counters of each thread's slot. This comes after the sites have settled, so in a running process these
- * figures are a moment newer than those of sites. `total` of a slot also has the counters of sites that were freed
- * since. */
+/* Adds the counters of each thread to `total` of its slot. There `total` already has what the slot counted at sites
+ * that were freed since. The sites were read before, so in a running process the sums by thread are a moment newer than
+ * those by site. */
 int counters_sum_threads(struct reader *reader) {
     struct counters_chunk *refs;
     size_t count;

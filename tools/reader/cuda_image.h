@@ -9,7 +9,8 @@
 struct reader;
 
 /* Adds the totals of CUDA memory to the image's totals for the time when call stacks are read, because that reading
- * renumbers only the stacks of the image's totals. For a ledger, call it after counters_name_sites. Returns 0 or -1. */
+ * gives stacks new numbers, and puts these numbers into the image's totals only. For a ledger, call it after
+ * counters_name_sites. Returns 0 or -1. */
 int cuda_image_lend(struct reader *reader);
 /* Takes the totals of cuda_image_lend out of the image, and loads all other tables of CUDA but the blocks, which
  * slots.h loads. Returns 0 or -1. */
@@ -21,7 +22,7 @@ const char *cuda_kind_name(uint32_t kind);
  * leave out kinds for bookkeeping. */
 bool cuda_kind_is_shown(uint32_t kind);
 
-/* The tag under which the block is counted. 0, which is no tag: the block's site is missing. */
+/* The tag under which the block is counted. 0: no tag, or the block's site is missing. */
 uint32_t cuda_block_tag(const struct cuda_image *cuda, const struct snap_cuda_block *block);
 
 /* An image whose totals are those of device memory, for views of sites and stacks. End it with cuda_view_end, not with
@@ -29,9 +30,9 @@ uint32_t cuda_block_tag(const struct cuda_image *cuda, const struct snap_cuda_bl
 struct image cuda_view(const struct image *image);
 void cuda_view_end(struct image *view);
 
-/* For going through all memory that an owner may leave behind: the totals of host memory and mappings come first, then
- * those of CUDA memory. Device memory gets the class SNAP_ON_CUDA, pinned host memory SNAP_HOST. False: the total at
- * this index is of another kind of CUDA memory, and the caller leaves it out. */
+/* All memory that an owner may leave behind, one total for each index below cuda_every_count: first the totals of host
+ * memory and mappings, then those of CUDA memory. In *out, device memory has the class SNAP_ON_CUDA, and pinned host
+ * memory SNAP_HOST. False: the total at this index is of another kind of CUDA memory, and the caller leaves it out. */
 size_t cuda_every_count(const struct image *image);
 bool cuda_every_total(const struct image *image, size_t index, struct total *out);
 
@@ -43,8 +44,8 @@ struct cuda_share {
  * The caller frees the array. NULL: no memory. */
 struct cuda_share *cuda_shares(const struct image *image);
 
-/* The memory of a device that is in use according to the driver, compared with the ledger, at the time when the driver
- * was asked last. */
+/* A device's memory in use according to the driver, and what the ledger and the driver know of its parts, at the time
+ * when the driver was last asked. */
 struct cuda_gap {
     bool known;
     uint64_t used, live, pool_idle, graphs;

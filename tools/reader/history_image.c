@@ -1,5 +1,5 @@
-/* history_image.c — see history_image.h. A running process may write a record while it is read, and may merge
- * points. So the points of a live ledger are read twice, and those that changed meanwhile are left out. */
+/* history_image.c — see history_image.h. A running process may write a record while it is read, and may merge points.
+ * So the records of a live ledger are read twice, and those that changed meanwhile are left out. */
 #include "tools/reader/history_image.h"
 
 #include <stdlib.h>
@@ -48,8 +48,8 @@ static int by_time(const void *left, const void *right) {
     return a < b ? -1 : a > b;
 }
 
-/* Sorts the records by time, and drops those that are empty, unsound, or there twice. Marks of the same time all
- * stay. */
+/* Sorts the records by time, and drops those that are empty, unsound, or older than the process. Of several points of
+ * the same time one stays; marks of the same time all stay. Returns the number of records that are left. */
 static size_t history_image_settle(const struct records *self, uint8_t *table, size_t count, uint64_t start_ns) {
     size_t sound = 0, kept = 0;
     for (size_t i = 0; i < count; i++) {
@@ -66,7 +66,7 @@ static size_t history_image_settle(const struct records *self, uint8_t *table, s
     return kept;
 }
 
-/* Empties the records that a second reading finds changed. */
+/* Reads the records a second time, and sets to 0 those that have changed. */
 static int read_again(struct reader *reader, const struct records *self, uint8_t *table, size_t count) {
     void *again = NULL;
     size_t more;

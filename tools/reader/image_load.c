@@ -67,9 +67,9 @@ static int load_tables(struct reader *reader) {
     return slots_load(reader);
 }
 
-/* Reads the sections again after the counters. A running process registers sites, modules and strings before it counts
- * at them, so the new tables have everything that the counters refer to. *steady becomes false if chunks were added
- * meanwhile. */
+/* Reads the list of sections again, after the counters were read. A running process registers sites, modules and
+ * strings before it counts at them, so the new sections have everything that the counters refer to. *steady becomes
+ * false if chunks were added meanwhile, or if the file has grown beyond its source. */
 static int image_load_rescan(struct reader *reader, bool *steady) {
     uint64_t chunks = counters_chunks(reader), size = 0;
     free(reader->sections);
@@ -104,8 +104,9 @@ static void wait_for_fold(const struct reader *reader, uint32_t seen, int *waits
     }
 }
 
-/* Whether a fold happened during the reading. Then figures may be counted at other sites than their own. If a process
- * was killed during a fold, totals of sites without live blocks may be missing or belong to the wrong site. */
+/* Whether a fold was in progress when the reading began, or happened during it. Then figures may be counted at other
+ * sites than their own. If a process was killed during a fold, totals of sites without live blocks may be missing or
+ * belong to the wrong site. */
 static bool folds_meanwhile(const struct reader *reader) {
     uint32_t before = reader->image->header.fold_sequence;
     return before & 1 || (reader->live && fold_sequence(reader) != before);
@@ -160,7 +161,7 @@ static int load_steadily(struct image *image, struct source *source, bool live, 
         bool steady = true;
         if (live) wait_for_fold(&reader, seen, &waits);
         int result = load_once(&reader, &steady);
-        bool grew = live && image->header.size > source->size; /* it has grown since it was mapped */
+        bool grew = live && image->header.size > source->size; /* the file has grown since it was mapped */
         int *left = folds_meanwhile(&reader) ? &folds : &tries;
         free(reader.sections);
         free(reader.site_of);

@@ -46,9 +46,9 @@ static void write_execed(int fd, uint64_t end_ns) {
     (void)written;
 }
 
-/* Writes into a ledger how its program ended. The wait status is that of the process's last program. Each earlier
- * program was replaced by exec. If its ledger does not say so, the library did not see that exec, and the ledger is
- * told now. */
+/* Writes into a ledger how its program ended. The wait status is that of the process's last program; exec replaced
+ * each earlier one. If an earlier program's ledger does not say so, the library did not see the exec, and it is
+ * written now. */
 static void write_end(struct last *last, int fd, const struct snap_header *header) {
     if (header->state == SNAP_EXECED) return;
     if (header->start_ns == last->start_ns)

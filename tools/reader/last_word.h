@@ -9,9 +9,9 @@
 
 #include <sys/types.h>
 
-/* Finds the ledgers of a process among the files of its run in the folder `path`, and writes `status` of waitpid into
- * the last ledger. If an earlier ledger says that its program runs, that program was replaced by exec, and the ledger
- * says so from now on. If there is no ledger, it does nothing. */
+/* Finds the ledgers of the process `pid` of the run `run_id` in the folder `path`, and writes `status`, which waitpid
+ * gave, into the newest of them. An older one of these ledgers is of a program that the process replaced by exec. If it
+ * says that its program still runs, it gets the state SNAP_EXECED. If there is no ledger, nothing is done. */
 void last_word_write(const char *path, const uint8_t run_id[16], pid_t pid, int status);
 
 /* How the process of a ledger ended, if it is gone and did not record its end: "exited with 3, by a system call that
@@ -19,7 +19,7 @@ void last_word_write(const char *path, const uint8_t run_id[16], pid_t pid, int 
 struct text_line last_word_of_untold(const struct snap_header *header);
 /* Whether the process of a ledger is gone and did not record its end. */
 bool last_word_is_untold(const struct image *image);
-/* "SIGTERM" */
+/* The name of a signal: "SIGTERM"; "signal 40" if it has none. */
 struct text last_word_signal(int number);
 
 #endif

@@ -6,8 +6,9 @@
 
 #include "tools/reader/reader.h"
 
-/* Only totals get nodes when the stacks are read, so the sites of these records are lent a total each for that time.
- * Call lend before the stacks are read (it returns 0 or -1), and take_back after that. */
+/* Reading the call stacks gives stacks new numbers, and puts these numbers into the image's totals only. So
+ * misuse_image_lend, called before that reading, adds a total for each site of these records, and
+ * misuse_image_take_back, called after it, removes these totals and keeps their stacks. lend returns 0 or -1. */
 int misuse_image_lend(struct reader *reader);
 void misuse_image_take_back(struct reader *reader);
 

@@ -71,7 +71,7 @@ static void process_add(struct nvml_device *out, uint32_t pid, uint64_t bytes) {
 }
 
 /* Adds processes to out->processes. Asks the first function of `names` that the library has. False: it has none of
- * them, or the array is too small. */
+ * them, the function failed, or the array is too small. */
 static bool add_list(handle device, struct nvml_device *out, const char *const names[3]) {
     typedef int ask(handle, unsigned *, void *);
     static struct process list[NVML_PROCESSES];
@@ -91,7 +91,7 @@ static bool add_list(handle device, struct nvml_device *out, const char *const n
     return true;
 }
 
-/* The functions that list processes that compute, clients of MPS, and processes that draw; the newest function
+/* The functions that list processes: those that compute, clients of MPS, and those that draw. The newest function comes
  * first. */
 static const char *const lists[][3] = {
     {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",

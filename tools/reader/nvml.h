@@ -22,14 +22,14 @@ struct nvml_device {
     struct nvml_process processes[NVML_PROCESSES];
 };
 
-/* Asks NVML about a device. Returns an enum snap_nvml_state; for SNAP_NVML_ERROR, *error is NVML's error number. An
- * instance of a device (MIG) is found by its own uuid. Processes that compute and processes that draw are in one list,
- * each once. */
+/* Asks NVML about a device, or about an instance of a device (MIG), which has a uuid of its own. Returns an enum
+ * snap_nvml_state; for SNAP_NVML_ERROR, *error is NVML's error number. The list has the processes that compute and
+ * those that draw, each process once. */
 uint32_t nvml_ask(const uint8_t uuid[16], struct nvml_device *out, int32_t *error);
 /* Closes the library. */
 void nvml_end(void);
 
-/* Long enough for "GPU-73696d75-6c61-7465-642d-646576696300", or with `mig` "MIG-…". */
+/* A uuid as NVML writes it: "GPU-73696d75-6c61-7465-642d-646576696300", or with `mig` "MIG-…". */
 struct nvml_uuid {
     char s[48];
 };

@@ -13,8 +13,8 @@ static void keep_at_most(size_t *count, size_t most) {
     if (*count > most) *count = most;
 }
 
-/* The tables of devices and of processes are searched for each device, which is fast enough, because their lengths are
- * limited here. */
+/* Callers search these tables for each device, which is fast enough, because the tables are cut to a limited length
+ * here. */
 int nvml_image_load(struct reader *reader) {
     struct nvml_image *nvml = &reader->image->nvml;
     if (reader_table(reader, SNAP_NVML, sizeof *nvml->devices, (void **)&nvml->devices, &nvml->device_count) < 0 ||

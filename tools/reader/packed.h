@@ -9,7 +9,7 @@ enum { PACKED_MAX = SNAP_TOTALS_FIELDS * SNAP_NUMBER_MAX };
 
 /* Adds the totals of the file to the image. Returns 0 or -1. */
 int packed_load(struct reader *reader);
-/* Packs a total. Returns the number of bytes written to `to`. */
+/* Packs a total into `to`. Returns the number of bytes. */
 size_t packed_total(const struct total *total, uint8_t to[PACKED_MAX]);
 
 #endif

@@ -1,4 +1,4 @@
-/* picture.c — see picture.h. It reads PEAK_0 and PEAK_1.
+/* picture.c — see picture.h. The picture is in the section PEAK_0 or PEAK_1; the header says in which.
  * In: LEB128 numbers, which a running process may be replacing. Out: peak_bytes and peak_blocks of the totals. */
 #include "tools/reader/picture.h"
 
@@ -12,8 +12,8 @@ static uint32_t picture_buffer(const struct reader *reader) {
     return buffer;
 }
 
-/* Adds the picture to the totals. The picture and the totals are in order of sites. The first total of a site gets the
- * site's whole peak. */
+/* Adds the picture to the totals. Both are sorted by site. The first total of a site gets the site's whole peak.
+ * Returns 0, or -1: the numbers make no sense. */
 static int lay_picture(struct reader *reader, const uint8_t *at, const uint8_t *end) {
     struct image *image = reader->image;
     uint64_t site = 0, step, bytes, blocks;

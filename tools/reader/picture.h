@@ -1,5 +1,5 @@
-/* picture.h — turns the picture of the peak in a ledger (the live bytes of each site near the peak) into the peak of
- * each total. In: totals by site, sorted by site. Out: the memory of each total at the peak. */
+/* picture.h — reads the picture of the peak from a ledger: the live bytes of each site near the peak.
+ * In: the picture, and the image's totals, sorted by site. Out: peak_bytes and peak_blocks of the totals. */
 #ifndef MEMSTOW_PICTURE_H
 #define MEMSTOW_PICTURE_H
 

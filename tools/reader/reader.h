@@ -7,7 +7,7 @@
 #include "tools/image/image.h"
 #include "tools/reader/source.h"
 
-/* Reads the header alone, and checks it as far as possible. Returns 0, or -1 with the reason. */
+/* Reads and checks the header alone. Returns 0, or -1 with the reason in `error`. */
 int reader_header(struct snap_header *header, const struct source *source, char *error, size_t error_size);
 
 struct section {
@@ -47,11 +47,11 @@ int reader_damaged(const struct reader *reader, uint64_t offset, const char *why
 int reader_memory(const struct reader *reader);
 int reader_truncated(const struct reader *reader, uint64_t offset);
 
-/* Finds the sections that this version reads. Returns 0 or -1. */
+/* Lists in reader->sections all sections of types that this version reads. Returns 0 or -1. */
 int reader_scan(struct reader *reader);
 
-/* Copies all records of a type into one array, *records. Each record gets the size of this version. *count: how many
- * there are. Returns 0 or -1. */
+/* Copies all records of a type into a new array, *records, which the caller frees. Each record is cut to `record_size`,
+ * or filled up with zeros. *count: how many there are. Returns 0 or -1. */
 int reader_table(struct reader *reader, uint32_t type, size_t record_size, void **records, size_t *count);
 
 /* Adds a total. Returns 0 or -1. */

@@ -1,4 +1,4 @@
-/* slots.h — tables of slots that are mostly empty: large blocks, mappings, CUDA blocks, origins.
+/* slots.h — reads those tables of a ledger whose slots are mostly empty: large blocks, mappings, CUDA blocks, origins.
  * In: the sections of a file, whose process may be writing to the slots. Out: the slots that are in use. It never takes
  * a slot that is being written. */
 #ifndef MEMSTOW_SLOTS_H

@@ -22,21 +22,22 @@ struct source {
 void source_buffer(struct source *source, const void *data, size_t size);
 /* A file as source. Takes over the descriptor. Returns 0, or -errno after closing the descriptor. */
 int source_file(struct source *source, int fd);
-/* Maps the file of a source, as the process that writes the file does. Returns 0, or -errno after closing the source.
- * If the file is cut short while it is mapped, this process ends with a message. */
+/* Maps the file of a source that source_file opened. A ledger that is being written must be mapped, as its process maps
+ * it. Returns 0, or -errno after closing the source. If the file is cut short while it is mapped, this process ends
+ * with a message. */
 int source_map(struct source *source);
 /* Called in the signal handler before the message of source_map. NULL: nothing is called. */
 extern void (*source_before_end)(void);
 void source_process(struct source *source, int mem_fd, uint64_t base, uint64_t size);
-/* Maps all of a mapped file again if its size has changed. Returns 0 or -errno. */
+/* Maps the whole file again if its size has changed; does nothing if the source is not mapped. Returns 0 or -errno. */
 int source_refresh(struct source *source);
 void source_close(struct source *source);
 
 /* Copies `length` bytes. Returns 0, or -1 if the source does not have the bytes. From a mapping, aligned 64-bit words
  * are read whole and in order. */
 int source_read(const struct source *source, uint64_t offset, void *to, size_t length);
-/* A pointer to the bytes, for a caller that looks at many of them and wants no copy; the bytes may change meanwhile.
- * NULL: the source has no such bytes in memory, and the caller must use source_read. */
+/* A pointer to the bytes, for a caller that reads many of them and wants no copy; the process may change them
+ * meanwhile. NULL: the source has no such bytes in memory, and the caller must use source_read. */
 const void *source_bytes(const struct source *source, uint64_t offset, size_t length);
 
 #endif

@@ -35,8 +35,8 @@ static size_t whole_line(const uint8_t *bytes, size_t length) {
     return jsontext_is_object(text, head.length) ? size : 0;
 }
 
-/* Moves the whole lines that begin at `from` to the beginning of `bytes`, up to the first line that is not whole.
- * Returns their length. */
+/* Of the lines from `from` on, moves those before the first damaged or incomplete one to the beginning of `bytes`.
+ * Returns their length in bytes. */
 static size_t keep_whole(uint8_t *bytes, size_t from, size_t length) {
     size_t used = 0, size;
     while (from + used < length && (size = whole_line(bytes + from + used, length - from - used))) used += size;
@@ -59,7 +59,8 @@ static int read_ring(const struct reader *reader, uint64_t offset, struct snap_r
     return 0;
 }
 
-/* Copies the lines in the ring. *gone: how many of the first bytes were overwritten meanwhile. */
+/* Copies the lines in the ring. *gone: how many bytes at their beginning the process overwrote meanwhile. Returns 0 or
+ * -1. */
 static int copy_lines(struct reader *reader, uint64_t offset, const struct snap_ring *ring, uint8_t *to, size_t *gone) {
     uint64_t start = ring->start;
     if (copy_ring(reader, offset + sizeof *ring, ring, to) < 0) return -1;
@@ -70,7 +71,8 @@ static int copy_lines(struct reader *reader, uint64_t offset, const struct snap_
     return 0;
 }
 
-/* Reads the ring again if a live process overwrote all of it during the copy. */
+/* Copies the whole lines to `to`, and makes *ring describe the copy. If a live process overwrote all of them during the
+ * copying, copies again. Returns 0 or -1. */
 static int load_ring(struct reader *reader, const struct section *section, struct snap_ring *ring, uint8_t *to) {
     size_t gone = 0;
     int tries = LIVE_TRIES;

@@ -1,6 +1,6 @@
-/* trace_lines.h — the trace of decisions in a file, as whole lines.
- * In: a ring as in snapshot.h, which is not trusted and may be written to meanwhile. Out: complete lines, each a JSON
- * object as the library wrote it. */
+/* trace_lines.h — the trace of decisions in a file, read as whole lines.
+ * In: the ring that holds the lines (snapshot.h), which is not trusted, and to which its process may be writing. Out:
+ * complete lines, each a JSON object as the library wrote it. */
 #ifndef MEMSTOW_TRACE_LINES_H
 #define MEMSTOW_TRACE_LINES_H
 
@@ -8,7 +8,7 @@
 #include "tools/image/image.h"
 #include "tools/reader/reader.h"
 
-/* Fills image->trace with a ring of whole lines and no free space. Returns 0 or -1. */
+/* Copies the whole lines into image->trace, as a ring that they fill. Returns 0 or -1. */
 int trace_lines_load(struct reader *reader);
 
 struct trace_line {
