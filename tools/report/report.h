@@ -50,13 +50,14 @@ int report_json(const struct report *report);
 int report_json_to(const struct report *report, FILE *to);
 int report_html(const struct report *report); /* returns 0, or an exit code after an error message */
 
-/* CUDA memory, and CUPTI's report about it; nothing is printed if the process has none. They return 0, or -1: no
+/* CUDA memory, and CUPTI's report about it. If there is none, the text functions print nothing. An int is 0, or -1: no
  * memory. */
 int report_text_cuda(const struct report *report);
 void report_text_cupti(const struct report *report);
 int report_json_cuda(struct json *json, const struct report *report);
 int report_json_cupti(struct json *json, const struct report *report);
-/* Blocks that were freed twice, or whose header was overwritten. The JSON function returns 0, or -1: no memory. */
+/* Misused blocks (misuse_image.h): text is printed only if there are any. The JSON function returns 0, or -1: no
+ * memory. */
 void report_text_misuse(const struct report *report);
 int report_json_misuse(struct json *json, const struct report *report);
 /* Memory over time. The text is a curve, or nothing if there are too few points. Both return 0, or -1: no memory. */
@@ -65,7 +66,7 @@ int report_json_history(struct json *json, const struct image *image);
 /* Blocks of device memory that several owners share. Both return 0, or -1: no memory. */
 int report_text_mixed(const struct report *report);
 int report_json_mixed(struct json *json, const struct report *report);
-/* Memory that comfy-aimdo manages itself. */
+/* Device memory that comfy-aimdo manages itself (vbars.h), and whether there is any. */
 bool report_has_vbars(const struct report *report);
 void report_text_vbars(const struct report *report);
 void report_json_vbars(struct json *json, const struct report *report);
@@ -78,8 +79,10 @@ void report_json_tag(struct json *json, const struct image *image, uint32_t id);
 /* Writes id and name of an owner. For id 0 (no owner) both are null. If no owner has that id, the name is null. */
 void report_json_owner(struct json *json, const struct image *image, uint64_t id);
 
-/* Which parts the text shows. Without a requested view these are the call stacks, if there are any, and the table by
- * model, if there are owners. If there is neither, it is the table by module. */
+/* Whether the text shows the call stacks, and whether it shows a table; *view: the view of that table. If the user
+ * asked for a view, it shows the table of that view, or the call stacks instead if the view is by site and there are
+ * any. Otherwise it shows the call stacks, if there are any, and the table by model, if there are owners; if there is
+ * neither, the table by module. */
 bool report_shows_stacks(const struct report *report);
 bool report_shows_table(const struct report *report, enum view *view);
 
@@ -91,7 +94,7 @@ int report_text_sites(const struct report *report);
 int report_text_tree(const struct report *report);
 /* The text for an empty list of figures in the measure: "  nothing is live". */
 const char *report_text_nothing(enum measure measure);
-/* "live", "allocated" or "at peak": the measure of the stacks that are shown. */
+/* The report's measure in words: "live", "allocated", "at peak", or "at SIZE" as in report_peak_label. */
 struct text report_measure_words(const struct report *report);
 /* Prints the heading of a view: "By SITE", with the text of --match. */
 void report_text_view(const struct report *report, enum view view);
@@ -109,8 +112,8 @@ struct listed_site {
 };
 /* The variance of the site's bytes in the measure; see estimate.h. */
 double report_site_variance(const struct image *image, const struct listed_site *site, enum measure measure);
-/* The sites. The first report->top of them are sorted, those with the most memory first. Sites without memory in the
- * measure are left out, unless `empty_too`. NULL: no memory. */
+/* The sites that --match keeps. The first report->top of them are sorted, those with the most memory first. Sites
+ * without memory in the report's measure are left out, except with `empty_too`. NULL: no memory. */
 struct listed_site *report_sites(const struct report *report, bool empty_too, size_t *count);
 /* The sum of a site's totals. */
 struct total report_site(const struct image *image, const struct listed_site *site);
@@ -119,7 +122,7 @@ struct total report_site(const struct image *image, const struct listed_site *si
 struct text report_peak_label(const struct image *image);
 /* Prints the sentence that says which peak these figures show. */
 void report_text_peak(const struct report *report);
-/* Prints the note that call stacks are estimates; see estimate_words(). */
+/* Prints the note that call stacks are estimates, if they are; see estimate_words(). */
 void report_text_estimates(const struct report *report);
 /* As report_text_estimates, on standard error, for a form that has no place for the note. */
 void report_tell_estimates(const struct report *report);
@@ -135,7 +138,8 @@ bool report_text_match(const struct report *report);
 /* Says on standard error if --match leaves nothing, for a form that has no place for such a note. */
 void report_tell_match(const struct report *report);
 
-/* The rows of large blocks and mappings in text and JSON, the biggest first. NULL: no memory. */
+/* A large block or mapping in text or JSON. report_listed gives those of the image that --match keeps: the large
+ * blocks, the mappings or both, the biggest first. NULL: no memory. */
 struct listed {
     uint64_t address, size, birth_ns, resident;
     uint32_t site, thread;

@@ -68,8 +68,8 @@ static void put_text(struct cells *self, size_t at, const char *text) {
     }
 }
 
-/* Puts the mark, with its name on the right or on the left of it. If the name fits on neither side, it puts the mark
- * alone. */
+/* Puts the mark, with its name on the right or on the left of it. If there is no space for the name on either side,
+ * puts the mark alone, or nothing if its column is taken. */
 static void put_mark(struct cells *self, size_t column, const char *name) {
     const char *sign = text_is_utf8() ? "▴" : "^";
     struct text_line words = text_fit(name, NAME_MOST);
@@ -81,7 +81,7 @@ static void put_mark(struct cells *self, size_t column, const char *name) {
     if (right || left || !self->taken[column]) put_text(self, column, sign);
 }
 
-/* How much a mark tells. Marks of the highest rank get their names first. Marks of rank 0 are in JSON only. */
+/* The rank of a mark. Marks of the highest rank get their names first. Marks of rank 0 are not shown in the text. */
 static int report_curve_rank(const struct snap_mark *mark) {
     switch (mark->kind) {
     case SNAP_MARK_OUT_OF_MEMORY:

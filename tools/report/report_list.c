@@ -1,4 +1,5 @@
-/* report_list.c — rows that text and JSON have in common; see report.h. */
+/* report_list.c — what text and JSON of a report have in common: the rows of their lists, and words for states and
+ * kinds; see report.h. */
 #include "tools/reader/last_word.h"
 #include "tools/report/report.h"
 #include "tools/base/top.h"

@@ -1,4 +1,5 @@
-/* report_misuse.c — blocks that were freed twice, or whose header was overwritten, in text and JSON; see report.h. */
+/* report_misuse.c — misused blocks in text and JSON: freed twice, with an overwritten header, or perhaps used by a CUDA
+ * kernel when they were no longer on their device; see report.h. */
 #include "tools/symbols/innermost.h"
 #include "tools/symbols/json_stack.h"
 #include "tools/reader/misuse_image.h"

@@ -1,4 +1,4 @@
-/* report_owner.c — id and name of an owner in the JSON of a report; see report.h. */
+/* report_owner.c — the names of a tag, and the id and name of an owner, in the JSON of a report; see report.h. */
 #include "tools/report/report.h"
 
 void report_json_tag(struct json *json, const struct image *image, uint32_t id) {

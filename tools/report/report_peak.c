@@ -1,4 +1,4 @@
-/* report_peak.c — the column "at peak", and the sentence about its accuracy; see report.h. */
+/* report_peak.c — the sentence that says which peak the column "at peak" shows; see report.h. */
 #include "tools/views/at_peak.h"
 #include "tools/report/report.h"
 #include "tools/base/text.h"

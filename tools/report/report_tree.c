@@ -58,7 +58,7 @@ struct tree_print {
     uint64_t total;
     struct limb *limbs;
     size_t count;
-    size_t frames_left; /* limits the memory that a file can make the tree use */
+    size_t frames_left; /* how many more frames may be added: limits the memory that a file can make the tree use */
     size_t lines;       /* number of lines that were printed or, if `counting`, would have been printed */
     bool counting;      /* lines are counted, and not printed */
     int indent;
@@ -108,7 +108,8 @@ static int limb_follow(struct tree_print *print, struct limb *limb) {
     return 0;
 }
 
-/* The index of a line's symbol. Levels count from the outermost function, but symbols begin with the innermost. */
+/* The index in frame->symbols of the function at a level. Levels count from the outermost function, but symbols begin
+ * with the innermost. */
 static uint32_t symbol_of(const struct named_frame *frame, uint32_t level) {
     return level < frame->count ? frame->count - 1 - level : 0;
 }
@@ -118,8 +119,8 @@ static bool report_tree_allocates(const struct tree_print *print, struct calltre
     return !frame->python && innermost_is_allocator(frame->symbols[symbol_of(frame, line.level)].function);
 }
 
-/* Whether a chain divides inside the allocator. Functions of C++'s library do not count as allocator here, because they
- * also call the program. */
+/* Whether all callees into which a chain divides are functions of the allocator; they are then not shown. False with
+ * --all-frames. Functions of C++'s library do not count as allocator here, because they also call the program. */
 static bool divides_in_allocator(const struct tree_print *print, const struct limb *limb, size_t parts) {
     for (size_t i = 0; i < parts; i++) {
         const struct calltree_line *line = &limb->below.list[i].line;
@@ -187,8 +188,8 @@ static void tree_line(struct tree_print *print, struct calltree_line line, const
     puts(innermost_text(&shown, text_width() - print->indent - 2 * depth).s);
 }
 
-/* The first position in the chain at which a Python frame may be shown. From there to `end` there are at most
- * CHAIN_PYTHON Python frames. */
+/* The position in the chain from which on Python frames are shown. From there to `end` there are at most CHAIN_PYTHON
+ * of them. */
 static size_t python_from(const struct image *image, const struct calltree_line *chain, size_t end) {
     size_t first = end, found = 0;
     while (first > CHAIN_HEAD && found < CHAIN_PYTHON)
@@ -306,7 +307,7 @@ static void count_lines(struct tree_print *print) {
     print->counting = false;
 }
 
-/* The largest limb that is not shown and whose parent is shown; 0: there is none. */
+/* The index of the largest limb that is not shown and whose parent is shown; 0: there is none. */
 static size_t largest_next(const struct tree_print *print) {
     size_t largest = 0;
     for (size_t i = 1; i < print->count; i++) {
