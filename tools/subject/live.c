@@ -1,5 +1,5 @@
-/* live.c — see live.h. Nothing lists the ledgers of processes. The ledger is found among the process's shared writable
- * mappings, by its magic. */
+/* live.c — see live.h. Nothing lists the ledgers of processes. The ledger is found among the files that the process
+ * maps shared and writable, by its magic, and by the pid and start time in its header. */
 #include "tools/subject/live.h"
 #include "tools/proc/process.h"
 #include "tools/base/program.h"
@@ -105,8 +105,8 @@ static int open_memory(const struct search *search, const struct mapped_file *ma
     return 0;
 }
 
-/* Opens the ledger by its path. A deleted file is opened by its address range. If neither is allowed, reads the
- * process's memory. */
+/* Opens a mapped file that may be the ledger: by its path; if it was deleted or that fails, by its address range
+ * (/proc/PID/map_files); if that fails, too, as memory of the process. Returns 0 or -errno. */
 static int open_candidate(const struct search *search, const struct mapped_file *map, const char *path, bool deleted,
                           struct source *source) {
     int fd = deleted ? -1 : open_by_path(search, map, path);
@@ -187,7 +187,7 @@ static void live_explain(const struct search *search, char *error, size_t size) 
         snprintf(error, size, "process %d is not tracked by memstow: libmemstow.so is not loaded in it", pid);
 }
 
-/* Describes an error that is not the process's fault, and returns it. */
+/* Describes an error of this command or of the system, which says nothing about the process. Returns `cause`. */
 static int not_its_fault(pid_t pid, int cause, char *error, size_t size) {
     if (cause == -ENOSYS)
         snprintf(error, size, "process %d cannot be looked at: /proc is not mounted", (int)pid);

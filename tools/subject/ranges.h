@@ -5,6 +5,8 @@
 
 #include "tools/image/image.h"
 
+/* OWN: memstow's own memory. BACKUP: memory that was moved out of a device. BUFFER: memstow's pinned buffers for
+ * copies. MAPPING: a mapping of the program. STACK: the stack of a thread. */
 enum use { USE_UNKNOWN, USE_OWN, USE_BACKUP, USE_BUFFER, USE_MAPPING, USE_STACK, USE_KINDS };
 
 struct use_range {
@@ -21,8 +23,8 @@ struct ranges {
 
 int ranges_collect(struct ranges *ranges, const struct image *image); /* returns 0, or -1: no memory */
 void ranges_clear(struct ranges *ranges);
-/* The use of the address. If several uses overlap there, memstow's own memory comes before mappings, and mappings
- * before stacks. */
+/* The use of the address; *range: the range that has it, or NULL for USE_UNKNOWN. If several ranges have the address,
+ * the use that comes first in the enum counts. */
 enum use ranges_use(const struct ranges *ranges, uint64_t address, const struct use_range **range);
 /* The first edge after the address, at most `limit`. */
 uint64_t ranges_next_edge(const struct ranges *ranges, uint64_t address, uint64_t limit);

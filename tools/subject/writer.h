@@ -1,5 +1,5 @@
 /* writer.h — writes an image as a snapshot.
- * In: an image that was read. Out: the bytes of a file (snapshot.h) on a stream. */
+ * In: an image that the reader made. Out: the bytes of a file (snapshot.h) on a stream. */
 #ifndef MEMSTOW_WRITER_H
 #define MEMSTOW_WRITER_H
 
