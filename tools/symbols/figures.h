@@ -1,5 +1,5 @@
-/* figures.h — the memory of a program's runs: in total, by owner, and by call site, under names that are valid on
- * another machine, too.
+/* figures.h — the memory of a program in several runs (here: from the program's start to its end), in total, by owner
+ * and by call site, under names that are valid on another machine, too.
  * In: the figures of run after run, or a baseline. Out: a table with the lowest and highest figure of all runs for each
  * entry. Names have the form of a baseline:
  *
@@ -30,7 +30,7 @@ struct figure {
     uint64_t run_bytes, run_blocks; /* figures of the run that is being added */
     char *file;                     /* the source file of a call site; NULL: not known */
     uint32_t line;
-    char key[]; /* a letter for kind and place, followed by the name */
+    char key[]; /* a letter for the kind and for host or devices, followed by the name */
 };
 
 struct figures {
@@ -60,17 +60,19 @@ void figures_again(struct figures *figures);
 /* The figure with this name, of host memory or of CUDA memory. NULL: there is none. */
 struct figure *figures_find(const struct figures *figures, enum figure_kind kind, const char *name);
 struct figure *figures_find_cuda(const struct figures *figures, enum figure_kind kind, const char *name);
-/* The figure with the same name, kind and place (host or CUDA) as `like`, which is a figure of other runs. */
+/* The figure with the name and kind of `like`, a figure of another table, and on the same side: host or devices. NULL:
+ * there is none. */
 struct figure *figures_find_like(const struct figures *figures, const struct figure *like);
 const char *figure_name(const struct figure *figure);
 /* Sorts in the same order everywhere: total, owners, call sites; in each group the host's first; then by name. */
 void figures_sort(struct figures *figures);
 
-/* Keeps the range of the earlier baseline wherever all new figures lie in it. So a new baseline differs from the
- * earlier one only where memory use changed. */
+/* For each figure whose new range lies in its range in `before`, an earlier baseline, takes the earlier range. So a new
+ * baseline differs from the earlier one only where memory use changed. */
 void figures_settle(struct figures *figures, const struct figures *before);
-/* Raises the floor until at most `most` call sites are left, and drops the others. Call sites in `before` (may be NULL)
- * stay if they have at least half the floor, so that a site does not come and go from one baseline to the next. */
+/* Raises the floor until at most `most` call sites are left, and drops the others. A call site that is also in
+ * `before` (may be NULL) stays if it has at least half the floor, so that it does not come and go from one baseline
+ * to the next. */
 void figures_cut(struct figures *figures, const struct figures *before, size_t most);
 
 /* --- names of figures --- */
@@ -78,14 +80,16 @@ void figures_cut(struct figures *figures, const struct figures *before, size_t m
 /* The functions below write names of figures. They cut the parts of a name to a limited length, and paths to their last
  * name. False: the name does not fit. */
 bool figure_name_owner(char *to, size_t capacity, const char *kind, const char *name, const char *origin);
-/* For a call site, begin with to = "at". Then add the frames, innermost first, and then the owners, if any. */
+/* For the name of a call site, begin with to = "at". figure_name_frame then adds its frames, innermost first, and after
+ * these figure_name_of its owners, if any. */
 bool figure_name_frame(char *to, size_t capacity, const char *function, const char *module);
 bool figure_name_of(char *to, size_t capacity, const char *kind, const char *name);
 
 /* The name for people: "model UNET (wan.safetensors)", "malloc_it@libx.so < main@prog, model:UNET". */
 void figure_words(const struct figure *figure, char *to, size_t capacity);
 
-/* The next text of a name; false at the end. `owner`: the text is behind "of". Begin with *next = name. */
+/* Copies the next quoted text of a name to `to`; false at the end. Begin with *next = name. *owner: whether the text is
+ * behind "of". */
 bool figure_part(const char **next, bool *owner, char *to, size_t capacity);
 
 #endif

@@ -8,8 +8,8 @@
 
 static bool own_begins(const char *text, const char *with) { return strncmp(text, with, strlen(with)) == 0; }
 
-/* Whether the path lies in the node pack: "…/custom_nodes/memstow/runs.py". The folder may have another name, such as
- * ComfyUI-memstow for a cloned repository. */
+/* Whether the path lies in the node pack: "…/custom_nodes/memstow/runs.py". The folder may have any name that contains
+ * memstow, such as ComfyUI-memstow for a cloned repository. */
 static bool in_pack(const char *path) {
     static const char nodes[] = "custom_nodes/";
     const char *folder = strstr(path, nodes);
@@ -40,7 +40,8 @@ static bool is_library(const char *path) {
     return own_begins(path, "<frozen ") || (!third_party && strstr(path, "/lib/python3"));
 }
 
-/* 1: the code is memstow's; 0: it is other code; -1: the frame does not tell, so the next one further out decides. */
+/* 1: the frame is memstow's code; 0: it is other Python code; -1: it is native or Python's own library, so the next
+ * frame further out decides. */
 static int own_verdict(const struct image *image, uint32_t id) {
     const struct snap_frame *frame = stack_frame(image, id);
     const struct snap_code *code = frame ? stack_frame_code(image, frame) : NULL;

@@ -1,13 +1,13 @@
-/* own.h — tells which memory memstow's own Python code allocated: its node pack, its modules, its plugin for pytest.
- * In: a call stack. Out: whether memstow asked for the memory. It does not judge native code: the library's own memory
- * is in no ledger. */
+/* own.h — tells whether memstow's own Python code asked for memory: its modules, its package memstow_loops, its node
+ * pack, its plugin for pytest.
+ * In: a call stack. Out: yes or no. It does not judge native code: the library's own memory is in no ledger. */
 #ifndef MEMSTOW_OWN_H
 #define MEMSTOW_OWN_H
 
 #include "tools/image/image.h"
 
-/* Whether the innermost Python function outside Python's own library belongs to memstow: to one of its modules, or to a
- * folder memstow in custom_nodes. */
+/* Whether the innermost Python function of the stack outside Python's own library belongs to memstow. False: it does
+ * not, or there is no such function. */
 bool own_stack(const struct image *image, uint32_t node);
 
 #endif

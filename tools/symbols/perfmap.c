@@ -82,7 +82,7 @@ static int open_map(const struct snap_header *header, pid_t pid) {
 
 /* ---- parsing the file */
 
-/* Reads the file from its beginning, up to the limit, and appends a NUL. */
+/* Reads the file from its beginning, up to the limit, and appends a NUL. False: no memory. */
 static bool read_text(struct perfmap *map, int fd) {
     size_t capacity = 1 << 15;
     ssize_t got;

@@ -11,7 +11,8 @@
 
 struct perfmap;
 
-/* pid: of a running process, or 0. NULL: there is no such file, or no memory. */
+/* Opens the file of the process that has this header. pid: of that process if it runs, or 0. NULL: there is no such
+ * file, it is not the process's, or no memory. */
 struct perfmap *perfmap_open(const struct snap_header *header, pid_t pid);
 void perfmap_close(struct perfmap *map);
 /* The name of the code at the address. NULL: not known. If several pieces of code were at that address one after the

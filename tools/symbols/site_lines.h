@@ -9,12 +9,12 @@
 struct margin {
     int width;
     const char *style;  /* of the first line, from text_style(); NULL: plain */
-    size_t count, next; /* number of texts, and index of the text for the next line */
+    size_t count, next; /* how many texts `lines` has, and the index of the text for the next line */
     char lines[2][80];
 };
 
 void site_margin_add(struct margin *margin, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Prints one line; text may be "". */
+/* Prints one line: the next text of the margin, and `text`, which may be "", beside it. */
 void site_line(struct margin *margin, const char *text);
 /* Prints the owners on as few lines as possible. NULL: there is no owner of that kind. */
 void site_owners(struct margin *margin, const char *model, const char *node, const char *run);

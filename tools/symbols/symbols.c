@@ -15,7 +15,7 @@
 
 struct interned {
     UT_hash_handle hh;
-    struct symbol_line line; /* for symbols_alike: the first line with this text; its frame is stored plus 1 */
+    struct symbol_line line; /* for symbols_alike: the first line with this key, with its frame plus 1; frame 0: none */
     char text[];
 };
 
@@ -74,8 +74,7 @@ void symbols_end(struct symbols *symbols) {
     free(symbols);
 }
 
-/* Makes capacity for `more` items after the first `count`, and sets them to zeros. NULL: no memory; the old array
- * stays. */
+/* Gives an array of `count` items space for `more`, which are zeroed. NULL: no memory; the old array stays. */
 static void *array_grow(void *array, size_t size, size_t count, size_t more) {
     uint8_t *grown = reallocarray(array, count + more + 1, size);
     if (grown) memset(grown + (count + 1) * size, 0, more * size);
@@ -168,7 +167,8 @@ static void say_lack(struct symbols *symbols, int error) {
     symbols->lack_said = true;
 }
 
-/* Says why the reader process has ended: the module's file is damaged, or this command lacks memory or descriptors. */
+/* Says why the reader process (symreader.h) has ended: the module's file is damaged, or this command lacks memory or
+ * descriptors. */
 static void say_crash(struct symbols *symbols, uint32_t module) {
     struct stat st = {0};
     const char *path = image_string(symbols->image, symbols->image->modules[module].path);

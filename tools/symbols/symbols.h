@@ -39,8 +39,8 @@ const struct named_frame *symbols_frame(struct symbols *symbols, uint32_t id);
 struct symbol_line {
     uint32_t frame, symbol;
 };
-/* Of all lines with the same function, file and line number as this one, the line that was passed to symbols_alike
- * first. */
+/* Of all lines with the same module, function, file and line number as this one, the one that symbols_alike was called
+ * with first. */
 struct symbol_line symbols_alike(struct symbols *symbols, struct symbol_line line);
 
 /* Finds modules whose functions are known, but not the lines, among the frames that were looked up. Writes at most

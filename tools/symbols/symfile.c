@@ -1,8 +1,8 @@
 /* symfile.c — see symfile.h.
  *
  * elfutils finds separate debug files by build id and by name, symbol tables, and the compressed symbol table of
- * MiniDebugInfo. The functions of a unit of debug information are read once, and kept as spans. elfutils' own functions
- * would walk the whole unit for every address, and recurse as deep as the file says. */
+ * MiniDebugInfo. The functions of a compilation unit are read once, and kept as spans of addresses. elfutils' own
+ * functions would walk the whole unit for every address, and recurse as deep as the file says. */
 #include "tools/symbols/symfile.h"
 #include "tools/base/list.h"
 
@@ -76,7 +76,8 @@ static bool has_build_id(int fd, const uint8_t *build_id, size_t length) {
     return same;
 }
 
-/* The folder where debuginfod's client keeps files that it has fetched. */
+/* Writes the folder where debuginfod's client keeps files that it has fetched. Returns the length of the path, or -1:
+ * there is no such folder. */
 static int cache_folder(char *path, size_t size) {
     const char *folder = getenv("DEBUGINFOD_CACHE_PATH"), *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
     if (folder && *folder) return snprintf(path, size, "%s", folder);
@@ -115,7 +116,8 @@ static const Dwfl_Callbacks callbacks = {
     .debuginfo_path = &debuginfo_path,
 };
 
-/* Takes over fd. The file is laid out from address 0, so that addresses are those in the file. */
+/* Has elfutils open the file. Takes over fd. The file is laid out from address 0, so that addresses are those in the
+ * file. */
 static enum symfile_state read_file(struct symfile *file, int fd, const char *path) {
     file->dwfl = dwfl_begin(&callbacks);
     if (!file->dwfl) {
@@ -217,7 +219,7 @@ static void spans_sort(struct spans *spans) {
 }
 
 /* The span for an address: the last span that begins at or before the address and reaches it. Of nested spans, this is
- * the innermost. */
+ * the innermost. NULL: there is none among the SPANS_BACK spans that are looked at. */
 static const struct span *spans_find(const struct spans *spans, Dwarf_Addr address) {
     size_t low = 0, high = spans->count;
     while (low < high) {
@@ -239,7 +241,8 @@ static bool holds_functions(int tag) {
            tag == DW_TAG_class_type || tag == DW_TAG_enumeration_type || tag == DW_TAG_union_type;
 }
 
-/* Gets the first child. 1: there is none. The function counts steps, so that a file with circular lists ends. */
+/* Gets the first child of an entry of debug information. 0: `child` is it; 1: there is none, or the limit of steps is
+ * reached, so that a file with circular lists ends. */
 static int first_child(struct symfile *file, Dwarf_Die *die, Dwarf_Die *child) {
     return ++file->steps > STEPS_MAX ? 1 : dwarf_child(die, child);
 }
@@ -282,8 +285,8 @@ static void read_all_units(struct symfile *file) {
     spans_sort(&file->all_units);
 }
 
-/* Finds the unit of an address in the file's table of units. Compilers other than GCC leave that table out; then all
- * units are searched. */
+/* Finds the compilation unit of an address in the file's table of units. Compilers other than GCC leave that table out;
+ * then all units are searched. */
 static bool find_unit(struct symfile *file, Dwarf_Addr address, Dwarf_Die *cu) {
     if (dwarf_addrdie(file->dwarf, address, cu)) return true;
     if (!file->all_units_read) read_all_units(file);
@@ -291,8 +294,8 @@ static bool find_unit(struct symfile *file, Dwarf_Addr address, Dwarf_Die *cu) {
     return span && dwarf_offdie(file->dwarf, span->die, cu);
 }
 
-/* Finds the scopes of a function with the address, outermost first: the function itself and functions that are inlined
- * in it. */
+/* Finds the scopes in a function that have the address, outermost first: the function itself and functions that are
+ * inlined in it. Returns their number. */
 static size_t find_scopes(struct symfile *file, Dwarf_Die *function, Dwarf_Addr address, Dwarf_Die scopes[SCOPES_MAX]) {
     size_t count = 1;
     Dwarf_Die scope = *function, die;
@@ -376,8 +379,8 @@ static size_t names_by_debug(struct symfile *file, Dwarf_Addr address, struct sy
     return count;
 }
 
-/* The rank of a symbol: of several symbols at an address, the symbol with the highest rank gives the name. Global
- * symbols rank higher than weak ones, and weak ones higher than local ones. */
+/* The key of a symbol: its rank, and its index in the symbol table. Of several symbols at an address, the one with the
+ * highest key gives the name. Global symbols rank higher than weak ones, and weak ones higher than local ones. */
 static Dwarf_Off symbol_key(const GElf_Sym *symbol, int index) {
     int binding = GELF_ST_BIND(symbol->st_info);
     uint64_t rank = binding == STB_GLOBAL ? 2 : binding == STB_WEAK ? 1 : 0;

@@ -161,8 +161,8 @@ static int symreader_start(struct symreader *reader) {
     return error;
 }
 
-/* Ends the reader process, and returns its exit status. `ends`: it has closed its socket, so it is about to end, and
- * gets up to ENDING_MS for that. */
+/* Ends the reader process, and returns its wait status. `ends`: the reader has closed its socket, so it is about to
+ * end, and gets up to ENDING_MS for that. */
 static int end_reader(struct symreader *reader, bool ends) {
     const struct timespec pause = {.tv_nsec = 1000000};
     int status = 0;

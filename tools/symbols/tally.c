@@ -16,8 +16,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many frames name a call site. With fewer frames, different sites would get one name. With more frames, more
- * changes of the program's code would rename a site. */
+/* How many frames are in the name of a call site. NATIVE: of a stack without Python. BELOW_PYTHON: native frames inside
+ * of the innermost Python frame, and PYTHON: Python frames, of a stack with Python. With fewer frames, different sites
+ * would get one name. With more frames, more changes of the program's code would rename a site. */
 enum { NATIVE = 6, BELOW_PYTHON = 2, PYTHON = 4 };
 
 static const char PROGRAM[] = "(program)"; /* in place of the program's own module */
@@ -106,8 +107,9 @@ static bool is_program(const struct image *image, const char *module) {
     return module && strcmp(module, image_fact(image, SNAP_FACT_EXE)) == 0;
 }
 
-/* Adds a frame to the name. If functions were inlined into the frame, the outermost function gives the name, because
- * compilers inline differently. False: the name ends here, after main or for lack of space. */
+/* Adds a frame to the name, or nothing if it and the frame before it are both of libc. If functions were inlined into
+ * the frame, the outermost function gives the name, because compilers inline differently. False: the name ends here,
+ * after main or for lack of space. */
 static bool name_frame(char *name, size_t capacity, const struct image *image, const struct named_frame *frame,
                        bool *libc) {
     const struct symbol *symbol = &frame->symbols[frame->count - 1];
@@ -126,7 +128,8 @@ static bool is_own(const struct named_frame *frame) {
     return !frame->python && frame->module && strcmp(text_base_name(frame->module), "libmemstow.so") == 0;
 }
 
-/* Adds at most `most` frames from `from` on; `python`: only Python frames. */
+/* Adds at most `most` frames to the name, from `from` on. python: only Python frames; otherwise native frames up to the
+ * first Python frame. False: the name ends here (name_frame). */
 static bool name_frames(char *name, size_t capacity, const struct stack *stack, size_t from, size_t most, bool python) {
     bool libc = false;
     for (size_t i = from, named = 0; i < stack->count && named < most; i++) {
@@ -151,7 +154,8 @@ static void name_stack(char *name, size_t capacity, const struct image *image, s
         name_frames(name, capacity, &stack, python, PYTHON, true);
 }
 
-/* Splits the key of an owner (groups.h): name, origin and kind with separators. */
+/* Adds an owner to the name. `owner`: its key (groups.h): name, origin and kind with separators between them; NULL:
+ * none. */
 static void name_owner(char *name, size_t capacity, const char *owner) {
     char text[1024];
     if (!owner) return;
@@ -161,7 +165,7 @@ static void name_owner(char *name, size_t capacity, const char *owner) {
     figure_name_of(name, capacity, roster_kind(&of_kind), text);
 }
 
-/* Notes the source file and line of the site, for output forms that can show them. */
+/* Notes the source file and line of the site in its figure, for output forms that can show them. */
 static void figure_locate(struct figure *figure, const struct image *image, struct symbols *symbols, uint32_t node) {
     struct innermost_line line;
     if (figure->file || !innermost_caller(&line, image, symbols, node) || !line.symbol->file) return;
