@@ -4,7 +4,8 @@
 
 #include <stdio.h>
 
-/* Distances from the peak up to which figures are called "at peak": NEAR_MIN bytes, or 1 / NEAR_LIVE of the peak. */
+/* Figures are called "at peak" up to a distance from the peak of NEAR_MIN bytes, or of 1 / NEAR_LIVE of the peak if
+ * that is more. */
 enum { NEAR_MIN = 1 << 20, NEAR_LIVE = 4 };
 
 static uint64_t distance_between(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }

@@ -1,6 +1,7 @@
 /* at_peak.h — chooses the figures for the peak: the ledger's last picture of it (the live bytes of each site at that
- * time), or the present live memory. In: an image as it was read. Out: the image. Its live memory has replaced its
- * picture, if the live memory is nearer to the peak. */
+ * time), or the present live memory.
+ * In: an image as it was read. Out: the same image, whose picture is replaced by the live memory if that is nearer to
+ * the peak. */
 #ifndef MEMSTOW_AT_PEAK_H
 #define MEMSTOW_AT_PEAK_H
 
@@ -20,8 +21,9 @@ bool at_peak_of_highest(const struct image *image);
 /* Says what the picture shows, as the end of a sentence: "the ledger at 7.0 MiB, ..." */
 void at_peak_words(const struct image *image, char *text, size_t size);
 
-/* Whether the process exited normally after it had freed more than half of its peak. An interpreter that frees
- * everything at its end is an example. The figures of the peak are then more useful than those of the end. */
+/* Whether the process exited normally after it had freed more than half of its peak, of which there is a picture. An
+ * interpreter that frees everything at its end is an example. The figures of the peak are then more useful than those
+ * of the end. */
 bool at_peak_since_freed(const struct image *image);
 
 #endif

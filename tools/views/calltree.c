@@ -1,7 +1,7 @@
-/* calltree.c — see calltree.h. The nodes of an image are a tree of segments of several frames each: two siblings may
- * begin with the same frames. So a branch of the tree of frames is a set of pairs (node, position). One step inwards
- * moves each pair to the next frame of its segment. At the end of a segment it replaces the pair by the first frames of
- * the node's children. */
+/* calltree.c — see calltree.h. The stacks of an image are a tree of nodes. Each node has a segment of several frames,
+ * and two siblings may begin with the same frames. So a branch of the tree of frames is a set of pairs (node, position
+ * in its segment). One step inwards moves each pair to the next frame of its segment. At the end of a segment it
+ * replaces the pair by the first frames of the node's children. */
 #include "tools/views/calltree.h"
 #include "tools/base/list.h"
 #include "tools/views/stacks.h"
@@ -117,7 +117,7 @@ static void sort_parts(struct parts *parts) {
         }
 }
 
-/* Unites parts whose lines have the same text. */
+/* Unites parts whose lines have the same text, in lines of more than line_from bytes. */
 static void calltree_unite(const struct calltree *tree, struct parts *parts) {
     for (size_t first = 0, next; first < parts->count; first = next) {
         struct calltree_line line = parts->list[first].line;

@@ -89,7 +89,7 @@ static bool find_rests(struct image *image, struct rests *rests) {
     return true;
 }
 
-/* Adds the figures of a total to `rest`, a TOTAL_REMAINDER (sign 1), or subtracts them (sign -1). */
+/* With sign 1, adds the figures of a total to `rest`, a TOTAL_REMAINDER; with sign -1, subtracts them. */
 static void estimate_give(struct total *rest, const struct total *total, int sign) {
     uint64_t one = (uint64_t)(int64_t)sign;
     rest->alloc_bytes += one * total->alloc_bytes;

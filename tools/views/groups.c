@@ -199,8 +199,8 @@ static int add_thread_row(struct groups *groups, const char *name, const struct 
     return 0;
 }
 
-/* Adds the row for inherited memory. Rows of threads count a free of inherited memory like any other free. So this row
- * counts the freed inherited memory as allocated, and all rows add up to the live memory. */
+/* Adds the row for memory that a forked child inherited. A thread that frees inherited memory gets fewer live bytes in
+ * its own row. This row adds the same bytes, so that all rows add up to the live memory. */
 static int add_inherited(struct groups *groups, const struct image *image, int side) {
     struct row key = {0}, *row;
     if (!image->inherited.free_blocks) return 0;

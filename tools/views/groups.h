@@ -70,7 +70,8 @@ const char *groups_member(const struct groups *groups, const struct row *row);
 /* The owner's name for people. With `origin`, models and custom owners have their origin: "NAME (ORIGIN)". Untagged:
  * returns false, and the text is "". */
 bool groups_owner_words(const struct groups *groups, uint32_t name, bool origin, char *to, size_t size);
-/* The parts of an owner's key, which do not end with NUL. False: untagged, or `name` is a module or thread. */
+/* The parts of an owner's key; the texts do not end with NUL. False: untagged, or `name` is the name of a module or
+ * thread. */
 struct groups_owner {
     const char *name, *origin;
     int name_length, origin_length;
@@ -81,12 +82,12 @@ bool groups_owner_parts(const struct groups *groups, uint32_t name, struct group
 void groups_label(const struct groups *groups, const struct row *row, char *label, size_t size);
 /* The name of a row for people. It has the origins of models, which tell models of the same name apart. */
 void groups_words(const struct groups *groups, const struct row *row, char *label, size_t size);
-/* Sorts by the measure of side 0, the largest first, then by name. Threads are sorted by allocated bytes, the only
- * measure that they have. Returns 0, or -1: no memory. */
+/* Sorts by the measure of side 0, the largest first, then by name; only the first `most` rows need be in order. Threads
+ * are sorted by allocated bytes, the only measure that they have. Returns 0, or -1: no memory. */
 int groups_sort_by(struct groups *groups, enum measure measure, size_t most);
 /* Sorts by growth, the largest first, then by name. Rows without a change are left out. Returns 0, or -1: no memory. */
 int groups_sort_by_growth(struct groups *groups, size_t most);
-/* A row by its rank in the last sort. Ranks below `most` are in order. There are groups->ordered ranks. */
+/* A row by its rank in the last sort; there are groups->ordered ranks. */
 const struct row *groups_row(const struct groups *groups, size_t rank);
 /* Side 1 less side 0, in bytes, and in blocks. */
 int64_t groups_row_growth(const struct row *row);

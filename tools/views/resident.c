@@ -64,7 +64,7 @@ static void add_file(struct split *split, uint32_t path, uint64_t bytes) {
         resident->files[resident->file_count++] = (struct resident_file){image_string(split->image, path), bytes};
 }
 
-/* Bytes of a piece of a region. resident: bytes in memory. anonymous: the part of them that no file backs. */
+/* The bytes of a piece of a region. resident: in memory. anonymous: the part of `resident` that no file backs. */
 struct piece {
     uint64_t resident, anonymous;
 };
@@ -80,8 +80,9 @@ static bool is_stowed(const struct split *split, const struct snap_region *regio
     return name[1] == '#' || strncmp(name + 1, ".memstow.", 9) == 0;
 }
 
-/* Adds a region. In a private mapping of a module, pages without a file are .data that the loader or the program wrote
- * to. The anonymous region right behind the mapping is the module's .bss. */
+/* Adds a piece of a region whose use the list of address ranges does not tell. In a private mapping of a module, pages
+ * without a file are .data that the loader or the program wrote to. The anonymous region right behind the mapping is
+ * the module's .bss. */
 static void add_region(struct split *split, const struct snap_region *region, struct piece piece) {
     const char *path = image_string(split->image, region->path);
     if (strcmp(path, "[heap]") == 0) {
@@ -122,7 +123,7 @@ static void add_piece(struct split *split, const struct snap_region *region, enu
         add_region(split, region, piece);
 }
 
-/* The piece of a region from `start` to `end`. The process that measured the regions cut them wherever it knew of a
+/* The bytes of a region from `start` to `end`. The process that measured the regions cut them wherever it knew of a
  * change of use. If it did not know of a change inside a region, each piece gets a share of the region's bytes by its
  * size. */
 static struct piece piece_of(const struct snap_region *region, uint64_t start, uint64_t end) {

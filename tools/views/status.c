@@ -30,7 +30,7 @@ static bool header_look(struct status *status, struct snap_header *header) {
     char error[256];
     if (status->found && source_read(&status->source, 0, header, sizeof *header) == 0 && header->state != SNAP_EXECED)
         return true;
-    status_forget(status); /* an exec begins another ledger */
+    status_forget(status); /* the program may have another ledger after an exec */
     if (live_open(&live, status->pid, error, sizeof error) < 0) return false;
     status->source = live.source;
     status->found = true;

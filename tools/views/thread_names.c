@@ -12,8 +12,7 @@ static const char *plain_name(const struct image *image, size_t slot) {
 
 enum { MANY = 4096 };
 
-/* Whether another thread has the same name. With more than MANY threads it says yes without a search, which would be
- * slow. */
+/* Whether another thread has the same name. Always true with more than MANY threads, because a search would be slow. */
 static bool has_namesake(const struct image *image, size_t slot) {
     if (image->thread_count > MANY) return true;
     for (size_t i = SNAP_THREAD_FIRST; i < image->thread_count; i++)

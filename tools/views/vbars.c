@@ -18,7 +18,8 @@ static uint64_t vbars_number_of(struct jsontext object, const char *name) {
     return jsontext_member(object, name, &value) && jsontext_number(value, &number) ? number : 0;
 }
 
-/* The owner that has the range's memory now. If a model adopted the owner that loaded the memory, it is the model. */
+/* The id of the owner that has the range's memory now: the owner that loaded it, or the model that has adopted that
+ * owner. */
 static uint64_t owner_of(const struct image *image, struct jsontext object) {
     uint64_t owner = vbars_number_of(object, "owner");
     return owner <= UINT32_MAX ? image_final_owner(image, (uint32_t)owner) : owner;
