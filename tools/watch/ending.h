@@ -11,7 +11,7 @@
 #include <sys/types.h>
 
 enum ending_result {
-    ENDING_GONE,       /* it was gone before, or the pid belongs to another process */
+    ENDING_GONE,       /* the process was gone before the first signal, or its pid belongs to another process */
     ENDING_TERMINATED, /* it ended after SIGTERM */
     ENDING_KILLED,
     ENDING_REFUSED, /* this user lacks the permission to signal it */
@@ -26,8 +26,9 @@ struct ending {
 };
 
 /* Ends all processes of the list together. SIGTERM goes to each process, and SIGCONT to stopped processes, which could
- * not react otherwise. After at most `patience_ns`, SIGKILL goes to the rest. `wait` (may be NULL) is called during the
- * wait, for a parent that must reap the processes. If `wait` returns true, SIGKILL goes out at once. */
+ * not react otherwise. After at most `patience_ns`, SIGKILL goes to those that are still there. Meanwhile `wait` (may
+ * be NULL) is called again and again, for a parent that must reap the processes. If `wait` returns true, SIGKILL goes
+ * out at once. */
 void ending_all(struct ending *list, size_t count, uint64_t patience_ns, bool (*wait)(void *context), void *context);
 const char *ending_words(enum ending_result result);
 

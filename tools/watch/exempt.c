@@ -38,7 +38,7 @@ static bool has_command(const struct exempt *exempt, pid_t pid) {
 }
 
 /* Checks the names of a process. The kernel keeps only the first 15 bytes of a name, which other names may share. So a
- * longer name must match the program's file. */
+ * longer name is found in the command line only. */
 bool exempt_has_process(const struct exempt *exempt, pid_t pid, const char *name) {
     return exempt->count && (has_name(exempt, name) || has_command(exempt, pid));
 }

@@ -59,8 +59,8 @@ void family_end(struct family *family) {
 
 /* --- which processes belong to the family --- */
 
-/* Whether a process belongs to the family (1 or -1). Children that memstow had before the program started, and their
- * children, do not. */
+/* 1: the process belongs to the family. -1: it does not, such as children that memstow had before the program started,
+ * and their children. 0: not known, because its chain of parents is too long. */
 static signed char is_ours(const struct family *family, const struct proc_table *table, struct proc_entry *entry,
                            int depth) {
     if (entry->mark || depth == CHAIN_MOST) return entry->mark;
@@ -122,8 +122,8 @@ static int take_ours(struct family *family, const struct proc_table *table) {
     return 0;
 }
 
-/* Marks the entries of members of earlier looks. If a parent ended while /proc was read, nothing else tells that its
- * children are members. */
+/* Marks the entries of processes that the last look (family_look) found to be members. If a parent ended while /proc
+ * was read, nothing else tells that its children are members. */
 static void mark_known(struct family *family, const struct proc_table *table) {
     for (size_t i = 0; i < family->count; i++) {
         struct member *member = &family->members[i];

@@ -1,5 +1,5 @@
-/* growth.h — shows where a running process grows: compares two looks at its ledger by model, node, run and call stack,
- * as `memstow diff` does.
+/* growth.h — shows where a running process grows: reads its ledger twice, and compares the two readings (looks) by
+ * model, node, run and call stack, as `memstow diff` does.
  * In: a pid. Out: lines. It never complains: for a process without a ledger there are no lines. */
 #ifndef MEMSTOW_GROWTH_H
 #define MEMSTOW_GROWTH_H

@@ -147,7 +147,7 @@ static size_t end_round(struct observe *observe, FILE *to) {
     return count;
 }
 
-/* Ends all processes. It repeats, because a process that ends may have started another one meanwhile. */
+/* Ends all processes, in several rounds, because a process that ends may have started another one meanwhile. */
 size_t observe_end_all(struct observe *observe, FILE *to) {
     size_t ended = 0;
     for (int round = 0; round < ROUNDS; round++) {

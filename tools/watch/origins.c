@@ -114,7 +114,8 @@ void origins_of_handle(struct origins *origins, const struct handle *handle, FIL
         origin_tell(origins, origin, "opened", to, indent);
 }
 
-/* The id of a recorded thread may belong to a newer thread by now, whose start was not recorded. */
+/* The id of a recorded thread may belong to a newer thread by now, whose start was not recorded. So a record that is
+ * older than the thread does not count. */
 void origins_of_task(struct origins *origins, const struct task *task, FILE *to, int indent) {
     struct process thread = {.start_ticks = task->start_ticks};
     if (task->tid == origins->pid || !origins->symbols) return;

@@ -24,8 +24,8 @@ const char *origins_missing(const struct origins *origins);
 /* Begins a new list of lines. A line whose stack is that of the line before it says so, and does not repeat the
  * stack. */
 void origins_list(struct origins *origins);
-/* The reason why a handle has no stack: it was inherited, or no hook saw its opening. "": it has a stack, or nothing is
- * known of the process. */
+/* The reason why a handle (an open descriptor, or a thing that is only mapped; holdings.h) has no stack: it was
+ * inherited, or no hook saw its opening. "": it has a stack, it is only mapped, or nothing is known of the process. */
 const char *origins_without_stack(const struct origins *origins, const struct handle *handle);
 /* Prints when and where the handle was opened or the thread was started, each line indented; nothing if that is not
  * known. */

@@ -20,6 +20,7 @@ struct registered {
 };
 
 struct registry {
+    /* parent: the program that wrote the list */
     struct registered parent, *processes;
     size_t count, capacity;
     uint8_t boot_id[16];

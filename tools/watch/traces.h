@@ -16,7 +16,7 @@ enum trace_kind { TRACE_SHARED, TRACE_TEMPORARY, TRACE_SOCKET, TRACE_SYSTEM_V };
 struct trace {
     enum trace_kind kind;
     char path[256]; /* for a segment: its number */
-    char name[32];  /* name of the process that had it open or made it */
+    char name[32];  /* name of the process that had the thing open or made it */
     pid_t pid;      /* pid of that process */
     uint64_t device, inode, bytes;
     int segment;
@@ -34,7 +34,8 @@ struct traces {
 
 void traces_begin(struct traces *traces, char **arguments);
 void traces_end(struct traces *traces);
-/* Notes the things that the live processes have now. */
+/* Notes the files and sockets that the live processes have now, without exempt processes, and the segments that members
+ * of the family made. */
 void traces_note(struct traces *traces, const struct family *family);
 /* Finds out which things are left when the processes are gone. Things that exempt processes made or have open are not
  * left: they are still needed. */
