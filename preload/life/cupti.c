@@ -13,15 +13,15 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 EXPORTED int memstow_cupti_begin(uint32_t seam, struct cupti_sections *out) {
-    if (seam != CUPTI_SEAM || !process_tracked())
-        return -EINVAL; /* in a forked child, process_tracked begins its own ledger */
+    /* process_tracked begins the ledger of a forked child. */
+    if (seam != CUPTI_SEAM || !process_tracked()) return -EINVAL;
     out->head = ledger_section(SNAP_CUPTI, sizeof *out->head, 1, 0);
     out->differences = ledger_section(SNAP_CUPTI_BLOCK, sizeof *out->differences, SNAP_CUPTI_BLOCKS, 0);
     return out->head && out->differences ? 0 : -ENOMEM;
 }
 
-/* Whether CUPTI has a record of the block, with the same address. For a block that memstow serves, CUPTI has records of
- * the pieces only. */
+/* Whether CUPTI has a record of the block at the same address. Of a block that memstow serves, CUPTI has records of the
+ * pieces only (pass_on_served). */
 static bool is_compared(enum cuda_space space, const struct snap_cuda_block *block) {
     struct vram_found served;
     if (space == CUDA_PHYSICAL) return block->kind == SNAP_CUDA_PHYSICAL;
@@ -43,8 +43,8 @@ static void pass_on(enum cuda_space space, const struct snap_cuda_block *block, 
     if (is_compared(space, block)) to->visit(space, block, to->context);
 }
 
-/* Calls to->visit for what a block consists of that memstow serves (vram_table.h): an address range, physical pieces
- * and their mappings. The ledger does not list these. */
+/* Calls to->visit for all that a served block consists of (vram_table.h): an address range, physical pieces and their
+ * mappings. The ledger does not list these. */
 static void pass_on_served(const struct vram_block *served, const struct visit *to) {
     struct snap_cuda_block is = {
         .kind = SNAP_CUDA_RESERVED, .device = (uint16_t)served->device, .address = served->at, .size = served->size};

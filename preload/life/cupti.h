@@ -15,14 +15,14 @@ struct cupti_sections {
     struct snap_cupti_block *differences; /* SNAP_CUPTI_BLOCKS of them */
 };
 
-/* Makes the sections in the present ledger, once for a process. Returns 0. -EINVAL: another interface version, or there
- * is no ledger. -ENOMEM: there is no memory. */
+/* Makes the sections in the present ledger, once for a process. `seam`: the caller's CUPTI_SEAM. Returns 0. -EINVAL:
+ * `seam` is not ours, or there is no ledger. -ENOMEM: there is no memory. */
 int memstow_cupti_begin(uint32_t seam, struct cupti_sections *out);
 
-/* Calls visit for a copy of each block that CUPTI can know, in no order. In the space CUDA_ADDRESS these are device,
- * pool, managed and pinned memory. In CUDA_POOL they are pools that the program made. In CUDA_PHYSICAL, CUDA_MAPPING
- * and CUDA_RANGE they are physical memory, its mappings and reserved addresses, including the memory from which memstow
- * serves. */
+/* Calls visit for a copy of each block of which CUPTI can have a record, in no order. In the space CUDA_ADDRESS these
+ * are device, pool, managed and pinned memory. In CUDA_POOL they are pools that the program made. In CUDA_PHYSICAL,
+ * CUDA_MAPPING and CUDA_RANGE they are physical memory, its mappings and reserved addresses, including the memory from
+ * which memstow serves. */
 typedef void cupti_visit(enum cuda_space space, const struct snap_cuda_block *block, void *context);
 void memstow_cupti_blocks(cupti_visit *visit, void *context);
 

@@ -1,4 +1,4 @@
-/* left_origins.c — where descriptors and threads that are left behind came from; see left_origins.h. */
+/* left_origins.c — see left_origins.h. */
 #include "preload/life/left_origins.h"
 
 #include <string.h>
@@ -14,8 +14,8 @@
 #include "preload/stacks/tree.h"
 #include "preload/stacks/module.h"
 
-/* At most NAMED_MOST frames are named, and at most LOOKED_AT_MOST are searched. TICK_NS: how much older a thread's
- * record may be than its age by the kernel, which gives the start in hundredths of a second. */
+/* Of a stack, at most NAMED_MOST frames are named, and at most LOOKED_AT_MOST are searched. TICK_NS: how much older
+ * than its thread a record may seem, because the kernel gives a thread's start in hundredths of a second. */
 enum { NAMED_MOST = 4, LOOKED_AT_MOST = 256, TICK_NS = 20000000 };
 
 /* --- writing a stack as text --- */
@@ -39,8 +39,8 @@ static void put_hex(struct words *self, uint64_t number) {
     left_origins_put(self, text);
 }
 
-/* The last `names` names of a path. Callers include the folder's name, because many packages have a file
- * __init__.py. */
+/* The last `names` names of a path. For Python files these are two, the folder's and the file's, because many packages
+ * have a file __init__.py. */
 static const char *left_origins_tail(const char *path, int names) {
     const char *at = path + strlen(path);
     for (; at > path; at--)
@@ -103,9 +103,9 @@ static void left_origins_tell(const struct snap_origin *origin, struct shutdown_
     left_origins_describe(origin->site, out->by, sizeof out->by);
 }
 
-/* Whether `what` is the descriptor of the record. That descriptor may have been closed unseen, and another descriptor
- * may have its number. Device and inode decide; if the record lacks them, the kind decides. tools/watch/origins.c has
- * the same rule. */
+/* Whether the record is of the descriptor `what`, and not of an earlier descriptor with the same number that was closed
+ * unseen. Device and inode decide; if the record lacks them, the kind decides. tools/watch/origins.c has the same
+ * rule. */
 static bool is_same(const struct snap_origin *origin, const struct shutdown_descriptor *what) {
     if (origin->inode || origin->device) return origin->inode == what->inode && origin->device == what->device;
     if (origin->kind == SNAP_ORIGIN_COPY || origin->kind == SNAP_ORIGIN_INHERITED) return true;
@@ -119,8 +119,8 @@ static bool of_descriptor(const struct shutdown_descriptor *what, struct shutdow
     return true;
 }
 
-/* After a thread has ended, another thread may get its id. So a record that is older than the thread belongs to an
- * earlier thread. */
+/* False: there is no record, or it is older than the thread. Such a record belongs to an earlier thread with the same
+ * id. */
 static bool of_thread(uint32_t tid, uint64_t age_ns, struct shutdown_origin *out) {
     struct snap_origin origin;
     if (!origins_of_thread(tid, &origin)) return false;

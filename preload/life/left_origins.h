@@ -1,6 +1,8 @@
-/* left_origins.h — where descriptors and threads that a program has left behind came from, in words.
- * In: origins, and their stacks. Out: answers for preload/shutdown, which asks through pointers (shutdown_audit.h),
- * because it does not depend on the ledger. No lock, no system call except the clock's. */
+/* left_origins.h — the call stacks, as text, that opened the descriptors and started the threads that are left at the
+ * program's end.
+ * In: the ledger's records of origins (origins.h), and their stacks. Out: answers for preload/shutdown, which asks
+ * through pointers (shutdown_audit.h), because it does not depend on the ledger. No lock, no system call except the
+ * clock's. */
 #ifndef MEMSTOW_LEFT_ORIGINS_H
 #define MEMSTOW_LEFT_ORIGINS_H
 

@@ -41,7 +41,8 @@ void *misuse_nobody(void) {
 
 /* --- reading memory that may be unmapped --- */
 
-/* Reads a word. `known`: an address on a page that can be read; 0: no such address is known. */
+/* Reads the word at an address. False: it cannot be read. `known`: an address on a page that can certainly be read; 0:
+ * there is none. */
 static bool misuse_word_at(uintptr_t address, uintptr_t known, uint64_t *out) {
     if (known && address / OS_PAGE == known / OS_PAGE) {
         *out = *(const uint64_t *)address;
@@ -50,7 +51,8 @@ static bool misuse_word_at(uintptr_t address, uintptr_t known, uint64_t *out) {
     return !seal_is_set() && os_peek(out, (const void *)address, sizeof *out);
 }
 
-/* Whether a failed probe means that memory is unreadable: some system call filters refuse all probes. */
+/* Whether memory can be probed at all. Some system call filters refuse all probes, and then a failed probe does not
+ * mean that memory is unreadable. */
 static bool can_look(void) {
     uint64_t word;
     return misuse_word_at((uintptr_t)&cache_key, 0, &word);
@@ -79,8 +81,8 @@ bool misuse_leads_astray(const void *p) {
            !(misuse_word_at((uintptr_t)p & ~(HEAP_MOST - 1), 0, &arena) && misuse_word_at(arena, 0, &there));
 }
 
-/* The usable bytes of a chunk in use at raw; 0: there is no such chunk. A chunk that is a mapping has whole pages. For
- * any other chunk, the next chunk knows whether it is in use. */
+/* The usable bytes of the chunk in use that begins at raw; 0: there is none. A chunk that is a mapping of its own fills
+ * whole pages. Of any other chunk, a bit in the next chunk's header says whether it is in use. */
 static uint64_t usable_at(uintptr_t raw, uintptr_t known) {
     uint64_t word, before, behind;
     if (!misuse_word_at(raw - WORD, known, &word) || !is_size(word)) return 0;
@@ -95,15 +97,15 @@ static uint64_t usable_at(uintptr_t raw, uintptr_t known) {
     return in_use ? size - WORD : 0;
 }
 
-/* Whether the chunk is in a doubly linked list. */
+/* Whether the chunk at raw is free, in one of glibc's doubly linked lists (bins). */
 static bool is_in_bin(uintptr_t raw) {
     uint64_t chunk = raw - 2 * WORD, forward = ((const uint64_t *)raw)[0], back = ((const uint64_t *)raw)[1];
     if (forward % BEFORE || back % BEFORE || !forward || back >= CHUNK_MOST || forward >= CHUNK_MOST) return false;
     return word_is(forward + 3 * WORD, chunk) && word_is(back + 2 * WORD, chunk);
 }
 
-/* Finds the cache's key in a block that is allocated and freed at once. The block comes from its thread's cache and
- * goes back there, so nothing changes. */
+/* Finds the key that glibc writes into cached chunks, in a block that is allocated and freed at once; 0: there is none.
+ * The block comes from its thread's cache and goes back there, so nothing changes. */
 static uint64_t key_in_freed(uint64_t usable) {
     uint64_t *block = next_libc.malloc(usable);
     if (!block) return 0;
@@ -134,8 +136,8 @@ static bool is_in_cache(uintptr_t raw, uintptr_t known) {
 
 /* --- pointers to raw memory --- */
 
-/* A plain block begins 16 bytes behind the start of its raw memory, and an aligned block at the next aligned
- * address. */
+/* Tries the addresses at which the block of this raw memory may begin: 16 bytes behind its start, or, for an aligned
+ * block, at the next multiple of the alignment. */
 bool misuse_is_raw(const void *p) {
     uintptr_t raw = (uintptr_t)p;
     uint64_t word;
@@ -150,28 +152,29 @@ bool misuse_is_raw(const void *p) {
 
 /* --- blocks that were freed before --- */
 
-/* Returns the pointer to pass to the allocator, which then reports the fault; NULL: pass nothing. glibc gets only
- * pointers to chunks of its own. Another allocator than glibc and mimalloc gets every pointer. */
+/* Returns the pointer that the allocator behind ours gets, so that it reports the fault; NULL: it gets misuse_nobody().
+ * glibc gets only pointers to chunks of its own. An allocator other than glibc and mimalloc gets every pointer. */
 static void *misuse_asked(uintptr_t raw, uintptr_t known) {
     uint64_t word;
     bool chunk = next_is_glibc && misuse_word_at(raw - WORD, known, &word) && is_size(word) && !heaps_have((void *)raw);
     return next_found == NEXT_FOREIGN || chunk ? (void *)raw : NULL;
 }
 
-/* How often this process was forked, as headers have it (the generation). A block of an earlier generation was made by
- * a parent, and its site belongs to the parent's ledger. */
+/* The generation of this process, as headers have it: how many forks led to it. A block of an earlier generation was
+ * made by a parent, and its site belongs to the parent's ledger. */
 static uint32_t own_generation(void) { return header_generation(tracked_mark); }
 
-/* If the memory is unmapped, the allocator behind ours gets the pointer, and fails as it does without us. Otherwise it
- * gets no pointer to a mapping of ours, which it does not know. */
+/* As misuse_asked, for a block that is gone. If the block's memory is unmapped, the allocator gets the pointer, and
+ * fails as it does without us; mimalloc does not get it. If the memory is mapped, and was a mapping of ours, the
+ * allocator does not know it, so the answer is NULL. */
 static void *asked_gone(uintptr_t p, uintptr_t raw, uint32_t mark) {
     uintptr_t front = mark & HEADER_MAPPED ? p : raw;
     if (gone_is_unmapped((void *)p) && next_found != NEXT_MIMALLOC) return (void *)front;
     return mark & HEADER_MAPPED ? NULL : misuse_asked(raw, 0);
 }
 
-/* Examines a pointer to a block that is gone. Another block may be in its place by now. If the block was a mapping,
- * perhaps nothing is mapped there any more, not even our header. */
+/* Examines a pointer to a block that is gone: gone.h says that it was freed. Another block may be in its place by now;
+ * then kind is 0. If the block was a mapping, perhaps nothing is mapped there any more, not even our header. */
 static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     uintptr_t raw = p - (found->mark & BLOCK_BARE ? 0 : header_distance(found->mark));
     bool again = !can_look() || usable_at(p, 0) || usable_at(raw, 0);
@@ -181,8 +184,8 @@ static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     return (struct misuse){SNAP_MISUSE_FREED, false, asks, found->size, site, found->caller};
 }
 
-/* Reads the note in a freed block. Its place depends on the block's size. If the size is unknown, both possible places
- * are tried. */
+/* Copies what the note in a freed block says (header.h) to `to`, if there is such a note. Its place depends on the
+ * block's size. If the size is unknown, both possible places are tried. */
 static void read_note(uintptr_t p, uint64_t size, struct misuse *to) {
     const bool any = true;
     for (uintptr_t at = p; at <= p + 2 * sizeof(struct header_note); at += 2 * sizeof(struct header_note)) {
@@ -207,8 +210,8 @@ static struct misuse misuse_freed(uintptr_t p, uintptr_t raw, uint64_t size, uin
     return found;
 }
 
-/* Whether the chunk was in a bin, and was later joined to the chunk before it. Such a chunk has old links and our note,
- * and no other chunk begins at its place. */
+/* Whether the chunk of the block at p was in a bin, and was later joined to the chunk before it. Such a chunk still has
+ * old links and our note, and no chunk in use begins at its place. */
 static bool was_in_bin(uintptr_t p) {
     uint64_t forward = ((const uint64_t *)p)[-2], back = ((const uint64_t *)p)[-1];
     bool links = forward % BEFORE == 0 && back % BEFORE == 0 && forward >= OS_PAGE && back >= OS_PAGE;
@@ -237,8 +240,8 @@ static bool misuse_fits(uint64_t size, uint64_t usable) {
 
 static bool is_site(uint32_t site) { return site && site < 1u << HEADER_SITE_BITS; }
 
-/* The header and its seal give two numbers of a site, and one of them is damaged. If both can be sites, it is unknown
- * which one is right. */
+/* The header and its seal each give a number of a site, and one of the two is damaged. Returns the one that can be a
+ * site. SNAP_SITE_UNKNOWN: both can, or neither can. */
 static uint32_t site_of_two(uint32_t one, uint32_t other) {
     bool may_be_one = is_site(one) && one < site_count(), may_be_other = is_site(other) && other < site_count();
     if (may_be_one == may_be_other) return SNAP_SITE_UNKNOWN;
@@ -251,8 +254,8 @@ static uint32_t sealed_site(const struct header *header) {
 
 static uint32_t sealed_size(const struct header *header) { return header->seal - tracked_mark - header->site; }
 
-/* The size, which is the word in front of the block, is intact, but words before the size are damaged. Without us these
- * words would belong to the block before this one. If a parent made the block, its site is unknown here. */
+/* For a header whose size, the word in front of the block, is intact, but whose other words are damaged. Without us
+ * these words would belong to the block before this one. If a parent made the block, its site is unknown here. */
 static struct misuse of_damaged_sum(uintptr_t raw, const struct header *header) {
     uint32_t site = site_of_two(header->site, sealed_site(header));
     if (own_generation()) site = SNAP_SITE_UNKNOWN;
@@ -274,10 +277,10 @@ static bool has_blocks_of(uint32_t site, uint64_t size) {
     return live.blocks && live.bytes == live.blocks * size;
 }
 
-/* Whether the size in the header is damaged, if the size in the seal also fits the chunk. Where both fit but differ,
- * the seal or the site may be damaged instead. If all live blocks of the site have the size in the header, that size is
- * intact. Otherwise the size counts as damaged if the site has live blocks: the word in front of a block is damaged
- * more often than the words before it. */
+/* Whether the size in the header counts as damaged. It does if all of this is true: the seal yields a size that fits
+ * the chunk, too; the site has live blocks; and neither the header's site nor the seal's has only live blocks of the
+ * header's size. The seal or the site may be damaged instead, but the word in front of a block is damaged more often
+ * than the words before it. */
 static bool is_size_damaged(const struct header *header, uint64_t usable) {
     bool intact = has_blocks_of(header->site, header->size) || has_blocks_of(sealed_site(header), header->size);
     return knows_size(header, usable) && !intact && misuse_live(header->site).blocks;
@@ -293,8 +296,8 @@ static struct misuse of_damaged_size(const struct header *header, uint64_t usabl
                            0};
 }
 
-/* Examines a damaged header in front of a chunk that exists. Perhaps nothing of the header is left. If another chunk
- * may begin at p, only the seal can tell whether the block is ours. */
+/* Examines a damaged header of which perhaps nothing is left. kind 0: no block of ours begins at p. If another chunk
+ * may begin there, only the seal can tell whether the block is ours. */
 static struct misuse of_damaged(uintptr_t p, const struct header *header) {
     uint64_t usable = usable_at(p - BEFORE, p - BEFORE);
     if (usable < BEFORE) return (struct misuse){0};
@@ -312,9 +315,11 @@ static uint64_t chunk_of(uintptr_t raw, uintptr_t known) {
     return misuse_word_at(raw - WORD, known, &word) ? word : 0;
 }
 
-/* Examines a damaged header of a block that is in the table. The table has its size and site. If the block is a mapping
- * of its own, glibc reads two words in front of it: the size, and, where our site is, the distance from the mapping's
- * start. The kernel refuses impossible sizes, and the block stays. mimalloc reads nothing in front of a block. */
+/* Examines a damaged header of a block that is in the table, which has the block's size and site. The damage is
+ * harmless if, without us, the allocator would not have read the damaged words. glibc reads the size; in front of a
+ * mapping of its own, it also reads the word where our site is: the distance from the mapping's start. It asks the
+ * kernel to unmap that size, which the kernel refuses if only the upper bits are wrong, and the block stays. mimalloc
+ * reads nothing in front of a block. */
 static struct misuse of_listed(uintptr_t p, const struct block *block, const struct header *header) {
     uintptr_t raw = p - header_distance(block->mark);
     uint64_t size = header->size ^ block->size, site = header_site(header) ^ block->site;
@@ -348,7 +353,7 @@ struct misuse misuse_of(void *pointer) {
 
 /* --- at the end of the process --- */
 
-/* Whether nothing was written in front of the block. */
+/* Whether nothing was written over the 16 bytes in front of the block. `header` and `chunk` are both these bytes. */
 static bool is_as_written(const struct block *block, const struct header *header, const uint64_t chunk[2]) {
     if (block->mark & BLOCK_BARE) return !chunk_changed(block->mark, chunk);
     return header->freed == HEADER_FREED || (header->size == block->size && header_magic(header_mark_in(header)));

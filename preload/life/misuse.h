@@ -1,10 +1,10 @@
-/* misuse.h — examines a pointer that the program frees or resizes, and whose header does not fit.
- * In: the pointer; and large blocks, when they are freed. Out: whether the block was freed before, or its header was
- * overwritten, and the known facts about the block; a record in the ledger, and a line on standard error. It must never
- * end the process: it gives the allocator behind us a pointer with which that allocator itself reports the fault, as
- * without us.
+/* misuse.h — examines a pointer that the program frees or resizes, and that has no valid header of ours in front of it.
+ * In: the pointer; the table of large blocks; what was noted when blocks were freed (gone.h, header.h). Out: whether
+ * the block was freed before or its header was overwritten, and what is known of the block; a record in the ledger, and
+ * a line on standard error. Nothing here ends the process. The hook (hook_host.c) then gives the allocator behind ours
+ * a pointer that this allocator reports as invalid, as it does without memstow.
  *
- * All of this is off the fast path, which knows a block by its header and looks at nothing else. */
+ * The hook's fast path does not come here: it knows a block by its header alone. */
 #ifndef MEMSTOW_MISUSE_H
 #define MEMSTOW_MISUSE_H
 
@@ -21,8 +21,8 @@
 
 struct misuse {
     uint32_t kind;   /* enum snap_misuse_kind; 0: no misuse was found */
-    bool harmless;   /* without us the overwritten bytes would not be the allocator's, so the block can be freed */
-    void *raw;       /* the pointer to pass to the allocator behind ours; NULL: pass nothing */
+    bool harmless;   /* without us, the overwritten bytes are not the allocator's: the hook mends the header */
+    void *raw;       /* what the allocator behind ours gets; NULL: it gets misuse_nobody() */
     uint64_t size;   /* bytes of the block, or MISUSE_UNKNOWN */
     uint32_t site;   /* SNAP_SITE_UNKNOWN: not known */
     uintptr_t freed; /* return address of the first free, or its lower half alone; 0: not known */
@@ -34,10 +34,12 @@ struct misuse misuse_of(void *pointer);
 /* Whether the word in front of p can be the size of a chunk of glibc's. */
 bool misuse_may_be_chunk(const void *p);
 
-/* Whether glibc, before it reports anything, would follow the word in front of p to memory that may be unmapped. */
+/* Whether glibc's free or realloc would crash on p before it reports anything: it would follow the word in front of p
+ * to memory that may be unmapped. */
 bool misuse_leads_astray(const void *p);
 
-/* Whether p is the start of the raw memory of a live block: glibc gave it out, and the program never saw it. */
+/* Whether p is the start of the raw memory of a live block: glibc gave this address to memstow, and the program never
+ * saw it. */
 bool misuse_is_raw(const void *p);
 
 /* A pointer that glibc's free and realloc always report as invalid. */
@@ -46,7 +48,8 @@ void *misuse_nobody(void);
 /* At the end of the process: reports live large blocks whose header was overwritten. */
 void misuse_find_live(void);
 
-/* Writes a record of the misuse, and a line on standard error. Call it before the allocator gets the pointer: the
+/* Writes a record of the misuse of p, and a line on standard error: at most 64 records and 8 lines in a process. `call`
+ * and `caller`: the call that got p, and where it came from. Use it before the allocator gets the pointer, because the
  * allocator may end the process. */
 void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_call call, struct caller caller);
 

@@ -1,7 +1,7 @@
 /* misuse_report.c — reports the faults that misuse.c found.
- * In: the facts about a pointer, and the call that it was passed to. Out: a record in the ledger, and a line on
- * standard error, where glibc's own message goes. It must not allocate, nor wait long. Only the first few faults of a
- * process are reported. */
+ * In: the facts about a pointer, and the call that it was passed to. Out: a record in the ledger for the first
+ * SNAP_MISUSES faults of a process; for the first LINES_MOST of them also a line on standard error, where glibc's own
+ * message goes. It must not allocate, nor wait long. */
 #include "preload/life/misuse.h"
 
 #include <link.h>
@@ -29,7 +29,8 @@ static void put_hex(struct notice *self, uint64_t number) {
     notice_put(self, text);
 }
 
-/* Writes the file that has the code at the address, and where in the file it is, as addr2line takes it. */
+/* Writes `what`, the file that has the code at the address, and where in that file the code is, as addr2line takes it.
+ * Writes nothing for address 0. */
 static void put_address(struct notice *self, const char *what, uintptr_t address) {
     struct dl_find_object object;
     if (!address) return;
@@ -86,7 +87,7 @@ void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_ca
     uint32_t number = misuse_records_next();
     if (!ledger_is_ours() || number >= SNAP_MISUSES) return;
     uint32_t site = is_known(misuse->site) ? misuse->site : SNAP_SITE_UNKNOWN;
-    /* After this call the modules of the stack are known. */
+    /* first_free, below, needs the modules that this call records */
     uint32_t now = caller.slot ? site_of_call(caller) : SNAP_SITE_UNKNOWN;
     uintptr_t freed = first_free(misuse);
     struct snap_misuse record = {.kind = misuse->kind,

@@ -51,8 +51,8 @@ enum { DEFAULT_STACK_MEMORY = 64 * 1000 * 1000 };
 /* The settings. They are copied from the environment once, because programs overwrite their environment
  * (setproctitle). */
 static struct {
-    char out[4096]; /* template of the path of the main process's ledger */
-    bool out_named; /* -o FILE without any %: other processes use FILE.PID */
+    char out[4096]; /* template of the ledger's path */
+    bool out_named; /* the path is from -o FILE without any %: processes other than main_pid use FILE.PID */
     char follow[1024];
     uint32_t main_pid, stacks;
     uint64_t stack_memory; /* bytes for call stacks, sites and counters */
@@ -67,7 +67,7 @@ static bool begun_before; /* tracking has begun in this process, or in a process
 static bool ended;
 static bool from_cupti;
 static const char *heap_unseen; /* why the program's calls of malloc do not reach us; NULL: they do */
-static uint32_t home_pid, fork_depth, exec_generation; /* home_pid: the process that began latest, tracked or not */
+static uint32_t home_pid, fork_depth, exec_generation; /* home_pid: the process that last began, tracked or not */
 static bool ledger_kept = true;                        /* whether the ledger is kept beyond an exec */
 static char name[64], exe[4096], command[4096];
 
@@ -80,8 +80,8 @@ static void read_run_id(const char *hex) {
         wish.run_id[i / 2] = (uint8_t)(wish.run_id[i / 2] << 4 | (digit_value(hex[i]) & 15));
 }
 
-/* Sets the command's default file, in the directory where the program starts. Used if the library was preloaded by
- * hand, without `memstow run`. */
+/* Sets wish.out to the file that the command uses by default, in the directory where the program starts. This is for a
+ * library that was preloaded by hand, without `memstow run`. */
 static void default_out(void) {
     static const char file[] = "/memstow.%n.%p.mst";
     char here[sizeof wish.out / 2 - sizeof file];
@@ -93,8 +93,9 @@ static void default_out(void) {
     strcpy(to, file);
 }
 
-/* How many images this process ran before this one, from the variable EXEC_VARIABLE. A child inherits the variable,
- * too, but has another pid. A much later process may have the same pid, but has another start time. */
+/* How many images (programs, one after the other by exec) this process ran before this one, from EXEC_VARIABLE. A child
+ * inherits the variable, too, but has another pid. A much later process may have the same pid, but has another start
+ * time. For both, the answer is 0. */
 static uint32_t earlier_images(void) {
     const char *text = os_variable(EXEC_VARIABLE);
     if (os_take_decimal(&text) != os_pid() || *text++ != '.') return 0;
@@ -261,8 +262,8 @@ static void begin_first(void) {
 
 static void end_at_quick_exit(void) { process_end(SNAP_ABRUPT_EXIT); }
 
-/* libc takes a lock for these calls, and may allocate. The handlers that are registered first run last at an exit and
- * before a fork, but first after a fork. */
+/* libc takes a lock for these calls, and may allocate. They come early, because the handlers that are registered first
+ * run last at an exit and before a fork, but first after a fork. */
 void process_watch(void) {
     /* This is for Linux before 4.14, where a raw clone goes unnoticed. */
     if (!wiped_by_kernel) pthread_atfork(NULL, NULL, wipe_page);
@@ -270,8 +271,9 @@ void process_watch(void) {
     at_quick_exit(end_at_quick_exit);
 }
 
-/* Leaves the parent's ledger to the parent. Returns the inherited bytes. Inherited blocks are recognised by the
- * generation in their headers, which stops at 255. */
+/* Leaves the parent's ledger to the parent. Returns the bytes of the parent's live blocks, which the child has
+ * inherited; 0 if the parent was not tracked. Inherited blocks are recognised by the generation in their headers, which
+ * stops at 255. */
 static uint64_t leave_parent(void) {
     bool was_tracked = ledger_head->pid != 0;
     fork_depth++;
@@ -301,7 +303,7 @@ static bool begin_ledger(uint64_t inherited) {
         .inherited_bytes = inherited,
     };
     memcpy(identity.run_id, wish.run_id, sizeof identity.run_id);
-    /* With %x in the template, every image of this pid has its own name. */
+    /* With %x in the template, each image of this process gets a name of its own. */
     bool numbered = strstr(wish.out, "%x") != NULL;
     do process_expand(path, sizeof path, identity.exec_generation);
     while (numbered && ledger_file_made_by_us(path) && ++identity.exec_generation < 1000);
@@ -359,8 +361,9 @@ static enum tracked_stage process_begin_once(void) {
     return TRACKED_YES;
 }
 
-/* If mark_here is not 0, events count at sample_here and no site is looked up. While tags are in use, mark_here is 0.
- * The exception is a process with sampled stacks: there, only frees read mark_here while tags are in use. */
+/* If mark_here is not 0, events count at the site sample_here, and no other site is looked up. While tags are in use,
+ * mark_here is 0. The exception is a process with sampled stacks: there it stays, and while tags are in use only frees
+ * read it. */
 void process_allow_fast_path(void) {
     tracked_page.note = header_note_sign(header_generation(tracked_mark));
     if (next_found == NEXT_FOREIGN) return;
@@ -394,8 +397,8 @@ bool process_begin(void) {
 /* False in a forked child that has not begun tracking: the kernel has wiped its page, so the stage is UNSET. */
 bool process_is_vfork_child(void) { return tracked_page.stage != TRACKED_UNSET && os_pid() != home_pid; }
 
-/* False in a vfork child. Also false in a forked child that never allocated, because such a child has no ledger of its
- * own. */
+/* Whether this process has a ledger of its own. False in a vfork child, and in a forked child that has had no event
+ * yet. */
 static bool is_ours_to_end(void) { return tracked_page.stage == TRACKED_YES && !process_is_vfork_child(); }
 
 void process_end(enum snap_state state) {
@@ -405,9 +408,9 @@ void process_end(enum snap_state state) {
     ledger_end(state);
 }
 
-/* A forked process that becomes another program needs no ledger, so its ledger's file is removed. If the exec fails,
- * the process gets a new ledger, as after a fork. The file stays while other threads of the process work in the old
- * ledger. */
+/* A forked process that becomes another program needs no ledger, so its ledger's file is removed, and if the exec
+ * fails, the process gets a new ledger, as after a fork. But the file stays if the process is in a sandbox, or has
+ * other threads: they go on working in that ledger. */
 void process_exec(bool before) {
     if (!is_ours_to_end()) return;
     if (before) {

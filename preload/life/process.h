@@ -1,5 +1,6 @@
-/* process.h — begins and ends tracking in this process. It begins at the first event, anew in each forked child.
- * In: the environment that `memstow run` set. Out: whether events count. */
+/* process.h — begins and ends tracking in this process: whether memstow counts its events, in a ledger of its own.
+ * In: the environment that `memstow run` set. Out: whether events count. Tracking begins at the first event, anew in
+ * each forked child. */
 #ifndef MEMSTOW_PROCESS_H
 #define MEMSTOW_PROCESS_H
 
@@ -13,11 +14,12 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Call it before the first event: from then on all that is counted comes from CUPTI, and no hook counts
- * (libmemstow_cupti.so). */
+/* libmemstow_cupti.so, which has no hooks, calls it before the first event. All that is counted then comes from
+ * CUPTI. */
 void process_is_from_cupti(void);
 
-/* Whether events are to be counted. Begins tracking if it has not begun yet. Also false while tracking begins. */
+/* Whether events are to be counted. Begins tracking if it has not begun yet. False also while tracking is just
+ * beginning. */
 bool process_begin(void);
 
 static inline bool process_tracked(void) { return likely(tracked_page.stage == TRACKED_YES) || process_begin(); }
@@ -29,20 +31,21 @@ bool process_is_vfork_child(void);
 /* Asks libc to report forks and quick_exit. Call it once, at the start, outside of hooks. */
 void process_watch(void);
 
-/* Call it when tracking has begun, and again when tags come into use (tags.h). */
+/* Lets malloc and free take the fast path (hook_host.c), if the process allows that. Call it when tracking has begun,
+ * and again when tags come into use (tags.h). */
 void process_allow_fast_path(void);
 
-/* Call it when the process ends. It completes the process's ledger. It does nothing in a vfork child, or when called a
- * second time. */
+/* Call it when the process ends; `state` says how. It completes the process's ledger. It does nothing in a vfork child,
+ * or when called a second time. */
 void process_end(enum snap_state state);
 
 /* Call it before an exec. It writes the variable that the next image of this process (the program that it becomes)
- * needs in its environment, MEMSTOW_EXEC=PID.STARTED.IMAGES. False: there is nothing to tell, because this process is
- * not tracked, or its ledger is not kept. */
+ * needs in its environment, MEMSTOW_EXEC=PID.STARTED.IMAGES. False: nothing was written, because this process is not
+ * tracked or is a vfork child, or its ledger is not kept. */
 enum { PROCESS_EXEC_SIZE = 80 };
 bool process_exec_variable(char to[PROCESS_EXEC_SIZE]);
 
-/* Call it before an exec (true), and after an exec that failed (false). */
+/* Ends the ledger before an exec (true), and goes on with a ledger after an exec that failed (false). */
 void process_exec(bool before);
 
 #pragma GCC visibility pop

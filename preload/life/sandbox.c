@@ -13,7 +13,8 @@
 
 static bool stopped; /* our threads were stopped, because some calls that lead into a sandbox are in progress */
 
-/* Whether the call can succeed. A call that sets a filter cannot, if it has none. */
+/* Whether the call may lead into a sandbox. A call that sets a filter cannot, if it passes no filter. Other calls only
+ * ask what the kernel can do. */
 static bool may_succeed(long number, long a, long b, const void *c) {
     if (number == SYS_prctl) return a == PR_SET_SECCOMP && (b != SECCOMP_MODE_FILTER || c);
     if (number != SYS_seccomp || a == SECCOMP_GET_ACTION_AVAIL || a == SECCOMP_GET_NOTIF_SIZES) return false;
@@ -41,8 +42,8 @@ static void end_turn(bool taken) {
     if (taken) __atomic_store_n(&tracked_page.turn, NULL, __ATOMIC_RELEASE);
 }
 
-/* Counts the calling thread out of tracked_page.entering. True: no other thread is entering a sandbox now. Also false
- * in a child that was forked meanwhile, where the number is 0. */
+/* Counts the calling thread out of tracked_page.entering. True: no other thread is entering a sandbox now. False:
+ * another thread is, or this is a child that was forked meanwhile, where the number is 0. */
 static bool sandbox_count_out(void) {
     uint32_t seen = __atomic_load_n(&tracked_page.entering, __ATOMIC_RELAXED);
     while (seen && !__atomic_compare_exchange_n(&tracked_page.entering, &seen, seen - 1, false, __ATOMIC_ACQ_REL,
@@ -51,9 +52,9 @@ static bool sandbox_count_out(void) {
     return seen == 1;
 }
 
-/* Whether the filter is for all threads. Such a filter could kill a thread of ours that is still at work. A filter for
- * the calling thread alone cannot: our thread ends by itself outside of the sandbox, unless a filter for all threads
- * comes later. */
+/* Whether the call sets a filter for all threads. Such a filter could kill a thread of ours that is still at work. A
+ * filter for the calling thread alone cannot: our thread is outside of the sandbox, and ends by itself. (If a filter
+ * for all threads comes later, await_our_threads waits for that end.) */
 static bool takes_all(long number, long operation, long flags) {
     return number == SYS_seccomp && operation == SECCOMP_SET_MODE_FILTER && flags & SECCOMP_FILTER_FLAG_TSYNC;
 }
@@ -65,7 +66,7 @@ static void await_our_threads(void) {
 }
 
 /* The seal is set before the call. With TSYNC, all threads are in the sandbox as soon as the call succeeds, ours among
- * them, and a signal handler may run before it returns. */
+ * them; and a signal handler may run before the call returns. */
 bool sandbox_enter(long number, long a, long b, const void *c) {
     if (!may_succeed(number, a, b, c) || process_is_vfork_child()) return false;
     if (seal_is_for_good()) {

@@ -1,7 +1,7 @@
-/* sandbox.h — the way into a sandbox (seccomp), where a system call may kill.
- * In: calls that lead into a sandbox if they succeed. Out: the process is sealed (seal.h) and has no thread of ours;
- * or, if the call fails, everything is as it was. It must ask nothing of the kernel between the call and its
- * failure. */
+/* sandbox.h — the way into a sandbox (seccomp), where a system call may kill the process.
+ * In: the program's calls that lead into a sandbox if they succeed, from the hooks. Out: the process is sealed (seal.h)
+ * and its threads of memstow are stopped; or, if the call fails, everything is as it was. From sandbox_enter until the
+ * call has failed, the library asks nothing of the kernel. */
 #ifndef MEMSTOW_SANDBOX_H
 #define MEMSTOW_SANDBOX_H
 
@@ -9,8 +9,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Call it before a system call with these arguments. True: call sandbox_entered with the result of the call, or with -1
- * for any failure. False: the call leads into no sandbox, or cannot succeed: it only probes what the kernel knows. */
+/* Call sandbox_enter before a system call with these arguments. True: after the call, call sandbox_entered with the
+ * result, or with -1 for any failure; `flags` is the call's second argument. False: there is nothing to do, because the
+ * call cannot succeed or leads into no sandbox, or the process is in a sandbox already, or is a vfork child. */
 bool sandbox_enter(long number, long a, long b, const void *c);
 void sandbox_entered(long number, long flags, long result);
 
