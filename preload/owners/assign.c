@@ -1,4 +1,4 @@
-/* assign.c — see assign.h. blocks/host.c knows what a block is. This file knows where a block is counted. */
+/* assign.c — see assign.h. Where a block begins and ends is known in blocks/host.c; where it is counted, here. */
 #include "preload/owners/assign.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "preload/count/pin.h"
 #include "preload/count/site.h"
 
-/* How often an assignment is tried while another thread holds a lock for long. Each try lasts at least a tenth of a
+/* How often an assignment is tried while another thread holds a lock for long. Each try waits at least a tenth of a
  * second. */
 enum { TRIES = 50 };
 
@@ -63,8 +63,8 @@ static int try_to_assign(uintptr_t start, uint64_t length, uint32_t model) {
     return mappings_assign(start, length, model);
 }
 
-/* Another thread may hold a lock for long, because it makes the ledger grow and waits for the disk. That is no reason
- * to refuse the assignment, so it is tried again. */
+/* If a lock was given up during a try, another thread held it for long, perhaps because it made the ledger grow and
+ * waited for the disk. That is no reason to refuse the assignment, so it is tried again. */
 int assign_range(uintptr_t start, uint64_t length, uint32_t model) {
     int result = -ENOMEM;
     uint32_t seen;

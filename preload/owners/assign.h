@@ -1,6 +1,6 @@
-/* assign.h — gives memory that is already allocated to an owner.
- * In: a range, from the program. Out: counts that move from the old site to the site of the same stack, node and run
- * under another model. The caller of the ABI promises that nobody frees the block meanwhile. */
+/* assign.h — gives memory that is already allocated to an owner (memstow_assign).
+ * In: a range, from the program. Out: its counts move from its site to the site of the same stack, node and run under
+ * another model. The program promises that nobody frees the block meanwhile. */
 #ifndef MEMSTOW_ASSIGN_H
 #define MEMSTOW_ASSIGN_H
 
@@ -8,13 +8,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Gives a range to a model (0: to nobody). Returns 0; -ENXIO: no memory of the program was found there; -ENOMEM,
- * -EBUSY: nothing has changed. The call may wait for seconds while the ledger grows on a slow disk. */
+/* Gives a range to a model (0: to nobody). Returns 0; -ENXIO: no memory of the program was found there; -ENOMEM or
+ * -EBUSY: nothing has changed. It may wait for seconds while the ledger grows on a slow disk. */
 int assign_range(uintptr_t start, uint64_t length, uint32_t model);
 
-/* Call it when a block is about to be freed, if parts of it belong to other owners. The block will be counted out as a
- * whole at its site, so this function first counts its parts back to that site. In this order no owner ever seems to
- * have less than nothing. */
+/* Call it when a block is about to be freed, if other owners have parts of it. The whole block will then be counted as
+ * freed at `site`, its own site. So this function first counts the parts back to that site. In this order no owner ever
+ * seems to have less than nothing. */
 void assign_end_parts(uintptr_t block, uint32_t site);
 
 #pragma GCC visibility pop

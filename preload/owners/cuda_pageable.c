@@ -25,8 +25,8 @@ static void add_context(struct contexts *self, cuda_handle context) {
     if (i == self->count && i < VRAM_CONTEXTS && context) self->list[self->count++] = context;
 }
 
-/* If a device reads host memory in place, finds the primary contexts of such devices that exist, and the contexts that
- * the program made on any device. */
+/* Finds the primary contexts, where they exist, of devices that read host memory in place. If there is such a device,
+ * also the contexts that the program made on any device. */
 static void find_contexts(struct contexts *self) {
     int (*count)(int *) = (int (*)(int *))cuda_pageable_found("cuDeviceGetCount");
     int (*attribute)(int *, int, int) = (int (*)(int *, int, int))cuda_pageable_found("cuDeviceGetAttribute");

@@ -22,8 +22,8 @@ static struct {
     uint64_t work, ended;
 } worker;
 
-/* Each call of the program that moves memory gets a number. Each call has a word in this array, through which the call
- * can be ended. The call 64 numbers later uses the same word again. */
+/* Each call of the program that moves memory gets a number, and a word in this array that ends the call. The call 64
+ * numbers later uses the same word. */
 enum { CALLS = 64 };
 static uint64_t calls, ended_calls[CALLS];
 static __thread uint64_t this_call __attribute__((tls_model("initial-exec")));
@@ -45,7 +45,7 @@ void mover_begin(struct mover *self) {
 
 /* --- the present move, as other threads see it --- */
 
-enum { OVER = 8 }; /* between two calls of mover_is_on for one client, fewer moves than this can end */
+enum { OVER = 8 }; /* a client calls mover_is_on so often that fewer moves than this end in between */
 
 static struct {
     struct lock lock;
@@ -57,7 +57,7 @@ static struct {
         /* The value of the move's move_end: a request's ticket, or the number of a call or of the worker's work. */
         uint64_t value;
     } mover;
-    /* of the present move, or, if there is none, of the latest one; moved, wanted: bytes */
+    /* number, moved, wanted (bytes) of the present move, or, if there is none, of the latest one */
     uint64_t number, moved, wanted;
     struct figures {
         uint64_t number, moved, wanted;
@@ -71,7 +71,7 @@ static void note_in_ledger(const struct mover *self) {
     __atomic_store_n(&ledger_head->moving_owner, owner_final(self->owner), __ATOMIC_RELEASE);
 }
 
-/* The engine that moves host memory (stow.h) never calls this for two moves at once. */
+/* The engine (stow.h) moves host memory for one move at a time, so no two moves call this at once. */
 void mover_tell(uint64_t moved, uint64_t wanted, void *context) {
     struct mover *self = context;
     if (!lock_wait(&hand.lock)) return;
@@ -83,9 +83,9 @@ void mover_tell(uint64_t moved, uint64_t wanted, void *context) {
     lock_let_go(&hand.lock);
 }
 
-/* If another move has begun meanwhile, the ledger goes on showing that move. If the lock cannot be had in time, this
- * function works without it: the thread that holds it may end this move after it is over, but writes only to words that
- * still exist. */
+/* If another move has begun meanwhile, the ledger goes on showing that one. If the lock cannot be had in time, this
+ * function works without it. The thread that holds the lock may then end this move when it is over already, but it
+ * writes only to words that still exist. */
 void mover_leave(const struct mover *self, int64_t moved) {
     uint64_t seen = self->number;
     if (!self->number) return;

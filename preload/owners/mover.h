@@ -1,7 +1,8 @@
-/* mover.h — the move of an owner's memory that is in progress: how far it is, and how other threads end it.
- * In: the thread that moves, at each chunk. Out: figures for other threads and for the ledger's header; a move that was
- * told to end ends after its present chunk (64 MiB at most). Other threads must not touch memory of the move, which may
- * be over. */
+/* mover.h — the present move of an owner's memory (out to files or the host, or back): how far it is, and how other
+ * threads end it.
+ * In: what the moving thread says at each chunk. Out: figures for other threads and for the ledger's header; a move
+ * that was told to end does so after its present chunk (64 MiB at most). Other threads see copies of the move only,
+ * because the move itself may be over. */
 #ifndef MEMSTOW_MOVER_H
 #define MEMSTOW_MOVER_H
 
@@ -12,11 +13,11 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What a move is part of: a call of the program, work of the worker, or a request. Ending that part early ends the
- * move. */
+/* What a move is part of: a call of the program, a piece of work of memstow's worker thread, or a request. When that
+ * ends early, the move ends. */
 enum ender { BY_CALL, BY_WORKER, BY_REQUEST };
 
-/* The mover lies in the frame of the thread that moves. No other thread has its address. */
+/* A move in progress. It lies in the stack frame of the thread that moves, and no other thread has its address. */
 struct mover {
     uint32_t owner;
     bool out;
@@ -25,23 +26,25 @@ struct mover {
     uint64_t number; /* 0: the move has not been announced */
     uint64_t wanted; /* bytes, as announced by the latest mover_tell */
 };
-/* begin: a move of the owner begins; finds out who can end it. tell: `moved` of `wanted` bytes have moved; `context` is
- * the mover. leave: the move has ended with this result. */
+/* mover_begin: a move begins, of `owner` in the direction `out`; sets the other fields, among them what can end it.
+ * mover_tell: `moved` of `wanted` bytes have moved; `context` is the mover. mover_leave: the move has ended; `moved` is
+ * its result. */
 void mover_begin(struct mover *self);
 void mover_tell(uint64_t moved, uint64_t wanted, void *context);
 void mover_leave(const struct mover *self, int64_t moved);
 
 /* --- ending a move early, after its present chunk --- */
 
-/* This thread begins a call of the program: one move, or all moves of a trigger. A request to end an earlier call does
- * not end this one. */
+/* This thread begins a call of the program that makes one move, or all moves of a trigger. A demand to end an earlier
+ * call does not end this one. */
 void mover_begin_call(void);
-/* Any thread may call. Ends the present move if it goes in the direction `out`, whoever makes it: the program, for
- * itself or for a request, or memstow's worker. Further moves of the same call, request or work do not begin. Returns
- * the number of the move; -ENOENT: there is no move in this direction, or it belongs to another owner than `owner` (0:
- * any owner). */
+/* Any thread may call. Ends the present move if it goes in the direction `out` and belongs to `owner` (0: any owner),
+ * whether the program makes it, for itself or for a request, or memstow's worker. Further moves of the same call,
+ * request or work do not begin. Returns the number of the move; -ENOENT: there is no such move; -EBUSY: a lock stayed
+ * taken. */
 int64_t mover_end(uint32_t owner, bool out);
-/* Whether the move with this number still goes on, and how far it is. */
+/* Whether the move with this number still goes on; true also if that cannot be told now. *moved and *wanted get its
+ * bytes, if they are still known. */
 bool mover_is_on(uint64_t number, uint64_t *moved, uint64_t *wanted);
 
 /* mover_request: call it when a move begins. Returns the ticket of the request that the move is for, and sets *end to
@@ -50,12 +53,12 @@ bool mover_is_on(uint64_t number, uint64_t *moved, uint64_t *wanted);
 extern uint64_t (*mover_request)(uint32_t owner, bool out, struct move_end *end);
 extern void (*mover_cancel_request)(uint64_t ticket);
 
-/* begin: this thread is memstow's worker, and begins its next work. end: the worker ends, and the kernel may give its
- * id to a thread of the program. */
+/* mover_begin_work: this thread is memstow's worker, and begins its next piece of work. mover_end_work: the worker
+ * ends, and the kernel may give its thread id to a thread of the program. */
 void mover_begin_work(void);
 void mover_end_work(void);
-/* Any thread may call. Ends the worker's move after its present chunk. The rest of the same trigger does not begin, and
- * returns -ECANCELED. Moves of the program go on; requests_cancel ends moves for a request. Device memory comes back as
+/* Any thread may call. Ends the worker's move after its present chunk. Later moves of the same work do not begin, and
+ * return -ECANCELED. Moves of the program go on; requests_cancel ends moves for a request. Device memory comes back as
  * a whole, or not at all. */
 void mover_cancel_work(void);
 

@@ -1,5 +1,5 @@
-/* moving.c — see moving.h. stow.h moves memory. This file knows which memory to move, and whether it still belongs to
- * the owner. */
+/* moving.c — see moving.h. The engine (stow.h) moves memory. Which memory is to move, and whether it still belongs to
+ * the owner, is found out here. */
 #include "preload/owners/cuda_pageable.h"
 #include "preload/owners/moving.h"
 
@@ -57,8 +57,8 @@ static bool list_begin(struct list *list, uint32_t owner, uint32_t which) {
 
 static void list_end(struct list *list) { os_unmap(list->pieces, moving_bytes_of(list)); }
 
-/* The bytes of a piece that have not moved: on a move out, those that are not stowed; on a move back, those that still
- * are. An earlier move may have moved the others. */
+/* The bytes of a piece that are still where they were before the move: for a move out, those that are not stowed; for a
+ * move back, those that still are. An earlier move may have moved the others. */
 static uint64_t staying_in(const struct stow_piece *piece, bool out) {
     uint64_t away = stow_bytes_within(piece->start, piece->length);
     if (!out) return away;
@@ -76,7 +76,7 @@ static void note_refusal(uint32_t owner, bool out, const char *why, uint64_t byt
     trace_add_line(&line);
 }
 
-/* Writes a line for each reason, with the bytes that stayed because of it. */
+/* Writes a line into the trace for each reason, with the bytes that stayed because of it. */
 static void note_refusals(const struct list *list, bool out) {
     for (uint32_t refusal = STOW_DONE + 1; refusal < STOW_REFUSALS; refusal++) {
         uint64_t bytes = 0, pieces = 0;
@@ -94,8 +94,8 @@ static uint64_t start_of(const struct stow_piece *piece) { return piece->start; 
 
 HEAPSORT(struct stow_piece, sort_by_start, start_of)
 
-/* The pieces of memory that the owner had when the move first asked whether a piece still belongs to it, in order of
- * address. */
+/* The pieces of memory that the owner had when a move first asked whether a piece still belongs to it (is_still_there),
+ * in order of address. known: the list was made. */
 struct present {
     uint32_t owner, which;
     bool known;
@@ -117,7 +117,7 @@ struct move {
 static bool is_still_there(const struct stow_piece *piece, void *context) {
     struct present *self = &((struct move *)context)->present;
     if (!self->known) look_at_owner(self);
-    uint32_t low = 0, high = self->list.count; /* low becomes the first piece that begins behind the address */
+    uint32_t low = 0, high = self->list.count; /* in the end, low pieces begin at or before the address */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (self->list.pieces[middle].start <= piece->start)
@@ -134,9 +134,9 @@ static int64_t move_device(uint32_t owner, bool out, struct move_end end) {
     return out ? moving_device_out(owner, owner_is_idle(owner), false, end) : moving_device_in(owner);
 }
 
-/* The result of a move of host and device memory. An error of one counts only if nothing moved. There is one exception:
- * if device memory cannot come back, its error counts, because a kernel that uses this memory breaks the device's
- * context. */
+/* The result of a move of host and device memory. An error of one of the two counts only if nothing moved at all. There
+ * is one exception: if device memory cannot come back, its error counts, because a kernel that uses this memory breaks
+ * the device's context. */
 static int64_t moving_both(int64_t host, int64_t device, bool out) {
     if (host > 0 && device > 0) return host + device;
     if (!out && device < 0) return device;
@@ -144,9 +144,9 @@ static int64_t moving_both(int64_t host, int64_t device, bool out) {
     return host ? host : device;
 }
 
-/* Whether devices may use the owner's host memory while it would move. Some devices read the host's memory as the
- * processor does (HMM, ATS). Such a device cannot wait for a page that is moving. If the owner is in use, a device may
- * begin to read its memory right after this check. */
+/* Whether devices may use the owner's host memory while it moves. Some devices read the host's memory as the processor
+ * does (HMM, ATS), and cannot wait for a page that is moving. If the owner is in use, such a device may begin to read
+ * its memory right after this check, so the answer is true. */
 static bool devices_use_it(uint32_t owner, const struct list *list, bool out) {
     bool nothing_moves = out ? !list->count : !stow_bytes(owner, NULL);
     if (nothing_moves || stow_forked_beside_threads()) return false;
@@ -173,7 +173,7 @@ static int64_t move_host(struct move *self, struct list *list) {
     return moved;
 }
 
-/* Whether this thread's latest move was ended early, so that some bytes did not move. */
+/* See moving_was_cut_short. */
 static __thread bool cut_short __attribute__((tls_model("initial-exec")));
 
 bool moving_was_cut_short(void) { return cut_short; }
@@ -185,8 +185,8 @@ static bool is_cut_short(const struct list *list) {
 }
 
 /* Moves the owner's values of the store. They are copied without any wait: nobody writes to them, and readers have
- * views of their own. Only the program's threads can copy them: the files of the store are descriptors of the program,
- * which the worker does not have. */
+ * views of their own. memstow's worker cannot copy them: the files of the store are descriptors of the program, which
+ * the worker does not have. */
 static int64_t move_state(const struct move *self) {
     uint32_t owner = self->mover.owner;
     if (!owned_store) return 0;
@@ -199,7 +199,8 @@ static int64_t move_state(const struct move *self) {
     return moved;
 }
 
-/* Marks a move in the history, unless it is part of a trigger: the trigger makes its own marks. */
+/* Marks a move in the history (memory over time). A trigger makes its own marks, so a move that is part of one is not
+ * marked here. */
 static void mark_move(uint32_t owner, bool out, int64_t moved) {
     if (moved <= 0 || moving_device_trigger) return;
     history_mark(&(struct snap_mark){.kind = out ? SNAP_MARK_STOWED : SNAP_MARK_RESTORED,
@@ -246,7 +247,8 @@ int64_t moving_stow_device(uint32_t owner) {
 
 int64_t moving_restore(uint32_t owner) { return moving_move(owner, OWNED_MEMORY | OWNED_DEVICE, false); }
 
-/* Releases the free memory of the owner's heap, and file pages that nobody wrote to, which can be read again. */
+/* Releases the free memory of the owner's heap, and pages of files that nobody wrote to: the kernel can read them
+ * again. */
 int64_t moving_release(uint32_t owner) {
     owner = owner_final(owner);
     if (!owner_kind(owner)) return -ENOENT;
@@ -263,8 +265,8 @@ uint64_t moving_progress(uint64_t *wanted) {
     return progress.at_work ? progress.moved : 0;
 }
 
-/* Finds out what the kernel can do. Before Linux 5.7, memory cannot stay mapped while it moves. Without userfaultfd, a
- * thread that uses memory during its move cannot be made to wait. */
+/* Before Linux 5.7, memory cannot stay mapped while it moves. Without userfaultfd, a thread that uses memory during its
+ * move cannot be made to wait. */
 void moving_begin(void) {
     uint32_t features;
     if (moving_can_stow || seal_is_set()) return;

@@ -1,7 +1,7 @@
 /* moving.h — moves an owner's memory out (from the host to files, from devices to the host) and back, and gives free
- * memory back.
+ * memory back to the system.
  * In: an owner, from the ABI, triggers and requests. Out: bytes, or -errno as in memstow.h; lines in the trace that say
- * what did not move, and why. Outside of hooks; one move at a time. */
+ * what did not move, and why. Call it outside of hooks; one move at a time. */
 #ifndef MEMSTOW_MOVING_H
 #define MEMSTOW_MOVING_H
 
@@ -14,25 +14,29 @@
  * too. */
 extern bool moving_can_stow, moving_can_in_use;
 
-/* Each of these functions returns -ENOENT for owner 0. The memory of an adopted owner moves with its adopter. */
+/* These functions return the bytes that moved, or -errno. -ENOENT: there is no such owner (moving_stow_device does not
+ * check). The memory of an adopted owner moves with its adopter. */
 int64_t moving_stow(uint32_t owner);
 int64_t moving_stow_host(uint32_t owner); /* the owner's device memory stays */
-/* Moves only the owner's device memory. It is called in a hook of CUDA, so it does not wait for another move. */
+/* Moves only the owner's device memory. A hook of CUDA calls it (rescue.h), so it does not wait for another move. */
 int64_t moving_stow_device(uint32_t owner);
 int64_t moving_restore(uint32_t owner);
 int64_t moving_release(uint32_t owner);
 
-/* If the calling thread's latest move returned `result` because device memory stayed: the reason. Otherwise NULL. */
+/* The reason, if device memory stayed and the calling thread's latest move therefore returned `result`. Otherwise
+ * NULL. */
 const char *moving_why_not(int64_t result);
 
-/* Whether this thread's latest move was ended after some bytes had moved, but not all. */
+/* Whether this thread's latest move of a model or custom was told to end, and some bytes therefore did not move.
+ * Meaningful only if that move returned no error. */
 bool moving_was_cut_short(void);
 
-/* Any thread may call. Returns the bytes that the present move has moved. *wanted: the bytes that it is to move; 0:
- * there is no move. The ledger's header says the same, and names the owner. */
+/* Any thread may call. Returns the bytes that the present move of host memory has moved. *wanted: the bytes that it is
+ * to move; 0: there is no move, or this is not known yet. The ledger's header has the same figures, and the owner. */
 uint64_t moving_progress(uint64_t *wanted);
 
-/* Finds out what the kernel can do. It is called when the program registers its first model or custom. */
+/* Finds out what the kernel can do, and sets the two variables above. Call it when the program registers its first
+ * model or custom. */
 void moving_begin(void);
 
 #pragma GCC visibility pop

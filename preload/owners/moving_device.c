@@ -72,7 +72,7 @@ enum { SHARERS_MOST = 16 };
 
 struct staying {
     uint64_t bytes[VRAM_REFUSALS];
-    uint64_t mixed[SHARERS_MOST]; /* addresses of blocks that belong to several owners */
+    uint64_t mixed[SHARERS_MOST]; /* addresses of blocks of which several owners have parts */
     uint32_t mixed_count;
 };
 
@@ -124,8 +124,8 @@ void moving_device_forget_why(void) { result_last = 0; }
 
 const char *moving_device_why(int64_t result) { return result < 0 && result == result_last ? why_last : NULL; }
 
-/* Writes a line for the owner's bytes that have not moved because of `refusal`. `explained`: bytes that stayed for
- * another reason, which the trace already has. */
+/* Writes a line into the trace for the owner's bytes that have not moved because of `refusal`. `explained`: the bytes
+ * among them that stayed for another reason, which the trace already has. */
 static void note_stays(uint32_t owner, bool out, enum vram_refusal refusal, int error, uint64_t explained) {
     struct vram_sums sums = vram_sums(owner, UINT32_MAX);
     uint64_t there = out ? sums.live : sums.stowed;
@@ -139,12 +139,12 @@ static int64_t result_of(enum vram_refusal refusal, uint64_t bytes) {
     return result_last;
 }
 
-/* Bytes of an owner's memory on devices. Only plain memory and memory of pools can be served: made by memstow in place
- * of the driver, so that it can move. */
+/* Bytes of an owner's memory on devices, by kind. Only plain memory and memory of pools can be served, so that it can
+ * move. */
 struct in_devices {
     uint32_t owner;
     uint64_t plain, pooled, other;
-    uint64_t apart; /* the bytes in `plain` on devices from which another device could not copy */
+    uint64_t apart; /* the part of `plain` on devices whose memory some other device could not copy */
 };
 
 static void add_to(const struct snap_cuda_site *site, void *context) {
@@ -163,7 +163,7 @@ static enum vram_refusal why_not_served(void) {
     return why ? why : VRAM_REFUSAL_SMALL;
 }
 
-/* Writes lines for memory that came from the driver, and therefore stays where it is. */
+/* Writes lines into the trace for the owner's memory that came from the driver, and therefore stays where it is. */
 static void note_not_served(uint32_t owner) {
     struct in_devices has = {.owner = owner};
     uint64_t served = vram_driver_is_on() ? vram_sums(owner, UINT32_MAX).asked : 0;
@@ -184,8 +184,8 @@ static void note_discarded(uint32_t owner, uint64_t bytes) {
     trace_add_line(&line);
 }
 
-/* A kernel that uses the owner's memory during a move would find no memory there. So only memory of owners that are
- * declared idle moves. */
+/* Only memory of owners that are declared idle moves: a kernel that used the memory during a move would find none
+ * there. */
 int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_end end) {
     struct vram_move_options options = {.owner = owner,
                                         .milliseconds = WAIT_MS,

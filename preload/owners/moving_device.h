@@ -1,6 +1,6 @@
 /* moving_device.h — moves the part of an owner's device memory that memstow serves (makes in place of the driver).
- * In: owners whose memory, on the host and on devices, is being moved. Out: bytes that moved, and lines in the trace
- * about memory that stays. Any thread. */
+ * In: an owner whose memory is being moved. Out: bytes that moved, and lines in the trace about memory that stays. Any
+ * thread may call. */
 #ifndef MEMSTOW_MOVING_DEVICE_H
 #define MEMSTOW_MOVING_DEVICE_H
 
@@ -11,16 +11,16 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Why the calling thread's move got `result` from device memory. NULL: `result` has another cause, or there was no such
- * move since moving_device_forget_why. */
+/* Why device memory made the calling thread's latest move return `result`. NULL: `result` has another cause, or there
+ * was no such move since moving_device_forget_why. */
 const char *moving_device_why(int64_t result);
 void moving_device_forget_why(void);
-/* Moves an owner's device memory out and back. Returns the bytes that moved; 0: there is nothing to move; -errno: there
- * is something to move, but nothing moved, and the trace says why. `at_once`: if another move is in progress, nothing
- * moves. */
+/* Move an owner's device memory out and back. Return the bytes that moved; 0: there is nothing to move; -errno: there
+ * is something to move, but nothing moved, and the trace says why. `idle`: the owner was declared idle; if not, nothing
+ * moves out. `at_once`: if another move is in progress, nothing moves. `end`: what ends the move early. */
 int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_end end);
 int64_t moving_device_in(uint32_t owner);
-/* The number of the trigger that acts on this thread; 0: no trigger does. */
+/* The number of the trigger that acts on this thread now; 0: none does. */
 extern __thread uint64_t moving_device_trigger __attribute__((tls_model("initial-exec")));
 /* The owner's bytes that were moved off devices and are not back. */
 uint64_t moving_device_stowed(uint32_t owner);

@@ -1,6 +1,6 @@
 /* owned.h — how much memory owners have, and where: sums over call sites, large blocks and mappings.
  * In: the ledger's own tables, while threads go on allocating. Out: figures by owner; the pieces of an owner's memory
- * that can be moved. Outside of hooks only. With a million sites it takes milliseconds. */
+ * that can be moved. Call it outside of hooks only: with a million sites it takes milliseconds. */
 #ifndef MEMSTOW_OWNED_H
 #define MEMSTOW_OWNED_H
 
@@ -15,22 +15,23 @@ struct owned {
     uint64_t live_bytes, live_blocks, allocated_bytes;
     uint64_t mapped_bytes;  /* the mapped part of live_bytes */
     uint64_t cuda_bytes;    /* device memory, not part of live_bytes */
-    uint64_t movable_bytes; /* whole pages of large blocks and mappings, and served device memory */
-    uint64_t stowed_bytes;  /* part of movable_bytes */
+    uint64_t movable_bytes; /* whole pages of large blocks and anonymous mappings, and served device memory */
+    uint64_t stowed_bytes;  /* part of movable_bytes; of a value of the store, its bytes in a file */
     /* the parts of movable_bytes and stowed_bytes that are device memory */
     uint64_t device_movable_bytes, device_stowed_bytes;
 };
 
-/* Figures of owners 0 to `count` - 1; 0 is memory without an owner. An adopter's figures include its adopted owners.
- * NULL: there is no memory. */
+/* Figures of owners 1 to `count` - 1, each at its id; entry 0 stands for no owner. An adopter's figures include its
+ * adopted owners. NULL: there is no memory. owned_let_go frees the array. */
 struct owned *owned_of_all(uint32_t count);
 void owned_let_go(struct owned *all, uint32_t count);
-/* As owned_of_all, for tags 1 to `count` - 1 (tags.h), without adoption. Only live and allocated bytes and cuda_bytes
- * are set. */
+/* Figures of tags 1 to `count` - 1 (tags.h), each at its number, without adoption. Only live and allocated bytes,
+ * blocks and cuda_bytes are set. NULL, and freeing: as for owned_of_all. */
 struct owned *owned_of_tags(uint32_t count);
 
-/* Values of the store (state_owner.h). They belong to owners, and lie in files of the store. The store sets this
- * pointer when its first loop begins. NULL: there is no store. */
+/* For values of the store (state_owner.h), which belong to owners and may lie in files of the store. visit calls its
+ * argument for each value; stowed returns an owner's bytes in files; move moves an owner's values to files (`out`) or
+ * back. The store sets this pointer when its first loop begins. NULL: there is no store. */
 struct owned_store {
     void (*visit)(void (*visit)(uint32_t owner, uint64_t bytes, bool in_file, void *context), void *context);
     uint64_t (*stowed)(uint32_t owner);
@@ -49,8 +50,8 @@ enum owned_pieces {
     OWNED_DEVICE = 4, /* device memory, which has no pages: owned_visit_pieces passes over it */
 };
 typedef bool owned_visit(uintptr_t start, uint64_t length, void *context);
-/* Calls visit for each run of whole pages of the model or custom, in memory of the kinds `which`. If visit returns
- * false, the walk ends. */
+/* Calls visit for each piece, in whole pages, of memory of the kinds `which` that the model or custom has. If visit
+ * returns false, the walk ends. */
 void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void *context);
 
 #pragma GCC visibility pop

@@ -61,7 +61,7 @@ static void leave_keys(uint32_t id, struct owner *owner) {
     uint64_t hash = owners_hash_of(owner->kind, owner->keys);
     uint32_t first = words_find(&by_keys, hash);
     if (first == WORDS_NONE) {
-        return; /* not in the chain, because a fork came in the middle of a change, or memory was short */
+        return; /* the owner is in no chain: a fork came in the middle of a change, or memory was short */
     } else if (first == id) {
         words_take_out(&by_keys, hash);
         if (owner->next) words_put(&by_keys, hash, owner->next);
@@ -103,7 +103,7 @@ static const char *copy_of(const char *text) {
     return copy;
 }
 
-enum { RUNS_TOGETHER = 64 }; /* runs that come one after the other and form a group (owner_first_of) */
+enum { RUNS_TOGETHER = 64 }; /* so many runs, one after the other, form a group (owner_first_of) */
 
 static void number_run(uint32_t id, struct owner *run) {
     if (owner_run_count % RUNS_TOGETHER == 0) first_run = id;
@@ -187,8 +187,8 @@ int owners_end_run(uint32_t run, uint32_t outcome) {
     return owner ? 0 : -ENOENT;
 }
 
-/* Gives the memory of `from` to the owner `id`. The caller holds the registry's lock. False: if two owners adopt each
- * other at once, the second is refused. */
+/* Gives the memory of `from`, which is the owner `provisional`, to the owner `id`. The caller holds the registry's
+ * lock. False: `from` has an adopter already, or `provisional` is itself the adopter of `id`. */
 static bool owners_adopt_from(uint32_t id, uint32_t provisional, struct owner *from) {
     uint32_t by = owner_final(id);
     if (from->adopted_by || by == provisional) return false;
@@ -230,8 +230,8 @@ int owners_retire(uint32_t id) {
     return 0;
 }
 
-/* Finds the owner that the id stands for after adoptions. -EINVAL: `may` says that an owner of this kind cannot have
- * the setting. */
+/* Finds the owner that the id stands for after adoptions. Returns 0; -ENOENT: there is none; -EINVAL: by `may`, an
+ * owner of this kind cannot have the setting. */
 static int find_settable(uint32_t id, bool (*may)(const struct owner *owner), struct owner **out) {
     *out = owner_known(owner_final(id));
     if (!*out) return -ENOENT;

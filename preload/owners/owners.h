@@ -16,12 +16,16 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Opens or finds an owner. Returns its id or -errno, as memstow_owner_open does. */
+/* Finds the owner with this kind and these keys, or makes it. Returns its id or -errno, as memstow_owner_open does. */
 int64_t owners_open(uint32_t kind, const char *name, const char *origin, const uint64_t keys[2]);
+/* owners_adopt: all memory of the owner `provisional` becomes that of the owner `id`. owners_retire: the program says
+ * that the owner is gone. 0 or -errno. */
 int owners_adopt(uint32_t id, uint32_t provisional);
 int owners_retire(uint32_t id);
 /* Sets the policy of an owner. 1: the policy has changed; 0: it was the same; or -errno. */
 int owners_policy(uint32_t id, uint32_t policy, int32_t priority);
+/* owners_idle: whether nobody reads or writes the owner's memory. owners_discard: whether the content of its device
+ * memory need not be kept. 0 or -errno. */
 int owners_idle(uint32_t id, bool idle);
 int owners_discard(uint32_t id, bool discard);
 
@@ -29,8 +33,9 @@ int owners_discard(uint32_t id, bool discard);
 int64_t owners_begin_run(const char *name);
 int owners_end_run(uint32_t run, uint32_t outcome);
 
-/* Lists all models, customs and values of the store that are not adopted and that have, or may get, memory. Returns
- * their number, and writes at most `capacity`. 0 also if there is no memory for the sums. */
+/* Lists all models, customs and values of the store that are not adopted and that have memory or, because they are
+ * live, may get some. Returns their number, and writes at most `capacity`. 0 also if there is no memory for the
+ * sums. */
 uint32_t owners_list(struct owner_state *out, uint32_t capacity);
 /* Writes the owner's figures to `out`; out->size stays as it is. 0 or -errno. */
 int owners_figures(uint32_t id, struct memstow_figures *out);
