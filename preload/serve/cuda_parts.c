@@ -1,5 +1,5 @@
-/* cuda_parts.c — see cuda_parts.h. Parts never overlap: if a range is assigned again, its old parts go back to their
- * block first. */
+/* cuda_parts.c — see cuda_parts.h. Parts never overlap: when a range is assigned again, its bytes first go back from
+ * their old parts to the block. */
 #include "preload/serve/cuda_parts.h"
 
 #include <errno.h>
@@ -48,7 +48,7 @@ static bool find_block(struct search *search) {
 
 struct ending {
     uint64_t block, start, end; /* start, end: the range that is taken from all parts of `block` */
-    uint32_t keep; /* the block's counts, which get the bytes of the parts; 0: the parts are freed with the block */
+    uint32_t keep; /* id of the block's counts, which get the bytes; 0: the parts are freed with the block */
     uint64_t bytes;
 };
 
@@ -62,14 +62,15 @@ static void cuda_parts_add_part(const struct snap_cuda_block *like, uint64_t sta
     cuda_blocks_add(CUDA_PART, &part);
 }
 
-/* Removes the range from a part. A rest of the part in front of the range or behind it stays a part. */
+/* Takes the range of `ending` out of a part, and counts its bytes for the block again. What is left of the part, in
+ * front of the range or behind it, stays a part. */
 static void cuda_parts_cut(const struct snap_cuda_block *part, const struct ending *ending, uint32_t block_count) {
     uint64_t part_end = part->address + part->size;
     uint64_t start = part->address > ending->start ? part->address : ending->start;
     uint64_t end = part_end < ending->end ? part_end : ending->end;
     uint32_t model = cuda_counts_model(part->count);
     uint32_t back = cuda_counts_shift(part->count, cuda_counts_model(block_count), end - start, 0);
-    cuda_counts_let_go(back); /* gives up the second use: the block already uses this record */
+    cuda_counts_let_go(back); /* ends the second use: the block uses this record already */
     if (part->address < start) {
         uint32_t same = cuda_counts_shift(part->count, model, 0, 0);
         cuda_parts_add_part(part, part->address, start, same);
@@ -177,8 +178,8 @@ uint32_t cuda_parts_owners(uint64_t block, uint32_t *owners, uint32_t capacity) 
     return of.count;
 }
 
-/* If memstow serves the block, notes which owner has it. If one model has all of the block, the block moves with that
- * model; otherwise it never moves. */
+/* Notes which owner has a served block. If one model has all of it, the block moves with that model; otherwise it never
+ * moves. */
 static void tell_server(struct vram_block *served, const struct snap_cuda_block *block) {
     struct share share = {.block = block->address};
     if (block->flags & SNAP_CUDA_PARTS) cuda_blocks_all(look_at_part, &share);
@@ -187,8 +188,8 @@ static void tell_server(struct vram_block *served, const struct snap_cuda_block 
     vram_owned_assign(served, model, share.bytes && !all);
 }
 
-/* Assigns a range of the block at `address`. The block's record is held meanwhile: a thread that frees the block waits,
- * and then finds all its parts. */
+/* Assigns a range of the block at `address`. It holds the block's record meanwhile: a thread that frees the block
+ * waits, and then finds all its parts. */
 static int assign_of(uint64_t address, struct vram_block *served, uint64_t start, uint64_t end, uint32_t model) {
     struct cuda_hold hold;
     struct snap_cuda_block *block = cuda_blocks_hold(CUDA_ADDRESS, address, &hold);
@@ -199,9 +200,9 @@ static int assign_of(uint64_t address, struct vram_block *served, uint64_t start
     return result;
 }
 
-/* Finds the block that contains the range, and assigns the range. One thread at a time assigns, and no block moves
- * meanwhile: a thread that moves a block reads its owner. A block that is off its device cannot change its owner,
- * because the owner that put it away must bring it back. */
+/* Finds the block that contains the range, and assigns the range. The block does not move meanwhile, because a thread
+ * that moves it reads who owns it. A block that is off its device cannot change its owner: the owner that put it away
+ * must bring it back. */
 static int cuda_parts_assign_range(uint64_t start, uint64_t end, uint32_t model) {
     struct search search = {.start = start, .end = end};
     struct vram_block *served;

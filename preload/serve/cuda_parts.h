@@ -1,7 +1,8 @@
-/* cuda_parts.h — parts of device blocks that belong to other owners. PyTorch's segments hold tensors of several models.
- * In: ranges that were assigned through the ABI. Out: records of the parts in the table of blocks. Each part is counted
- * at the site of its block, under its own owner; the rest of the block stays with the block's owner. One thread at a
- * time assigns. */
+/* cuda_parts.h — parts of device blocks that belong to other owners than their blocks. PyTorch's segments hold tensors
+ * of several models.
+ * In: ranges that the program assigned (memstow_assign). Out: records of the parts in the table of blocks
+ * (cuda_blocks.h). Each part is counted at the site of its block, under its own owner; the rest of the block stays with
+ * the block's owner. One thread at a time assigns. */
 #ifndef MEMSTOW_CUDA_PARTS_H
 #define MEMSTOW_CUDA_PARTS_H
 
@@ -13,10 +14,11 @@
 #pragma GCC visibility push(hidden)
 
 /* Assigns a range, which is a block or lies in one, to the model (0: to nobody). Returns 0; -ENXIO: no block of device
- * memory contains the range; -EBUSY: the block is off its device; -ENOMEM. */
+ * or pinned memory contains the range; -EBUSY: the block is off its device, or another thread was assigning for too
+ * long; -ENOMEM: nothing has changed. */
 int cuda_parts_assign(uint64_t start, uint64_t length, uint32_t model);
 
-/* The owners of a block and its parts, each once, at most `capacity`. Returns their number. */
+/* Writes the owners of a block and of its parts, each once, at most `capacity`. Returns how many it wrote. */
 uint32_t cuda_parts_owners(uint64_t block, uint32_t *owners, uint32_t capacity);
 
 /* Call it when the block has left the table. Ends the block's parts, and returns their bytes. */

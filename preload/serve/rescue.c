@@ -1,8 +1,8 @@
 /* rescue.c — see rescue.h.
  *
  * The asking thread may hold locks of the program or of Python; PyTorch's allocator asks with its own lock held. So it
- * must not wait for a thread that might wait for such locks. A thread of memstow waits for the work on the device, for
- * a limited time. The asking thread waits at most as long for another thread's rescue or move. Locks of memstow are
+ * must not wait for a thread that might wait for such a lock. A thread of memstow waits for the work on the device,
+ * WAIT_MS at most. As long at most, the asking thread waits for another thread's rescue or move. Locks of memstow are
  * held for a short time, and never while the program is called. */
 #include "preload/serve/rescue.h"
 
@@ -46,8 +46,9 @@ const char *rescue_wish(const char *text) {
     return known ? NULL : "MEMSTOW_CUDA_RESCUE is not 0, 1 or kept: it counts as not set";
 }
 
-/* Whether the refusal is an error. A refusal of plain memory need not be an error: the program may only try how much
- * memory there is, or may free a cache and ask again. It is an error when the program asks for the same size again. */
+/* Whether the refusal is an error. For memory of a pool it is. For plain memory it need not be: the program may only
+ * try how much memory there is, or may free a cache and ask again. It is an error when the program asks for the same
+ * size again. */
 static bool is_error(struct rescue *self) {
     if (self->judged) return self->is_error;
     self->judged = true;
@@ -56,6 +57,7 @@ static bool is_error(struct rescue *self) {
     return self->is_error;
 }
 
+/* Whether a rescue is possible on this thread now. */
 static bool may_be(void) {
     return !off && !within && vram_driver_is_on() && !cuda_captures_any() && !cuda_route_has_exempt() && !seal_is_set();
 }
@@ -70,8 +72,8 @@ static bool wait_for_rescue(void) {
     return !lock_is_held(&rescuing);
 }
 
-/* Whether another rescue or a move has given memory back. If none has since the request was made, waits for a rescue or
- * a move in progress. */
+/* Whether another rescue or a move has given memory back since the request was made or repeated. If not, waits for a
+ * rescue or a move in progress. */
 static bool others_gave(struct rescue *self) {
     if (self->waits == WAITS_MOST) return false;
     bool gave = vram_move_left() != self->left || wait_for_rescue() || vram_move_wait(WAIT_MS);
@@ -82,6 +84,7 @@ static bool others_gave(struct rescue *self) {
 
 /* --- a rescue of our own --- */
 
+/* Notes that a rescue freed too little, and begins the pause before the next one. */
 static void was_in_vain(uint64_t took_ns) {
     uint64_t last = os_load(&pause_ns), pause = last ? 2 * last : PAUSE_NS;
     if (pause < 2 * took_ns) pause = 2 * took_ns;
@@ -90,7 +93,7 @@ static void was_in_vain(uint64_t took_ns) {
     os_store(&not_before_ns, os_now() + pause);
 }
 
-/* Whether an empty device could fulfil the request. If not, nothing is moved for it. */
+/* Whether an empty device could fulfil the request. If it could not, nothing is moved for the request. */
 static bool can_ever_be(uint64_t bytes) {
     uint64_t total = cuda_device_total();
     return bytes <= (total ? total : UINT64_MAX - VRAM_GRANULE);
@@ -102,7 +105,8 @@ static bool is_in_short_one(uint32_t owner) {
     return sums.live || sums.stowed;
 }
 
-/* Frees as many bytes as were requested, even if some memory is free: that memory was not enough. */
+/* Frees as many bytes as were requested, even if some memory is free already: it was not enough. True: some were
+ * freed. */
 static bool rescue_give(const struct rescue *self) {
     uint64_t needed = os_round_up(self->bytes, VRAM_GRANULE);
     short_of = cuda_device_of_stream(self->stream, cuda_device_now().device);
@@ -125,8 +129,7 @@ static bool rescue_rescue(struct rescue *self) {
     return gave;
 }
 
-/* Waits for the rescue in progress. A rescue that begins later sees that the owner is in use, because it looks with the
- * lock held. */
+/* A rescue that begins later sees that the owner is in use, because it reads that with the lock held. */
 bool rescue_is_over(void) {
     const struct timespec while_ = {.tv_nsec = 1000000};
     uint64_t end = os_now() + OVER_NS;

@@ -1,10 +1,10 @@
-/* rescue.h — a device has no memory for a request: memory of idle owners leaves it, and the request is repeated before
- * the program learns of the failure.
- * In: requests that the driver refused, in the hooks of its entries. Out: whether to ask again; the trace has the
- * decisions (reason "rescue"). There is no rescue for a program that only tries how much memory there is (cuda_oom.h),
- * while a stream is in capture, and in a callback of the driver, where every call fails. Any thread may call, whatever
- * locks it holds: each wait here is limited. There is one rescue at a time. MEMSTOW_CUDA_RESCUE=0: there is none;
- * =kept: owners with the policy keep are taken, too, after all others. */
+/* rescue.h — a device has no memory for a request: memory of idle owners leaves the device, and the request is repeated
+ * before the program learns of the failure.
+ * In: requests that the driver refused, in the hooks of its entries. Out: whether to ask the driver again; the trace
+ * has the decisions (reason "rescue"). There is no rescue for a program that only tries how much memory there is, while
+ * a stream is in capture, or in a callback of the driver, where every call fails. Any thread may call, whatever locks
+ * it holds: each wait here is limited. There is one rescue at a time. MEMSTOW_CUDA_RESCUE=0: there is none.
+ * MEMSTOW_CUDA_RESCUE=kept: owners with the policy keep are taken, too, after all others. */
 #ifndef MEMSTOW_RESCUE_H
 #define MEMSTOW_RESCUE_H
 
@@ -15,12 +15,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Reads the setting. Returns NULL, or an error message: the text is unreadable, and the setting counts as not set. */
+/* Reads the value of MEMSTOW_CUDA_RESCUE. Returns NULL, or an error message: the text is unreadable, and the setting
+ * counts as not set. */
 const char *rescue_wish(const char *text);
 
-/* Moves memory of idle owners off devices until `needed` bytes are free. It takes owners for which `helps` is true, and
- * with `takes_kept` also owners with the policy keep, after all others. Returns the bytes that it freed. The pointer is
- * set when tracking begins, to a function of triggers/, which decides. */
+/* Moves memory of idle owners off devices until `needed` bytes are free, and returns the bytes that it freed. It takes
+ * owners for which `helps` is true; among these, with `takes_kept`, also owners with the policy keep, after all others.
+ * The pointer is set when tracking begins, to a function of triggers/, which decides. */
 extern int64_t (*rescue_run)(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
 /* A request for device memory that may need a rescue. It begins before the driver is asked for the first time. */
@@ -30,19 +31,20 @@ struct rescue {
     /* The stream in whose order the memory is requested: the memory comes from the stream's device. NULL: there is no
      * stream, and the memory comes from the thread's device. */
     cuda_handle stream;
-    bool judged, is_error;
-    uint32_t waits;
-    uint64_t left; /* vram_move_left() when the request was made */
-    bool tried;    /* a rescue was tried for the request */
+    bool judged, is_error; /* judged: is_error says whether the refusal was an error, or only a trial of the program */
+    uint32_t waits;        /* how often others gave back memory for the request, so that it was repeated */
+    uint64_t left;         /* vram_move_left() when the request was made, or when this was last looked at */
+    bool tried;            /* a rescue was tried for the request */
 };
 struct rescue rescue_begin(uint64_t bytes, bool in_pool);
-/* Call it when the request was refused. True: ask the driver again. errno may change. */
+/* Call it when the driver refused the request. True: memory has left a device, so ask the driver again. errno may
+ * change. */
 bool rescue_try(struct rescue *self);
 /* Call it when a request was granted after a rescue. */
 void rescue_worked(void);
 
-/* Call it after an owner was declared in use. Waits for a running rescue, which may have seen the owner idle; after
- * that, all memory that the rescue took is stowed. False: the rescue did not end within a minute. */
+/* Call it after an owner was declared in use (no longer idle). Waits for a running rescue, which may have seen the
+ * owner idle; after that, no more of its memory leaves a device. False: the rescue did not end within a minute. */
 bool rescue_is_over(void);
 
 #pragma GCC visibility pop

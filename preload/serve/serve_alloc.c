@@ -1,5 +1,5 @@
-/* serve_alloc.c — the entries that allocate and free (serve_entries.h). Requests that cannot be served go to the
- * driver, and the program gets the driver's answer. */
+/* serve_alloc.c — stand-ins for entries that allocate and free (serve_entries.h). Requests that cannot be served go to
+ * the driver, and the program gets the driver's answer. */
 #include "preload/cuda/cuda_captures.h"
 #include "preload/cuda/cuda_device.h"
 #include "preload/cuda/cuda_route.h"
@@ -13,8 +13,8 @@
 #include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_reach.h"
 
-/* The device and context of a request in the order of a stream: those of the stream, which may differ from the
- * thread's. */
+/* The device and context of a request for memory in the order of a stream: those of the stream, which may differ from
+ * `now`, those of the thread. */
 static struct cuda_target target_of(cuda_handle stream, const struct cuda_target *now) {
     enum { FIRST_STREAM = 3 };
     cuda_handle context;
@@ -23,6 +23,8 @@ static struct cuda_target target_of(cuda_handle stream, const struct cuda_target
     return elsewhere ? cuda_device_in(context) : *now;
 }
 
+/* Whether memstow is to serve this request; if so, fills in *out. False if the thread's scope is no model's, if the
+ * request is too small, or if memory cannot be served now or must not move. */
 static bool serve_alloc_wants(uint64_t bytes, cuda_handle stream, bool in_stream, struct vram_request *out) {
     struct cuda_target target = cuda_device_now();
     serve_contexts_note_present(&target);
@@ -48,6 +50,7 @@ static bool is_default_pool(uint32_t device) {
            now == first;
 }
 
+/* Whether to ask the driver again after `result`: it had no memory, and since then some was freed. */
 static bool is_worth_asking_again(int result, struct rescue *rescue) {
     if (unlikely(!result && rescue->tried)) rescue_worked();
     return unlikely(result == CUDA_OUT_OF_MEMORY) && (vram_memory_wait_freed() || rescue_try(rescue));

@@ -1,4 +1,5 @@
-/* serve_answers.c — the entries that return figures, or the properties of an address (serve_entries.h). */
+/* serve_answers.c — stand-ins for entries that return figures of memory, or the properties of an address
+ * (serve_entries.h). */
 #include <string.h>
 
 #include "preload/cuda/cuda_device.h"
@@ -15,10 +16,10 @@ enum { RESERVED_HIGH = CUDA_POOL_RESERVED + 1, USED_HIGH = CUDA_POOL_USED + 1 };
 
 /* --- figures of devices and pools --- */
 
-/* Answers cuMemGetInfo. Spares (freed blocks that memstow keeps) count as free, because a request that finds no memory
- * gets the memory of spares. A stowed block still counts as used, but its place on the device is free. So `total` grows
- * by the stowed bytes. Then a program that adds free and used memory, as PyTorch does, gets at most `total`. With
- * MEMSTOW_CUDA_TOTAL=1 `total` stays as it is, for programs that take a part of it as their budget. */
+/* Stands in for cuMemGetInfo. Spares (freed blocks that memstow keeps) count as free, because a request that finds no
+ * memory gets their memory. A stowed block still counts as used by the program, but its place on the device is free. So
+ * `total` grows by the stowed bytes, and a program that adds free and used memory, as PyTorch does, gets at most
+ * `total`. With MEMSTOW_CUDA_TOTAL=1 `total` stays as it is, for programs that take a part of it as their budget. */
 int serve_info(size_t *available, size_t *total) {
     int (*real)(size_t *, size_t *) = (int (*)(size_t *, size_t *))serve_call.real;
     if (vram_driver_is_on()) vram_memory_reap();
@@ -31,9 +32,9 @@ int serve_info(size_t *available, size_t *total) {
     return 0;
 }
 
-/* What memory served in place of a device's default pool adds to the pool's figure `which`: reserved bytes in granules,
- * used bytes as requested. For a peak, the program gets the sum of the pool's peak and of ours; the common peak is at
- * most that sum. */
+/* The bytes that memory served in place of a device's default pool adds to the pool's figure `which`: reserved bytes in
+ * granules, used bytes as requested. Of a peak, the program gets the pool's peak plus ours, which is at least their
+ * common peak. */
 static uint64_t served_in_streams(uint32_t device, int which) {
     struct vram_sums sums = vram_sums(0, device);
     switch (which) {
@@ -61,7 +62,8 @@ int serve_pool(cuda_handle pool, int which, void *value) {
     return result;
 }
 
-/* Stands in for cuMemPoolSetAttribute. The program may set a peak only to 0, which restarts the peak. */
+/* Stands in for cuMemPoolSetAttribute. A program can set a peak only to 0, which restarts it; then ours restarts,
+ * too. */
 int serve_pool_set(cuda_handle pool, int which, void *value) {
     int (*real)(cuda_handle, int, void *) = (int (*)(cuda_handle, int, void *))serve_call.real;
     int result = real(pool, which, value);
@@ -90,8 +92,8 @@ int serve_range(cuda_address *start, size_t *bytes, cuda_address at) {
     return 0;
 }
 
-/* Writes the answer. cuda.h does not say how many bytes a truth value has (`bytes` is 0). The driver has already
- * written a truth value, and only its first byte is changed. */
+/* Writes the answer to *out. A truth value has `bytes` 0, because cuda.h does not say how wide it is: the driver has
+ * already written one, and only its first byte is changed. */
 static void write_answer(void *out, const struct serve_answer *answer) {
     if (answer->bytes)
         memcpy(out, &answer->value, answer->bytes);
@@ -99,9 +101,9 @@ static void write_answer(void *out, const struct serve_answer *answer) {
         *(uint8_t *)out = answer->value != 0;
 }
 
-/* Stands in for cuPointerGetAttribute. Asked for several attributes at once, the driver writes 0 for an address that it
- * does not know. Asked for one, it fails. So for a block that is off its device, the driver is asked for a list of one
- * attribute. */
+/* Stands in for cuPointerGetAttribute. For an address that the driver does not know, such as that of a block off its
+ * device, this entry fails, but cuPointerGetAttributes writes 0. So for such a block, the driver is asked for a list of
+ * one attribute. */
 int serve_attribute(void *out, int which, cuda_address at) {
     int (*real)(void *, int, cuda_address) = (int (*)(void *, int, cuda_address))serve_call.real;
     struct serve_answer answer;
@@ -117,8 +119,8 @@ int serve_attribute(void *out, int which, cuda_address at) {
     return result;
 }
 
-/* Stands in for cuPointerGetAttributes. The driver writes all attributes, even for an address that it does not know;
- * then those of served memory are corrected. */
+/* Stands in for cuPointerGetAttributes. The driver writes all attributes, even for an address that it does not know.
+ * Then the attributes of served memory are corrected. */
 int serve_attributes(unsigned count, int *which, void **out, cuda_address at) {
     typedef int function(unsigned, int *, void **, cuda_address);
     struct serve_answer answer;
@@ -130,8 +132,8 @@ int serve_attributes(unsigned count, int *which, void **out, cuda_address at) {
     return result;
 }
 
-/* If the attribute means that the program is about to register the block with a network card, the block never moves
- * from now on, even if this call fails. */
+/* Stands in for cuPointerSetAttribute. If the attribute means that the program is about to register the block with a
+ * network card, the block never moves from now on, even if this call fails. */
 int serve_set_attribute(const void *value, int which, cuda_address at) {
     int (*real)(const void *, int, cuda_address) = (int (*)(const void *, int, cuda_address))serve_call.real;
     if (serve_pointer_registers(which, true)) vram_refusal_note(at, VRAM_REFUSAL_RDMA);

@@ -15,8 +15,9 @@ int serve_contexts_note(const struct cuda_target *target) {
     return vram_reach_works_on(target->device) ? vram_memory_reach() : 0;
 }
 
-/* Called at each allocation, for a model or not. Notes the thread's context, because work may run in the context, and
- * memstow may have missed that the program made it. A new context may have the address of a context that has ended. */
+/* Called at each allocation, for a model or not. Work may run in the thread's context, and memstow may have missed that
+ * the program made it. A new context may have the address of a context that has ended; so after each end, all threads
+ * note their contexts again. */
 void serve_contexts_note_present(const struct cuda_target *target) {
     static __thread cuda_handle last;
     static __thread uint32_t last_ended;
@@ -31,8 +32,8 @@ void serve_contexts_made(cuda_handle context, uint32_t device) {
     serve_contexts_note(&(struct cuda_target){context, device});
 }
 
-/* Removes a context from the list, and then has all threads note their contexts again. In the other order, a thread
- * would still find the context in the list. */
+/* Removes the context from the list, and only then has all threads note their contexts again. In the other order, a
+ * thread could find the old context in the list, and not note a new one at the same address. */
 void serve_contexts_ended(cuda_handle context, bool goes_on, uint64_t end) {
     uint32_t device;
     cuda_handle heir = goes_on || !serve_wanted ? context : NULL;

@@ -1,6 +1,6 @@
-/* serve_contexts.h — the program's contexts, which come and go.
- * In: contexts that were made, used or ended. Out: all moves wait for the work in these contexts; memory that was
- * served in a context ends with it. Any thread. */
+/* serve_contexts.h — notes the program's CUDA contexts, which come and go.
+ * In: contexts that were made, used or ended. Out: each move waits for the work in these contexts; memory that was
+ * served in a context ends with it. Any thread may call. */
 #ifndef MEMSTOW_SERVE_CONTEXTS_H
 #define MEMSTOW_SERVE_CONTEXTS_H
 
@@ -11,11 +11,12 @@
 /* Notes that the program works in this context. Returns 0, or the driver's error if a device cannot be given access to
  * served memory. */
 int serve_contexts_note(const struct cuda_target *target);
-/* As serve_contexts_note, for the thread's current context. The thread remembers that it has noted the context. */
+/* As serve_contexts_note, for the thread's current context. A thread notes the same context only once. */
 void serve_contexts_note_present(const struct cuda_target *target);
 
-/* made: from now on, work may run in this context. ended: memory that was served in this context is gone, except memory
- * in place of a pool. goes_on: the context was reset, and the program can still use it. */
+/* serve_contexts_made: from now on, work may run in this context. serve_contexts_ended: memory that was served in this
+ * context is gone, except memory in place of a pool. goes_on: the context was only reset, and the program can still use
+ * it. */
 void serve_contexts_made(cuda_handle context, uint32_t device);
 void serve_contexts_ended(cuda_handle context, bool goes_on, uint64_t end); /* end: from vram_contexts_end_begins */
 

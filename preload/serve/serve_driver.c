@@ -34,8 +34,8 @@ static uint64_t stowed_on(uint32_t device, uint64_t *asked) {
 
 static uint64_t spare_on(uint32_t device) { return vram_table_spares() ? vram_sums(0, device).spare : 0; }
 
-/* Finds the driver's functions. Returns the reason why nothing can be served. One reason is comfy-aimdo: it
- * manages addresses itself. */
+/* Finds the driver's functions. Returns the reason why nothing can be served; VRAM_REFUSAL_DONE: memory can be served.
+ * One reason is comfy-aimdo, which manages addresses itself. */
 static enum vram_refusal look_at_driver(void) {
     serve_driver.device_count = (int (*)(int *))serve_driver_function("cuDeviceGetCount");
     serve_driver.device_pool = (int (*)(cuda_handle *, int))serve_driver_function("cuDeviceGetMemPool");
@@ -67,14 +67,15 @@ static uint64_t code_that_is_there(void) {
     return 1 + loads + __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE);
 }
 
-/* Whether memory can be served. False also while another thread finds this out; then the request goes to the driver. */
+/* While another thread examines the driver, the answer is false, and the request goes to the driver. */
 bool serve_driver_is_fit(void) {
     uint64_t now = code_that_is_there();
     if (likely(__atomic_load_n(&looked, __ATOMIC_ACQUIRE) == now)) return !__atomic_load_n(&cannot, __ATOMIC_RELAXED);
     if (!lock_try(&looking)) return false;
     enum vram_refusal why = look_at_driver();
     __atomic_store_n(&cannot, why, __ATOMIC_RELAXED);
-    /* If comfy-aimdo is the reason, its requests pass no hook of ours, so they could not get the memory of spares. */
+    /* With comfy-aimdo, spares are not kept: its requests pass no hook of ours, so they could not get the memory of
+     * spares. */
     vram_spare_stop(why != VRAM_REFUSAL_DONE);
     __atomic_store_n(&looked, now, __ATOMIC_RELEASE);
     lock_let_go(&looking);

@@ -1,6 +1,6 @@
-/* serve_driver.h — whether memory can be served with the driver that is loaded now.
+/* serve_driver.h — whether memory can be served with the CUDA driver that is loaded now.
  * In: the code that is loaded. Out: yes, or the reason why not; functions of the driver. The driver is examined again
- * when code was loaded or unloaded. Any thread; nothing here waits. */
+ * after code was loaded or unloaded. Any thread may call; nothing here waits. */
 #ifndef MEMSTOW_SERVE_DRIVER_H
 #define MEMSTOW_SERVE_DRIVER_H
 
@@ -15,8 +15,9 @@ extern struct serve_driver {
     int devices;
 } serve_driver;
 
+/* Whether memory can be served. False also while another thread is finding this out. */
 bool serve_driver_is_fit(void);
-/* The reason why the driver is not fit. VRAM_REFUSAL_DONE: it is fit. */
+/* The reason why memory cannot be served. VRAM_REFUSAL_DONE: it can. */
 enum vram_refusal serve_driver_refusal(void);
 /* A function of the driver, by its name; NULL: the driver lacks the function. */
 void *serve_driver_function(const char *name);

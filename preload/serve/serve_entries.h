@@ -1,5 +1,7 @@
-/* serve_entries.h — the functions that stand in for entries of the driver. Only serve.c uses them.
- * In: the program's arguments, and the function that the hook was about to call. Out: the driver's results. */
+/* serve_entries.h — the functions that stand in for entries of the driver. A function serve_… has the arguments of its
+ * entry (serve_function in serve.c has the pairs).
+ * In: the program's arguments, and the function that the hook was about to call (serve_call). Out: results as the
+ * driver gives them. */
 #ifndef MEMSTOW_SERVE_ENTRIES_H
 #define MEMSTOW_SERVE_ENTRIES_H
 
@@ -11,7 +13,7 @@
 struct serve_call {
     void *real;
     uintptr_t caller; /* an address in the code that made the thread's outermost call */
-    bool per_thread;  /* the entry has a _ptsz or _ptds name: stream NULL is the thread's own */
+    bool per_thread;  /* the entry has a _ptsz or _ptds name: stream NULL means the thread's own stream */
 };
 extern __thread struct serve_call serve_call __attribute__((tls_model("initial-exec")));
 

@@ -1,4 +1,4 @@
-/* serve_others.c — the entries that let other devices and processes reach memory (serve_entries.h). */
+/* serve_others.c — stand-ins for entries that let other devices and processes reach memory (serve_entries.h). */
 #include "preload/base/notice.h"
 #include "preload/base/seal.h"
 #include "preload/cuda/cuda_device.h"
@@ -12,8 +12,9 @@
 
 /* --- access from other devices --- */
 
-/* For cuCtxEnablePeerAccess: the device also gets access to served memory, even to blocks that were served before
- * serving was turned off. If that fails, the program gets the error, and nothing has changed. */
+/* Stands in for cuCtxEnablePeerAccess. The device that gets access to the peer's memory also gets access to served
+ * memory, even to blocks that were served before serving was turned off. If that fails, access to the peer is ended
+ * again, and the program gets the error. */
 int serve_peer(cuda_handle peer, unsigned flags) {
     int result = ((int (*)(cuda_handle, unsigned))serve_call.real)(peer, flags);
     if (result) return result;
@@ -24,8 +25,8 @@ int serve_peer(cuda_handle peer, unsigned flags) {
     return result;
 }
 
-/* The program sets the access once, and does not repeat it when memory is served later. So the pool's device is looked
- * up even if memory cannot be served now. */
+/* Stands in for cuMemPoolSetAccess. The program sets the access once, and does not repeat it when memory is served
+ * later. So the pool's device is looked up even if memory cannot be served now. */
 int serve_pool_access(cuda_handle pool, const struct vram_access *access, size_t count) {
     typedef int function(cuda_handle, const struct vram_access *, size_t);
     int result = ((function *)serve_call.real)(pool, access, count), there = 0;
@@ -40,7 +41,7 @@ int serve_pool_access(cuda_handle pool, const struct vram_access *access, size_t
     return vram_memory_reach();
 }
 
-/* --- calls that tell another device or process where the memory is: from then on, it must not move --- */
+/* --- calls that make the memory reachable for another device or process: from then on, it must not move --- */
 
 int serve_retain(cuda_memory *memory, void *at) {
     int (*real)(cuda_memory *, void *) = (int (*)(cuda_memory *, void *))serve_call.real;

@@ -1,5 +1,5 @@
-/* serve_pointer.c — see serve_pointer.h. The numbers of attributes are those of cuda.h. The driver answers for all
- * other attributes. */
+/* serve_pointer.c — see serve_pointer.h. The numbers of attributes are those of cuda.h. Attributes that are not named
+ * here are answered by the driver. */
 #include "preload/serve/serve_pointer.h"
 
 #include "preload/cuda/cuda_device.h"
@@ -28,7 +28,7 @@ static bool serve_pointer_says(struct serve_answer *answer, uint32_t bytes, uint
     return true;
 }
 
-/* The pool that the program gets as the answer: the default pool of the device. */
+/* The handle of the device's default pool, which the program gets as the answer; 0: the driver does not tell it. */
 static uint64_t pool_of(uint32_t device) {
     int (*ask)(cuda_handle *, int) = (int (*)(cuda_handle *, int))cuda_scope_any("cuDeviceGetDefaultMemPool", NULL);
     cuda_handle pool;

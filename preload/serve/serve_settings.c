@@ -13,6 +13,7 @@ struct serve_settings serve_settings;
 
 static const char *unreadable;
 
+/* The bytes of a setting; 0 if it is not set, or if it cannot be read: then `complaint` is kept. */
 static uint64_t size_of(const char *name, const char *complaint) {
     uint64_t bytes;
     const char *text = os_variable(name);
@@ -28,7 +29,7 @@ static void read_spare(const char *text) {
         unreadable = "MEMSTOW_CUDA_SPARE is not a size like 1G: it counts as not set";
 }
 
-/* The threshold is at least a granule: each served block takes a whole granule. */
+/* The threshold is at least a granule, because each served block takes whole granules. */
 __attribute__((constructor)) static void read_wish(void) {
     unreadable = NULL;
     serve_settings.limits.memory =
