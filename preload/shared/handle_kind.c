@@ -1,4 +1,4 @@
-/* handle_kind.c — the purpose of a descriptor; see handle_kind.h. */
+/* handle_kind.c — see handle_kind.h. */
 #include "preload/shared/handle_kind.h"
 
 #include <string.h>

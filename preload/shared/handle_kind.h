@@ -1,4 +1,4 @@
-/* handle_kind.h — the purpose of a descriptor, by its link in /proc.
+/* handle_kind.h — what a descriptor is for (a file, a socket…), by its link in /proc.
  * In: the target of /proc/PID/fd/N. Out: a kind, and its name. Pure; the library and the command share it. */
 #ifndef MEMSTOW_HANDLE_KIND_H
 #define MEMSTOW_HANDLE_KIND_H
@@ -23,7 +23,7 @@ enum handle_kind {
 enum handle_kind handle_kind_of(const char *target);
 /* "socket", or with `many` "sockets". */
 const char *handle_kind_word(enum handle_kind kind, bool many);
-/* Whether a path of /proc is memory that other processes may share. */
+/* Whether the target of such a link is memory that other processes may share. */
 bool handle_kind_is_shared(const char *path);
 
 #pragma GCC visibility pop

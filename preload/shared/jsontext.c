@@ -88,7 +88,7 @@ static bool take_number(struct cursor *in) {
 
 static bool take_value(struct cursor *in, int depth);
 
-/* Takes the text between brackets, after the opening bracket: members if `end` is a brace, else elements. */
+/* Takes the rest of an object or array, after its opening bracket: members if `end` is a brace, else elements. */
 static bool take_list(struct cursor *in, char end, int depth) {
     skip_blanks(in);
     if (take_char(in, end)) return true;
@@ -191,8 +191,8 @@ static bool is_high(int32_t word) { return word >= 0xd800 && word < 0xdc00; }
 
 static bool is_low(int32_t word) { return word >= 0xdc00 && word < 0xe000; }
 
-/* Reads one \uXXXX, or a pair of them, as one character. Half of a pair becomes U+FFFD. NUL does, too, because it would
- * end the text. */
+/* Reads what follows \u: four digits, or a surrogate pair of two such escapes, as one character. Half of a pair becomes
+ * U+FFFD. So does NUL, because it would end the text. */
 static uint32_t read_escaped(struct cursor *in) {
     int32_t word = hex_word(in->at, in->end);
     in->at += 4;

@@ -1,7 +1,7 @@
-/* jsontext.h — JSON, strictly by RFC 8259, checked and read in place.
+/* jsontext.h — checks JSON text strictly by RFC 8259, and reads it in place.
  * In: bytes from any source. Out: whether they are one JSON object, and its members. Pure: no memory, no recursion
- * deeper than JSONTEXT_DEPTH. The library checks the lines that the program adds to the trace, and the tools read those
- * lines. */
+ * deeper than JSONTEXT_DEPTH. The library checks the lines that the program adds to the trace, and the command reads
+ * these lines. */
 #ifndef MEMSTOW_JSONTEXT_H
 #define MEMSTOW_JSONTEXT_H
 
@@ -25,17 +25,16 @@ bool jsontext_is_object(const char *text, size_t length);
 size_t jsontext_fault(const char *text, size_t length);
 #define JSONTEXT_FINE SIZE_MAX
 
-/* Goes through the members of an object or the elements of an array. The text must have been checked. False: there are
- * no more. `key` gets the key of a member as it is written; it may be NULL. Begin with *next = 0. */
+/* Goes through the members of an object or the elements of an array, which was checked before. Begin with *next = 0.
+ * False: there are no more. `key` gets a member's key as it is written, with its quotes; it may be NULL. */
 bool jsontext_next(struct jsontext in, size_t *next, struct jsontext *key, struct jsontext *value);
 
-/* Finds the member with this name; false: there is none. If several members have the name, the one furthest behind in
- * the text counts, as in Python. */
+/* Finds the member of an object that was checked before; false: there is none. If several members have the name, the
+ * last one in the text counts, as in Python. */
 bool jsontext_member(struct jsontext object, const char *name, struct jsontext *value);
 
-/* These read a number or a string. False: the value has another type. A number must be without sign, point and
- * exponent, and fit into 64 bits. A string is unescaped, cut between characters to fit into `capacity`, and ended with
- * NUL. */
+/* Read a number or a string. False: the value is of another form. A number must be without sign, point and exponent,
+ * and fit into 64 bits. A string is unescaped, cut between characters to fit into `capacity`, and ended with NUL. */
 bool jsontext_number(struct jsontext value, uint64_t *number);
 bool jsontext_string(struct jsontext value, char *to, size_t capacity);
 

@@ -1,9 +1,10 @@
 /* kin.h — the rule of kin: which processes are kept together with a process that is to be kept.
- * In: the parent, group and session of a process, from /proc/PID/stat. Out: whether one of them is the kept process.
- * Pure. The kin of a process are the processes that it started, the members of sessions and groups that it began, and
- * their kin in turn. All parts that end processes, or look for processes left behind, use this rule: the coordinator
- * (which begins with one process and looks for its kin), `watch`, `lifecycle` and `reap`. memstow_shutdown.py has the
- * rule in Python, for programs without memstow; tests/unit/kin and tests/ends/kin check the two with the same cases. */
+ * In: the parent, group and session of a process, from /proc/PID/stat. Out: whether one of the three is the kept
+ * process. Pure. The kin of a process are the processes that it started, the members of sessions and groups that it
+ * began, and their kin in turn. All parts that end processes, or look for processes left behind, use this rule: the
+ * coordinator (which begins with its own process and looks for its kin), `watch`, `lifecycle` and `reap`.
+ * memstow_shutdown.py has the rule in Python, for programs without memstow; tests/unit/kin and tests/ends/kin check the
+ * two with the same cases. */
 #ifndef MEMSTOW_KIN_H
 #define MEMSTOW_KIN_H
 

@@ -70,9 +70,9 @@ static void *os_map_at(uintptr_t wanted, size_t length, int protection) {
 
 void *os_map(size_t length) { return os_map_at(0, length, PROT_READ | PROT_WRITE); }
 
-/* Each of three classes of alignment has an area of addresses for its mappings. So mappings of one class are adjacent.
- * That keeps their number small, for the kernel and for us. The areas lie below the libraries, where sanitizers still
- * allow memory. */
+/* The areas of os_map_apart. Mappings of each of three classes of alignment have an area of addresses, so that mappings
+ * of one class are adjacent. That keeps their number small, for the kernel and for us. The areas lie below the
+ * libraries, where sanitizers still allow memory. */
 #define AREA ((uintptr_t)64 << 30)
 static uintptr_t area_ends[3];
 
@@ -114,7 +114,8 @@ static bool close_at(uintptr_t at, size_t length) {
     return false;
 }
 
-/* Maps up to 2 MiB on either side of our own data. Otherwise the program's next mappings would lie there. */
+/* Maps up to 2 MiB on either side of our own data, without access. Otherwise the program's next mappings would lie
+ * there. */
 void os_close_holes(void) {
     extern char __ehdr_start[] __attribute__((visibility("hidden"))), _end[] __attribute__((visibility("hidden")));
     uintptr_t below = (uintptr_t)__ehdr_start, behind = os_round_up((uintptr_t)_end, OS_PAGE);
@@ -224,8 +225,7 @@ uint32_t os_pid(void) { return (uint32_t)os_call(SYS_getpid); }
 
 uint32_t os_tid(void) { return (uint32_t)os_call(SYS_gettid); }
 
-/* Whether the process has one thread: a folder has two links more than it has subfolders, and each thread has a
- * subfolder of /proc/self/task. */
+/* A folder has two links more than it has subfolders, and each thread has a subfolder of /proc/self/task. */
 bool os_single_threaded(void) {
     struct stat tasks;
     return os_call(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;

@@ -36,12 +36,12 @@ bool os_is_under_valgrind(void);
 void os_hide_from_valgrind(const void *start, size_t length);
 
 void *os_map(size_t length); /* private zeroed memory, or NULL */
-/* Private zeroed memory that is never unmapped, or NULL. It lies far from the program's mappings. So a write past the
- * end of one of them hits nothing, as without memstow. It begins at a multiple of `align`, a power of two. NULL also if
- * there is no such place. */
+/* Private zeroed memory that is never unmapped. It lies far from the program's mappings, so a write past the end of one
+ * of them hits nothing, as without memstow. It begins at a multiple of `align`, a power of two. NULL: there is no
+ * memory, or no such address. */
 void *os_map_apart(size_t length, size_t align);
 void *os_reserve_apart(size_t length); /* address space without access, or NULL */
-void os_close_holes(void); /* call it once: maps the gaps that the loader left around our own data for alignment */
+void os_close_holes(void);             /* call it once: maps the gaps that the loader left around our own data */
 /* Maps a file shared, for reading and writing, at exactly `at`. 0 or -errno. */
 long os_map_file(void *at, size_t length, int fd, uint64_t offset);
 void os_unmap(void *start, size_t length);
@@ -53,14 +53,15 @@ long os_read(int fd, void *to, size_t length);
 long os_pread(int fd, void *to, size_t length, uint64_t offset);
 /* Writes everything or returns -errno; restarts after a signal. */
 long os_write(int fd, const void *from, size_t length);
-/* Copies from or to memory that may be unmapped. False: it failed; some bytes may have been copied. */
+/* os_peek copies from memory that may be unmapped, os_poke to such memory. False: it failed; some bytes may have been
+ * copied. */
 bool os_peek(void *to, const void *from, size_t length);
 bool os_poke(void *to, const void *from, size_t length);
 int os_stat_fd(int fd, struct stat *out); /* 0 or -errno */
 /* RLIMIT_FSIZE in bytes: a write beyond it raises SIGXFSZ, which kills. UINT64_MAX: no limit. 0: it is not known. */
 uint64_t os_file_limit(void);
-/* Calls visit for each name in a folder, except hidden names, until visit returns false. A folder that cannot be read
- * has no names. */
+/* Calls visit for each name in a folder until visit returns false. Hidden names are left out. A folder that cannot be
+ * read has no names. */
 void os_each_name(const char *folder, bool (*visit)(void *context, const char *name), void *context);
 
 /* libc's clock_gettime, once it is known. Until then the functions below make a system call. */
@@ -79,10 +80,11 @@ static inline uintptr_t os_thread(void) {
     return self;
 }
 bool os_single_threaded(void); /* whether the process has one thread; false also if /proc does not tell */
-/* When a process started: field 22 of /proc/<pid>/stat; 0: it cannot be read. pid 0 is the caller. */
+/* When a process started, in ticks since the boot (field 22 of /proc/<pid>/stat); 0: it cannot be read. pid 0 is the
+ * caller. */
 uint64_t os_start_ticks(uint32_t pid);
-/* A pidfd of the process, also of a zombie, if its start time is `start_ticks`. It never means another process, even
- * when the pid is used again. -ESRCH: the process is gone; other -errno: unknown. */
+/* A pidfd of the process with this pid and start time, also of a zombie. It never means another process, even when the
+ * pid is used again. -ESRCH: the process is gone; other -errno: it cannot be told. */
 int os_hold_process(uint32_t pid, uint64_t start_ticks);
 bool os_has_ended(int pidfd); /* whether the process has ended; a zombie has */
 /* The kernel's boot id as 16 bytes; false when it cannot be read. */
@@ -113,10 +115,10 @@ void os_copy(char *to, size_t capacity, const char *from);
 char *os_decimal(char *to, uint64_t n);
 /* Writes a hexadecimal number, without 0x: at most 17 bytes, with its NUL. Returns the address of the NUL. */
 char *os_hexadecimal(char *to, uint64_t n);
-/* Reads a number and moves *at past its digits; without digits it is 0. Overflow is not checked, because the text comes
- * from the kernel. */
+/* Reads a decimal number, and moves *at past its digits. Without digits it is 0. Overflow is not checked, because the
+ * text comes from the kernel. */
 uint64_t os_take_decimal(const char **at);
-/* As os_take_decimal, for a hexadecimal number with small letters. */
+/* As os_take_decimal, for a hexadecimal number without 0x. */
 uint64_t os_take_hexadecimal(const char **at);
 
 /* The present value of an environment variable; "": it is not set. */
@@ -126,7 +128,7 @@ static inline uint64_t os_load(const uint64_t *word) { return __atomic_load_n(wo
 
 static inline uint32_t os_load32(const uint32_t *word) { return __atomic_load_n(word, __ATOMIC_RELAXED); }
 
-/* Returns n, or 0 if n is below 0. For a sum that may be below 0 for a moment, and for a result that may be -errno. */
+/* n, or 0 if n is below 0: for a sum that may be below 0 for a moment, and for a result that may be -errno. */
 static inline uint64_t os_not_negative(int64_t n) { return n > 0 ? (uint64_t)n : 0; }
 
 static inline void os_store(uint64_t *word, uint64_t value) { __atomic_store_n(word, value, __ATOMIC_RELAXED); }

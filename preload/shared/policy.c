@@ -2,8 +2,8 @@
 #include "preload/shared/policy.h"
 #include "preload/shared/heapsort.h"
 
-/* The policy that counts for an owner, and the action and reason that follow from it. The needed bytes are not
- * considered yet. */
+/* What is decided for one owner before the needed bytes are considered: the policy that counts, and the action and
+ * reason that follow from it. */
 struct verdict {
     uint32_t policy, action, why;
 };
@@ -17,8 +17,8 @@ static uint32_t known_policy(uint32_t policy) {
 
 static uint64_t bytes_of(const struct owner_state *owner) { return policy_sum(owner->live_bytes, owner->device_bytes); }
 
-/* Whether the owner's device memory can leave its device. It cannot while a device may use it: a device cannot wait for
- * memory to come back. Under pressure it should not: it would go to the host, which is short of memory. */
+/* Whether the owner's device memory may leave its device. It cannot while a device may use it, because a device cannot
+ * wait for memory to come back. Under pressure it should not: it would go to the host, which is short of memory. */
 static bool can_leave_device(const struct owner_state *owner, const struct policy_question *question) {
     return owner->idle && question->reason != MEMSTOW_PRESSURE;
 }
@@ -28,8 +28,8 @@ static bool can_move(const struct owner_state *owner, const struct policy_questi
     return question->can_stow && (of_host || (owner->device_bytes && can_leave_device(owner, question)));
 }
 
-/* Whether the owner was used in the last idle_ns. The caller reads the clock (now_ns) before the owners' figures. So
- * the latest use may be later than now_ns. */
+/* Whether the owner was used in the last idle_ns. The caller reads the clock (now_ns) before it reads the owners'
+ * figures, so the latest use may be later than now_ns. */
 static bool used_lately(const struct owner_state *owner, const struct policy_question *question) {
     return owner->last_use_ns > question->now_ns || question->now_ns - owner->last_use_ns < question->idle_ns;
 }

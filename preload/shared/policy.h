@@ -26,13 +26,13 @@ struct owner_state {
 struct policy_question {
     uint32_t reason; /* enum memstow_reason */
     bool can_stow;   /* memory can be moved */
-    bool can_in_use; /* memory can be moved without the owner being idle */
-    bool drops;      /* the program frees owners with the policy free */
+    bool can_in_use; /* memory can be moved even if the owner is not idle */
+    bool drops;      /* the program will free the memory of owners with the policy free */
     /* Under pressure or in a rescue: owners with the policy keep may be stowed, too, after all others. */
     bool take_kept;
     uint64_t needed;  /* under pressure or in a rescue: bytes to gain; 0: as many as possible */
     uint64_t now_ns;  /* for MEMSTOW_IDLE: the time, by the clock of last_use_ns */
-    uint64_t idle_ns; /* for MEMSTOW_IDLE: owners that were not used for this long are acted on */
+    uint64_t idle_ns; /* for MEMSTOW_IDLE: how long an owner must be unused, so that its policy is applied */
 };
 
 /* A device had no memory for a request. Only memstow itself uses POLICY_RESCUE, as the reason for deciding, and
@@ -40,21 +40,23 @@ struct policy_question {
 enum { POLICY_RESCUE = MEMSTOW_IDLE + 1 };
 enum { POLICY_WHY_RESCUE = MEMSTOW_WHY_RECENT + 1 };
 
-/* The list of decisions has at most this many owners that the program has declared gone. Otherwise every run might make
- * it longer. */
+/* At most this many owners that the program has declared gone get a decision. Otherwise every run might make the list
+ * longer. */
 enum { POLICY_RETIRED_MOST = 32 };
 
-/* Decides for each owner. Sorts the owners in place, and writes the decisions in the order in which they are to be
- * carried out. `out` must hold `count`. Returns how many decisions there are. */
+/* Decides for each owner. Sorts the owners in place, and writes the decisions to `out` in the order in which they are
+ * to be carried out; `out` has room for `count`. Returns how many decisions there are. */
 uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct policy_question *question,
                        struct memstow_decision *out);
 
-/* The outcome of a decision. `before` and `after` are live bytes on host and devices; `stowed` are the bytes that are
- * stowed now. */
+/* The outcome of a decision. KEPT: memory was to stay. STOWED: memory was to be stowed, and some is. FREED: at most 5 %
+ * of the memory is left. BLOCKED: more is left, although it was to go. `before` and `after` are live bytes on host and
+ * devices; `stowed` are the bytes that are stowed now. */
 enum policy_category { POLICY_KEPT, POLICY_STOWED, POLICY_FREED, POLICY_BLOCKED, POLICY_CATEGORIES };
 enum policy_category policy_category(uint32_t action, uint32_t why, uint64_t before, uint64_t after, uint64_t stowed);
 
-/* Whether an owner became idle after `since`, and its policy then has an action other than keep. */
+/* Whether an owner became idle (unused for idle_ns) after `since`, and has memory that a policy other than keep would
+ * move or free. */
 bool policy_became_idle(const struct owner_state *owner, const struct policy_question *question, uint64_t since);
 
 static inline uint64_t policy_sum(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }

@@ -170,7 +170,7 @@ uint64_t pressure_missing(const struct pressure_wishes *wishes, uint64_t limit, 
 
 enum { PATH_SIZE = 4096, TEXT_SIZE = 8192 };
 
-/* Buffers that are too large for the stack of the thread that polls. */
+/* The buffers of one reading; they are too large for the stack of the thread that polls. */
 struct files {
     char text[TEXT_SIZE], path[PATH_SIZE], file[PATH_SIZE + 64];
 };
@@ -223,8 +223,8 @@ struct reading {
     uint32_t stalled;
 };
 
-/* Reads the cgroup and its parents, each of which may have a limit. The stall figure comes from the innermost cgroup
- * that has one, or else from the machine. */
+/* Reads the cgroup and its parents, each of which may have a limit. The figure for stalled tasks comes from the
+ * innermost cgroup that has one, or else from the machine. */
 static void read_cgroups(struct files *self, struct reading *reading) {
     bool version1 = false, told = false;
     if (!read_text(self, "/proc/self/cgroup") || !pressure_cgroup(self->text, self->path, sizeof self->path, &version1))

@@ -1,7 +1,8 @@
-/* pressure.h — is memory short? It compares the user's settings with the kernel's figures for the cgroup and the
- * machine.
- * In: MEMSTOW_PRESSURE and MEMSTOW_IDLE; files of /proc and /sys, read each time. Out: bytes to be given back. No
- * descriptor stays open. Functions on texts and numbers are pure; the command also uses them to check settings. */
+/* pressure.h — finds out whether memory is short: compares the user's settings with the kernel's figures for the cgroup
+ * and the machine.
+ * In: MEMSTOW_PRESSURE and MEMSTOW_IDLE; files of /proc and /sys, read each time. Out: how many bytes are to be given
+ * back. No descriptor stays open. Functions on texts and numbers are pure; the command also uses them to check
+ * settings. */
 #ifndef MEMSTOW_PRESSURE_H
 #define MEMSTOW_PRESSURE_H
 
@@ -15,15 +16,15 @@ struct pressure_wishes {
     bool any;              /* most_used, least_left or most_stalled is set */
     uint32_t most_used;    /* memory is short if more than this is in use, in percent; 0: not set */
     uint64_t least_left;   /* memory is short if less than this is left, in bytes; 0: not set */
-    uint32_t most_stalled; /* memory is short if tasks wait for it for more of the time; percent * 100; 0: not set */
+    uint32_t most_stalled; /* memory is short if tasks wait for it more of the time; percent * 100; 0: not set */
     bool take_kept;        /* owners with the policy keep may be stowed, too */
-    uint64_t idle_ns;      /* how long an owner must be unused, from MEMSTOW_IDLE; 0: not set */
+    uint64_t idle_ns;      /* how long an owner must be unused to count as idle, from MEMSTOW_IDLE; 0: not set */
 };
 
-/* Reads a text like MEMSTOW_PRESSURE: "90%", "4G", "psi:20%", "kept", or several of them with commas. False: the text
- * is anything else, and nothing is set. */
+/* Reads a text like MEMSTOW_PRESSURE: "90%", "4G", "psi:20%", "kept", or several of them with commas, at least one of
+ * them a limit. False: the text is anything else, and of MEMSTOW_PRESSURE nothing is set. */
 bool pressure_parse(const char *text, struct pressure_wishes *wishes);
-/* Reads a text like MEMSTOW_IDLE: seconds, above 0. */
+/* Reads a text like MEMSTOW_IDLE: whole seconds, above 0. False: the text is anything else, and idle_ns is 0. */
 bool pressure_parse_idle(const char *text, struct pressure_wishes *wishes);
 
 /* Reads "64M" as bytes, above 0. False, and *bytes is 0: the text is anything else. */
@@ -38,25 +39,27 @@ const struct pressure_wishes *pressure_wishes(void);
 
 /* How many bytes are to be given back now; 0: memory is not short. *text gets the reason in words. */
 uint64_t pressure_needed(const char **text);
-/* The bytes that are left in the machine or in a cgroup with a limit: the smallest of these numbers. PRESSURE_NO_LIMIT:
- * nothing could be read. */
+/* The bytes that are left in the machine, or in the cgroup or a parent of it that has a limit: the smallest of these
+ * numbers. PRESSURE_NO_LIMIT: nothing could be read. */
 uint64_t pressure_left(void);
 
 /* --- reading the kernel's texts --- */
 
 #define PRESSURE_NO_LIMIT UINT64_MAX
-/* Reads a file with one number, or "max", which is PRESSURE_NO_LIMIT. Version 1 of cgroups has a large number in place
- * of "max". False: the file has another form. */
+/* Reads the text of a file that has one number, or "max", which is PRESSURE_NO_LIMIT. In version 1 of cgroups, a very
+ * large number stands for "max". False: the text has another form. */
 bool pressure_number(const char *text, uint64_t *number);
 /* The value of a line "KEY NUMBER" or "KEY: NUMBER kB", in bytes. False: there is no such line. */
 bool pressure_field(const char *text, const char *key, uint64_t *bytes);
 /* The number after "some avg10=" in a file of PSI (the kernel's figures for stalled tasks), in hundredths of a percent;
  * 0: there is no such number. */
 uint32_t pressure_stalled(const char *text);
-/* Finds the path of the memory cgroup, below its mount, in /proc/self/cgroup. False: there is none. */
+/* Finds the path of the memory cgroup, below its mount, in the text of /proc/self/cgroup. *version1: it is a cgroup of
+ * version 1. False: there is none. */
 bool pressure_cgroup(const char *text, char *path, size_t capacity, bool *version1);
 
-/* The bytes by which the memory in use exceeds the settings, when `used` of `limit` bytes are in use. */
+/* By how many bytes the memory in use exceeds the settings most_used and least_left, if `used` of `limit` bytes are in
+ * use. */
 uint64_t pressure_missing(const struct pressure_wishes *wishes, uint64_t limit, uint64_t used);
 
 #pragma GCC visibility pop

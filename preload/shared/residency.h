@@ -1,8 +1,8 @@
 /* residency.h — which pages of a process are in memory, from /proc/PID/maps and /proc/PID/pagemap.
- * In: the directory of a process in /proc. Out: regions, and bytes present in an address range. The library uses it at
- * exit, the tools for any PID. It never allocates. It uses static memory, because a signal handler on a small stack may
- * call _exit; so one caller at a time may use it. It never holds up the target for long: it asks about few pages at a
- * time, and does not read smaps. */
+ * In: the directory of a process in /proc. Out: regions, and how many bytes of an address range are in memory. The
+ * library uses it at exit, the command for any PID. It never allocates. It uses static memory, because a signal handler
+ * on a small stack may call _exit; so one caller at a time may use it. It never holds up the process that it examines
+ * for long: it asks about few pages at a time, and does not read smaps. */
 #ifndef MEMSTOW_RESIDENCY_H
 #define MEMSTOW_RESIDENCY_H
 
@@ -28,13 +28,13 @@ struct residency_region {
 int residency_open(struct residency *self, int pid);
 void residency_close(struct residency *self);
 
-/* Bytes that are present in [start, end), in whole pages that overlap this range. *anonymous, if not NULL, gets the
- * part that no file backs. Absent and unreadable pages do not count. Pages of zeros that were only read do not count
- * either, as in RSS. Before Linux 6.7 they do count, and a range of over 64 GiB counts as 0. */
+/* The bytes of [start, end) that are in memory, in whole pages that overlap this range. *anonymous, if not NULL, gets
+ * how many of them no file backs. Absent and unreadable pages do not count. Nor do pages of zeros that were only read,
+ * as in RSS; but before Linux 6.7 they do count, and a range of over 64 GiB counts as 0. */
 uint64_t residency_count(const struct residency *self, uint64_t start, uint64_t end, uint64_t *anonymous);
 
 /* Calls visit for each line of maps, in address order, until visit returns non-zero. Returns that value, or 0, or
- * -errno. Lines of over 4 KiB are cut. */
+ * -errno. A line of over 8 KiB is left out. */
 int residency_regions(const struct residency *self, int (*visit)(void *context, const struct residency_region *region),
                       void *context);
 

@@ -25,23 +25,27 @@ enum {
 enum snap_kind { SNAP_LEDGER = 1, SNAP_SNAPSHOT = 2 };
 
 enum snap_flag {
-    SNAP_MEMORY_ONLY = 1 << 0,       /* no file could be used safely: written once, at an orderly exit */
-    SNAP_FORK_CHILD = 1 << 1,        /* made after fork: inherited blocks are counted at site SNAP_SITE_INHERITED */
-    SNAP_RESIDENCY = 1 << 2,         /* SNAP_REGION and the `resident` fields have values */
-    SNAP_FOREIGN_ALLOCATOR = 1 << 3, /* the program has its own malloc family; we are in front of it */
+    SNAP_MEMORY_ONLY = 1 << 0, /* no file could be used safely: it was written once, at an orderly exit */
+    SNAP_FORK_CHILD = 1 << 1,  /* the process was forked: inherited blocks are counted at site SNAP_SITE_INHERITED */
+    SNAP_RESIDENCY = 1 << 2,   /* SNAP_REGION and the `resident` fields have values */
+    SNAP_FOREIGN_ALLOCATOR = 1 << 3, /* the program has its own malloc family, and memstow is in front of it */
     SNAP_FROM_CUPTI = 1 << 4,        /* libmemstow_cupti.so wrote it, with CUDA memory only; since 1.6 */
 };
 
-/* The state of the process. If the state is RUNNING but the process is gone, it was killed or made the exit system call
- * itself, as Go programs do. ABRUPT_EXIT: by _exit or quick_exit. */
+/* How the process goes on or ended. EXITED: it ended in order. ABRUPT_EXIT: by _exit or quick_exit. EXECED: it became
+ * another program. If the state is RUNNING but the process is gone, it was killed or made the exit system call itself,
+ * as Go programs do. */
 enum snap_state { SNAP_RUNNING = 1, SNAP_EXITED = 2, SNAP_ABRUPT_EXIT = 3, SNAP_EXECED = 4 };
 
+/* Which call stacks are recorded. NONE: none; FULL: those of all events; SAMPLE: those of sampled blocks only. MODULE
+ * is not used. */
 enum snap_stacks { SNAP_STACKS_NONE = 0, SNAP_STACKS_MODULE = 1, SNAP_STACKS_FULL = 2, SNAP_STACKS_SAMPLE = 3 };
 #define SNAP_SAMPLE_MOST ((uint64_t)1 << 40)
+/* Who serves malloc. KEEP: the program's own allocator; MIMALLOC: the one that is built into memstow. */
 enum snap_allocator { SNAP_ALLOCATOR_KEEP = 0, SNAP_ALLOCATOR_MIMALLOC = 1 };
 
-/* Numbers of events that could not be counted or stored. The report has them under `lost`; tools/image/lost.c has the
- * texts. */
+/* What could not be counted or stored, by reason: one number each. The report has them under `lost`; tools/image/lost.c
+ * has the texts. */
 enum snap_lost {
     SNAP_LOST_SITES,    /* new sites without memory: their events count at SNAP_SITE_UNKNOWN */
     SNAP_LOST_THREADS,  /* events of threads without counters: they count in the shared slot */
@@ -71,7 +75,7 @@ enum snap_lost {
 enum { SNAP_SITE_UNKNOWN = 0, SNAP_SITE_INHERITED = 1, SNAP_SITE_FIRST = 2, SNAP_SITE_NOT_SAMPLED = SNAP_SITE_FIRST };
 
 /* Thread slots (each has a set of counters) with a fixed meaning. SHARED counts for all threads without a slot of their
- * own, MAPPINGS all mapping events. */
+ * own; MAPPINGS counts all mapping events. */
 enum { SNAP_THREAD_SHARED = 0, SNAP_THREAD_MAPPINGS = 1, SNAP_THREAD_FIRST = 2 };
 
 struct snap_range {
@@ -93,7 +97,7 @@ struct snap_header {
     uint8_t boot_id[16];
     uint8_t run_id[16]; /* the same in all processes of one `memstow run` */
     uint32_t uid;
-    uint32_t exec_generation; /* how many images with memstow this pid ran before this one */
+    uint32_t exec_generation; /* how many images (programs, by exec) this pid ran with memstow before this one */
     uint32_t fork_depth;      /* the number of forks without exec between the first image and this process */
     uint32_t stacks;          /* enum snap_stacks */
     uint32_t allocator;       /* enum snap_allocator */
@@ -113,11 +117,10 @@ struct snap_header {
     uint64_t total_peak, total_peak_ns; /* the highest value of host_live + mapped_live, and its time */
     uint64_t quantum;
 
-    /* The picture of the peak: the live bytes of each site near that time (SNAP_PEAK_0, SNAP_PEAK_1). It is valid if
-     * picture_buffer is 0 or 1. */
-    uint32_t picture_buffer; /* [live] which picture is complete; 2: none yet */
-    /* [live] Odd while another thread gives records of sites to other stacks. A reader must then read everything
-     * again. */
+    /* The picture of the peak: the live bytes of each site near the time of the peak (in SNAP_PEAK_0 or SNAP_PEAK_1).
+     * It is valid if picture_buffer is 0 or 1. */
+    uint32_t picture_buffer; /* [live] the number of the section with the complete picture; 2: there is none yet */
+    /* [live] Odd while a thread gives records of sites to other stacks. A reader must then read everything again. */
     uint32_t fold_sequence;
     uint64_t picture_peak;   /* the peak that the picture shows, in bytes */
     uint64_t picture_bytes;  /* the sum of the picture; the difference from picture_peak is its error */
@@ -125,7 +128,7 @@ struct snap_header {
     uint64_t picture_length; /* the length of the picture in bytes */
 
     uint64_t inherited_bytes;                 /* live bytes that a forked child inherited */
-    uint64_t file_mapped_live, reserved_live; /* [live] bytes: file-backed, PROT_NONE; no part of mapped_live */
+    uint64_t file_mapped_live, reserved_live; /* [live] bytes of files, of PROT_NONE; not in mapped_live */
     uint64_t advised_bytes[32];               /* [live] bytes passed to madvise, by advice number (0–31) */
 
     uint64_t lost[SNAP_LOST_KINDS]; /* [live] enum snap_lost */
@@ -143,7 +146,7 @@ struct snap_header {
     uint32_t moving;                    /* enum snap_moving */
     uint64_t moved_bytes, wanted_bytes; /* wanted_bytes is 0 until it is known */
 
-    /* How the process ended. The command that waited for it writes this after the end; since 1.6. */
+    /* How the process ended. The command that started the process and waited for it writes this; since 1.6. */
     uint32_t ended;      /* enum snap_ended */
     uint32_t ended_with; /* the exit status, or the number of the signal */
 };
@@ -161,8 +164,8 @@ enum snap_type {
     SNAP_SITE,     /* snap_site */
     SNAP_THREAD,   /* snap_thread */
     SNAP_COUNTERS, /* snap_chunk: ledger only */
-    SNAP_LARGE,    /* snap_large: blocks >= SNAP_LARGE_BYTES and page-aligned blocks; empty slots have address 0 */
-    SNAP_MAPPING,  /* snap_mapping: empty slots have length 0 */
+    SNAP_LARGE,    /* snap_large: blocks >= SNAP_LARGE_BYTES and page-aligned blocks; empty records have address 0 */
+    SNAP_MAPPING,  /* snap_mapping: empty records have length 0 */
     SNAP_PEAK_0,   /* bytes of a picture (see below); ledger only; `count` is not maintained */
     /* snap_region: the address space when residency was measured; regions may be cut where own ranges, mappings and
      * stacks begin */
@@ -179,7 +182,7 @@ enum snap_type {
     SNAP_CUDA,        /* one snap_cuda; this and the next three exist once the process has used CUDA */
     SNAP_CUDA_DEVICE, /* snap_cuda_device, by ordinal */
     SNAP_CUDA_SITE,   /* snap_cuda_site */
-    SNAP_CUDA_BLOCK,  /* snap_cuda_block: empty slots have state 0 */
+    SNAP_CUDA_BLOCK,  /* snap_cuda_block: empty records have state 0 */
     SNAP_SERIES = 40, /* packed: figures of earlier moments (docs/format.md); snapshot only */
     /* snap_origin: descriptors, by number; ledger only, like START; `count` of both is not maintained */
     SNAP_ORIGIN = 41,
@@ -190,7 +193,7 @@ enum snap_type {
     SNAP_CUDA_POINT = 45, /* snap_cuda_point */
     SNAP_MARK = 46,       /* snap_mark: events, such as the end of a run; a ring */
     SNAP_CUPTI = 48,      /* one snap_cupti: exists if the comparison with CUPTI was requested and CUDA was used */
-    SNAP_CUPTI_BLOCK,     /* snap_cupti_block: empty slots have state 0 */
+    SNAP_CUPTI_BLOCK,     /* snap_cupti_block: empty records have state 0 */
     /* snap_nvml: NVML's figures of each device when the snapshot was made; in snapshots only, as is
      * SNAP_NVML_PROCESS */
     SNAP_NVML = 56,
@@ -202,8 +205,9 @@ struct snap_section {
     uint16_t version;     /* 1; a reader that knows only version 1 skips other versions */
     uint16_t record_size; /* bytes of a record; a newer minor version may append fields */
     uint64_t length;      /* bytes of the section, with this struct; the next section follows */
-    uint64_t count;       /* [live] records in use, counted from the first; LARGE and MAPPING: capacity */
-    /* id (STRINGS: offset) of the first record; the next section of the type continues these ids */
+    uint64_t count;       /* [live] records in use, counted from the first; LARGE and MAPPING: all records */
+    /* id of the first record (of STRINGS: offset of the first byte); the next section of the type continues these
+     * ids */
     uint64_t first;
 };
 
@@ -223,7 +227,7 @@ struct snap_module {
     uint64_t start, end; /* the address range */
     uint64_t bias;       /* address minus the file's virtual address */
     uint32_t path;       /* string; "": the code belongs to no file */
-    uint32_t generation; /* the number of dlclose calls before the module was first seen */
+    uint32_t generation; /* how many calls of dlclose the process had made when the module was first seen */
     uint32_t flags;
     uint32_t build_id_length;
     uint8_t build_id[24];
@@ -248,7 +252,7 @@ struct snap_owner {
     uint32_t adopted_by;   /* [live] the owner that now has all of its memory; 0: none */
     uint64_t keys[2];      /* from the program */
     uint64_t begin_ns, end_ns;
-    uint32_t outcome; /* how a run ended */
+    uint32_t outcome; /* how a run ended, as in memstow.h */
     uint32_t pad;
     /* [live] the stowed bytes after the owner's latest move. Later frees are not subtracted, so a reader limits them to
      * the live bytes */
@@ -256,21 +260,22 @@ struct snap_owner {
     uint64_t device_stowed_bytes; /* [live] the device memory in stowed_bytes; since 1.5 */
 };
 
-/* In a ledger a stack is identified by a place: the id of the word of its innermost frame. Words are grouped in runs. A
- * run is a head and the words of up to SNAP_RUN_MOST frames, from the outermost to the innermost. So the place outside
- * of a frame is the word before it. For the first frame of a run, the head has the place outside. Place 0 is the empty
- * stack. */
+/* In a ledger a stack is identified by a place: the id of the word of its innermost frame. Words lie in runs. A run is
+ * a head and the words of up to SNAP_RUN_MOST frames, from the outermost to the innermost. So the place of a frame's
+ * caller is the word before the frame's word. For the first frame of a run, the head names that place. Place 0 is the
+ * empty stack. */
 enum {
-    SNAP_RUN_OUTER, /* words of a head: the place outside of the run */
+    SNAP_RUN_OUTER, /* words of a head: the place of the caller of the run's first frame */
     SNAP_RUN_SITE,  /* the site of the run's innermost place, untagged; 0: none */
     SNAP_RUN_HEAD,  /* the number of words in a head */
     SNAP_RUN_MOST = 64,
 };
-/* The word of a frame holds the frame's id and flags. FIRST: the outermost frame of a run. LAST: the innermost one. */
+/* The word of a frame holds the frame's id and flags. FIRST: it is the outermost frame of its run. LAST: it is the
+ * innermost one. */
 #define SNAP_RUN_FIRST ((uint32_t)1 << 31)
 #define SNAP_RUN_LAST ((uint32_t)1 << 30)
-#define SNAP_RUN_END ((uint32_t)1 << 29) /* a run without a frame exists, or existed, inside of this place */
-/* The bits of the id. If all are set, there is no frame: the stack ends with the place outside of this word. */
+#define SNAP_RUN_END ((uint32_t)1 << 29) /* a run without a frame exists, or existed, whose head names this place */
+/* The bits of the frame's id. If all are set, there is no frame: the stack ends with the place that the head names. */
 enum { SNAP_RUN_FRAME = (1 << 24) - 1 };
 
 /* In a snapshot a stack is a chain of segments: the segment of its node, inside of the segment of the node's parent,
@@ -299,8 +304,8 @@ struct snap_code {
     uint32_t first_line, flags;
 };
 
-/* One word, from the lowest bit on: tag id (0: untagged), stack (0: not recorded), 1 + module id of the caller (0: not
- * recorded). [live] SNAP_SITE_FREE: nothing is counted here, whatever the counters say. */
+/* A site. Its word has, from the lowest bit on: tag id (0: untagged), stack (0: not recorded), 1 + module id of the
+ * caller (0: not recorded). [live] SNAP_SITE_FREE: nothing is counted here, whatever the counters say. */
 struct snap_site {
     uint64_t word;
 };
@@ -319,17 +324,17 @@ static inline uint32_t snap_site_module(struct snap_site site) {
     return (uint32_t)(site.word >> (SNAP_SITE_TAG_BITS + SNAP_SITE_STACK_BITS));
 }
 
-/* Each counter only grows, until its site is freed. Live is alloc minus free, summed over all threads. If a thread
- * frees a block of another thread, the free counts in the freeing thread's chunk. */
+/* A counter only grows, until its site is given to another stack. Live is alloc minus free, summed over all threads. If
+ * a thread frees a block of another thread, the free counts in the freeing thread's chunk. */
 struct snap_counter {
     uint64_t alloc_bytes, alloc_blocks, free_bytes, free_blocks;
 };
 
-/* The counters of one thread at SNAP_CHUNK_SITES sites: a word each. A word is enough as long as there are few events,
- * of blocks of one size: bits 0-31 are that size, 32-47 the number of allocations, 48-62 the number of frees. With
- * SNAP_WIDE_BIT, the word is wide: a record in WIDE has the counter, and the other bits are that record's address in
- * the process. The first record of each WIDE section is no counter: its alloc_bytes holds its own address. A word
- * becomes wide once, and each change of it is atomic. */
+/* The counters of one thread at SNAP_CHUNK_SITES sites: a word each. A narrow word is enough as long as there are few
+ * events, of blocks of one size: bits 0-31 are that size, 32-47 the number of allocations, 48-62 the number of frees.
+ * With SNAP_WIDE_BIT, the word is wide: a record of WIDE has the counter, and the other bits of the word are that
+ * record's address in the process. The first record of each WIDE section is no counter: its alloc_bytes holds its own
+ * address. A word becomes wide once, and each change of it is atomic. */
 enum { SNAP_CHUNK_SITES = 128 };
 struct snap_chunk {
     uint32_t thread; /* slot in THREAD, plus 1; 0: not in use yet */
@@ -357,7 +362,7 @@ struct snap_thread {
     uint32_t uses; /* how many threads have had this slot */
     uint32_t flags;
     struct snap_counter before; /* the sum of the slot's counters when the present thread began */
-    /* snapshot: all that the slot has counted; ledger: the same, minus the sum of the slot's counters */
+    /* in a snapshot: all that the slot has counted; in a ledger: the same, minus the sum of the slot's counters */
     struct snap_counter total;
 };
 
@@ -410,9 +415,9 @@ struct snap_origin {
     uint64_t device, inode; /* of the opened file; device is major << 32 | minor; both 0: unknown */
 };
 
-/* A fault of the program with a block; since 1.6. Either the program passed a pointer to free or realloc, although the
- * block was freed before or its header was overwritten. Or a device met an illegal address, and a kernel may have used
- * this block of the device. */
+/* A fault of the program with a block; since 1.6. Kinds 1 and 2: the program passed a pointer to free or realloc,
+ * although the block was freed before or its header was overwritten (or the damage was found in a live block at the
+ * end). Kinds 3 and 4: a device met an illegal address, and a kernel may have used this block of the device. */
 enum snap_misuse_kind {
     SNAP_MISUSE_FREED = 1,   /* the block was freed before */
     SNAP_MISUSE_DAMAGED = 2, /* the 16 bytes of memstow in front of the block were overwritten */
@@ -428,11 +433,11 @@ enum snap_misuse_call {
     SNAP_MISUSE_END = 3, /* no call: the damage was found in a live block at the end of the process */
 };
 enum snap_misuse_flag {
-    SNAP_MISUSE_HARMLESS = 1, /* without memstow these bytes do not belong to the allocator: the program went on */
+    SNAP_MISUSE_HARMLESS = 1, /* without memstow, the bytes would not be the allocator's: the program went on */
     SNAP_MISUSE_UNSURE = 2    /* since the free, the allocation site may have been given to another stack */
 };
-/* The sites of a misuse: where the block was allocated, where it was first freed (one frame), and where the pointer was
- * passed to free or realloc this time. */
+/* The sites of a misuse: where the block was allocated, where it was first freed (one frame), and where its pointer was
+ * passed to free or realloc when the fault was found. */
 enum { SNAP_MISUSE_ALLOCATED, SNAP_MISUSE_FREED_FIRST, SNAP_MISUSE_NOW, SNAP_MISUSE_SITES };
 enum { SNAP_MISUSES = 64 }; /* at most this many are noted */
 struct snap_misuse {
@@ -475,7 +480,7 @@ static inline int snap_get_number(const uint8_t **at, const uint8_t *end, uint64
 }
 
 /* The trace of decisions: a ring of lines, in the `capacity` bytes that follow this struct. A position counts all bytes
- * ever written; a byte lies at its position modulo `capacity`. All lines from `start` to `end` are complete. `start`
+ * ever written; a byte lies at its position modulo `capacity`. The lines from `start` to `end` are complete. `start`
  * moves before the oldest lines are overwritten, `end` after a new line is complete. A reader of a running process
  * reads both, then the bytes, then `start` again, and drops everything before the new `start`. */
 struct snap_ring {
@@ -501,9 +506,9 @@ static inline uint32_t snap_line_check(uint64_t number, const char *text, size_t
 
 /* --- memory over time --- */
 
-/* A curve has at most SNAP_POINTS points. The writer divides time into intervals, and keeps the highest and the latest
- * point of each; when all points are taken, the intervals become twice as long. The time is written last and cleared
- * first. While the writer merges intervals, a point may be there twice. */
+/* The points of memory over time. A curve has at most SNAP_POINTS points. The writer divides time into intervals, and
+ * keeps the highest and the latest point of each; when all points are taken, the intervals become twice as long. The
+ * time of a point is written last and cleared first. While the writer merges intervals, a point may be there twice. */
 enum {
     SNAP_POINTS = 4032,
     SNAP_POINT_STEP = 1 << 17, /* a change smaller than this makes no point */
@@ -525,8 +530,8 @@ enum snap_mark_kind {
     SNAP_MARK_CAME,      /* a model or custom owner was registered */
     SNAP_MARK_RETIRED,   /* the program said that the owner is gone */
     SNAP_MARK_TRIGGER,   /* detail: the reason, as in memstow.h; 5: rescue */
-    SNAP_MARK_KEPT,      /* the outcome of a trigger for an owner; this kind and the next three have `live` */
-    SNAP_MARK_STOWED,    /* also the outcome of a request */
+    SNAP_MARK_KEPT,      /* the memory stayed; this kind and the next three are outcomes of a trigger, with `live` */
+    SNAP_MARK_STOWED,    /* also the outcome of a request, or of the program's own call */
     SNAP_MARK_FREED,
     SNAP_MARK_BLOCKED,
     SNAP_MARK_RESTORED,
@@ -539,7 +544,7 @@ struct snap_mark {
     uint32_t kind;  /* enum snap_mark_kind; written last, cleared first */
     uint32_t owner; /* 0: none */
     uint32_t detail, pad;
-    uint64_t bytes;                    /* bytes that moved, went, or were requested; 0: none */
+    uint64_t bytes;                    /* bytes that moved, that were given back, or that were requested; 0: none */
     uint64_t live;                     /* the owner's live bytes afterwards; SNAP_MARK_UNKNOWN: not known */
     uint64_t host, mapped, on_devices; /* live bytes of the process, as in the curves */
     uint64_t rss;                      /* 0: not measured */
@@ -589,13 +594,14 @@ struct snap_cuda {
     uint32_t refused_files; /* snapshots that were made at refusals: FILE.oom1.mst and so on */
 };
 
-/* A device. The driver gave its figures at the time figures_ns; 0: the driver was not asked. */
+/* A device. The driver gave the figures from `total` to `graph_used` at the time figures_ns; 0: the driver was not
+ * asked. */
 struct snap_cuda_device {
     uint32_t used, pad; /* [live] 0: the device is unknown */
     int64_t live;       /* [live] bytes in the ledger */
     uint64_t peak;      /* [live] */
     uint64_t figures_ns, total, available;
-    int64_t figures_live;                /* `live` at that time, without memory that was moved off the device */
+    int64_t figures_live;                /* `live` at figures_ns, without memory that was moved off the device */
     uint64_t pool_reserved, pool_used;   /* of the device's default pool */
     uint64_t graph_reserved, graph_used; /* of the device's graphs */
     char name[64];
@@ -606,11 +612,11 @@ struct snap_cuda_device {
 };
 
 enum snap_cuda_device_kind {
-    SNAP_CUDA_HAS_UUID = 1,
+    SNAP_CUDA_HAS_UUID = 1,  /* `uuid` is valid */
     SNAP_CUDA_KNOWS_MIG = 2, /* SNAP_CUDA_IS_MIG is valid */
     SNAP_CUDA_IS_MIG = 4,    /* the device is a MIG instance */
     SNAP_CUDA_KNOWS_MPS = 8, /* SNAP_CUDA_IS_MPS is valid */
-    SNAP_CUDA_IS_MPS = 16,
+    SNAP_CUDA_IS_MPS = 16,   /* the process uses the device through an MPS server */
 };
 
 /* The memory that was allocated at a site under a tag, of one kind, on one device. In a ledger, stack and module are
@@ -631,8 +637,8 @@ enum snap_cuda_state { SNAP_CUDA_EMPTY = 0, SNAP_CUDA_WRITING = 1, SNAP_CUDA_LIV
 enum snap_cuda_flag {
     SNAP_CUDA_EXPORTED = 1,
     SNAP_CUDA_BOUND = 2,
-    SNAP_CUDA_PARTS = 4,
-    SNAP_CUDA_PART = 8,
+    SNAP_CUDA_PARTS = 4,       /* some of its bytes belong to other owners, and have records of their own (PART) */
+    SNAP_CUDA_PART = 8,        /* no block, but a part of one: `pool` is the block's address */
     SNAP_CUDA_OF_HOST = 16,    /* of a pool: its memory is the host's */
     SNAP_CUDA_OF_MANAGED = 32, /* of a pool: its memory is managed */
 };
@@ -642,7 +648,7 @@ struct snap_cuda_block {
     uint8_t flags;  /* [live] enum snap_cuda_flag */
     uint16_t device;
     uint64_t address; /* an address, or the handle of an array, a pool or physical memory */
-    uint64_t size;    /* the requested size; if the program is told the rounded size, that size */
+    uint64_t size;    /* the requested size, or the rounded size if the program is told that */
     uint64_t birth_ns;
     /* pool: the block's pool. For graph memory: the graph. For mappings and handles: the `address` of the physical
      * memory, a number that memstow chose. For a part of a block (SNAP_CUDA_PART): the address of the block */
@@ -660,10 +666,10 @@ struct snap_cuda_block {
 /* --- NVML's figures for a device's memory and its users; the command asks NVML --- */
 
 enum snap_nvml_state {
-    SNAP_NVML_KNOWN = 1,
-    SNAP_NVML_NO_LIBRARY = 2,
-    SNAP_NVML_ERROR = 3,     /* `error` is NVML's number */
-    SNAP_NVML_NO_DEVICE = 4, /* NVML knows no device with this uuid, or the ledger has no uuid */
+    SNAP_NVML_KNOWN = 1,      /* the figures are valid */
+    SNAP_NVML_NO_LIBRARY = 2, /* NVML's library was not found */
+    SNAP_NVML_ERROR = 3,      /* `error` is NVML's number */
+    SNAP_NVML_NO_DEVICE = 4,  /* NVML knows no device with this uuid, or the ledger has no uuid */
 };
 enum snap_nvml_flag {
     SNAP_NVML_HAS_OWN = 1,    /* the process is in NVML's list, with its bytes */
@@ -713,11 +719,11 @@ struct snap_cupti {
     struct snap_cupti_sum same;        /* blocks in the ledger and in CUPTI's records */
     struct snap_cupti_sum only_cupti;  /* blocks that are not in the ledger */
     struct snap_cupti_sum only_ledger; /* blocks that are not in CUPTI's records */
-    struct snap_cupti_sum sizes;       /* blocks in both, with different sizes: bytes are CUPTI's */
+    struct snap_cupti_sum sizes;       /* blocks in both, with different sizes; bytes: CUPTI's */
     struct snap_cupti_sum others;      /* blocks in CUPTI's records, of kinds that are not compared */
     char call[40];
     char library[160];              /* the end of the path of libcupti.so */
-    char other[64];                 /* another client of CUPTI, by its own name; this field and all below: since 1.6 */
+    char other[64];                 /* the name of another client of CUPTI; this field and all below: since 1.6 */
     uint64_t unknown;               /* [live] records of unknown kinds or layouts; unknown_kind: the first one's kind */
     uint32_t unknown_kind, several; /* several: CUPTI has other clients, too */
     uint64_t read_ns;               /* [live] all records that CUPTI had completed by this time were read */
@@ -733,6 +739,8 @@ struct snap_cupti {
     uint64_t pool_records;
 };
 
+/* What is different about a block: the ledger lacks it, CUPTI's records lack it, or both have it with different
+ * sizes. */
 enum snap_cupti_difference { SNAP_CUPTI_ONLY_CUPTI = 1, SNAP_CUPTI_ONLY_LEDGER = 2, SNAP_CUPTI_SIZES = 3 };
 enum { SNAP_CUPTI_BLOCKS = 256 }; /* at most this many differences are listed; the sums contain all */
 struct snap_cupti_block {

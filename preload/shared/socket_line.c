@@ -18,8 +18,8 @@ static void put_four(char *to, const uint8_t bytes[4]) {
     }
 }
 
-/* Finds the longest run of at least two zeros. If several runs are equally long, the first one counts. Returns its
- * length; 0: there is none. */
+/* Finds the longest row of at least two zeros; of several rows of that length, the first one. Returns its length, and
+ * in *at its first index; 0: there is none. */
 static int longest_zeros(const uint32_t words[8], int *at) {
     int best = 1;
     *at = -1;
@@ -88,8 +88,8 @@ static bool read_field(const char *line, int number, uint64_t base, uint64_t *va
     return read_number(&at, base, value);
 }
 
-/* Reads "0100007F:1F90": the words of the address in this machine's byte order, and the port. False: the text has
- * another form. */
+/* Reads an address and port such as "0100007F:1F90": the words of the address in this machine's byte order, then the
+ * port. `text` gets the address in its usual form. False: the text has another form. */
 static bool read_address(const char *at, char text[ADDRESS_SIZE], uint64_t *port) {
     uint8_t bytes[16];
     size_t digits = strcspn(at, ": ");

@@ -1,6 +1,6 @@
-/* socket_line.h — a line of /proc/PID/net/tcp, tcp6, udp, udp6 or unix, as words about its socket.
- * In: the kernel's text. Out: an inode, and "tcp 127.0.0.1:8188, listens". Pure, without libc's formatted input and
- * output, which may allocate; the library and the command share it. */
+/* socket_line.h — describes a socket in words, from its line in /proc/PID/net/tcp, tcp6, udp, udp6 or unix.
+ * In: the kernel's line. Out: the socket's inode, and words such as "tcp 127.0.0.1:8188, listens". Pure, without libc's
+ * formatted input and output, which may allocate; the library and the command share it. */
 #ifndef MEMSTOW_SOCKET_LINE_H
 #define MEMSTOW_SOCKET_LINE_H
 
@@ -12,7 +12,7 @@
 
 struct socket_line {
     uint64_t inode;
-    bool named, listens; /* named: it is a UNIX socket with a name in the file system */
+    bool named, listens; /* named: a UNIX socket with a path; listens: it accepts connections */
     char text[200];
 };
 

@@ -17,12 +17,12 @@ enum { WIRE_VERSION = 1, WIRE_TEXT = 255 };
 enum wire_type {
     /* requests; all but CANCEL and END have the numbers of enum memstow_request_kind */
     WIRE_TRIGGER = 1, /* text: the reason */
-    WIRE_STOW = 2,    /* moves `owner` out; RESTORE and RELEASE also take `owner` */
+    WIRE_STOW = 2,    /* moves out what `owner` has; RESTORE brings it back, RELEASE gives its free memory back */
     WIRE_RESTORE = 3,
     WIRE_RELEASE = 4,
-    WIRE_CANCEL = 5,  /* takes back the request of this connection */
+    WIRE_CANCEL = 5,  /* takes back the request that came on this connection */
     WIRE_END = 6,     /* ends the present move of `owner` (0: of any owner); number: WIRE_STOW or WIRE_RESTORE */
-    WIRE_COLLECT = 7, /* asks the program to collect all garbage between two runs, if it takes such requests */
+    WIRE_COLLECT = 7, /* asks the program to run its garbage collector between two runs, if it takes such requests */
     WIRE_HOLDERS = 8, /* as COLLECT; the program also says what holds the blocks of the call stacks in the text */
     /* answers */
     WIRE_WAITING = 16, /* the request has a number (ticket), and nobody works on it yet */
@@ -49,11 +49,12 @@ struct wire_message {
     char text[WIRE_TEXT + 1];
 };
 
-/* Writes a message, and returns its length. Text that does not fit, or is invalid, is left out. */
+/* Writes a message, and returns its length. Of the text, what follows the first byte that does not fit or is invalid is
+ * left out. */
 size_t wire_put(uint8_t to[WIRE_MOST], const struct wire_message *message);
 
-/* Reads a request or an answer. 0; -EPROTO: the bytes are no such message; -EPROTONOSUPPORT: another version; -EILSEQ:
- * the text is invalid. */
+/* Read a request or an answer, and check every field. 0; -EPROTO: the bytes are no such message; -EPROTONOSUPPORT: they
+ * have another version; -EILSEQ: the text is invalid. */
 int wire_get_request(struct wire_message *out, const uint8_t *bytes, size_t length);
 int wire_get_answer(struct wire_message *out, const uint8_t *bytes, size_t length);
 
