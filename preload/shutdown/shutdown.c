@@ -1,4 +1,4 @@
-/* shutdown.c — how a program ends; see shutdown.h. */
+/* shutdown.c — see shutdown.h. */
 #include "preload/shutdown/shutdown.h"
 
 #include <errno.h>
@@ -24,6 +24,8 @@ enum { NAME = 64, AFTER = 512, MS = 1000000 };
 #define STEP_NS (20 * MS)
 #define HANDLER_NS (SHUTDOWN_HANDLER_S * UINT64_C(1000000000))
 
+/* Of a handler. IDLE: its stage has not begun; WAITING: it may begin when its turn comes; RUNNING: it runs; DONE: it
+ * has returned; LATE: its time was over, or an earlier ending ran it, and nobody waits for it. */
 enum state { IDLE, WAITING, RUNNING, DONE, LATE };
 
 struct handler {
@@ -32,7 +34,7 @@ struct handler {
     uint64_t limit_ns, begun_ns;
     uint32_t stage;
     bool parallel, noted; /* noted: the log has the line about the handler's end */
-    uint32_t state;       /* DONE: set by the handler's thread, unless the state is LATE already */
+    uint32_t state;       /* enum state; the handler's thread sets DONE, unless the state is LATE already */
     int32_t result;
     char name[NAME], after[AFTER];
 };
@@ -42,20 +44,20 @@ static uint32_t count;
 static struct lock lock;
 static uint32_t owner_pid, runners;
 static uint32_t noted_stage; /* the stage whose beginning is in the log */
-/* of the stage DRAIN: when it began, and the time that its handlers have together */
+/* of the present stage: when it began, and the longest limit of its handlers; only DRAIN uses them */
 static uint64_t stage_begun_ns, stage_limit_ns;
 
-/* The limit of an ending. Endings have numbers, because a signal may begin a new ending just after another ending was
- * called off. */
+/* The time limit of an ending. Endings have numbers, because a signal may begin a new ending just after another ending
+ * was called off. */
 static struct {
-    uint32_t armed;  /* the number of the ending that has the limit; 0: none. The limit's thread waits on this word */
+    uint32_t armed;  /* the number of the ending that goes on; 0: none. The limit's thread waits on this word */
     uint32_t number; /* the number of the latest ending */
     uint64_t end_ns;
     int status;
     bool own_files;
     struct stow_thread *thread;
 } limit;
-static int64_t late_drains;
+static int64_t late_drains; /* how many handlers of the stage DRAIN failed or were late */
 
 void shutdown_check_process(void) {
     uint32_t pid = os_pid(), before = __atomic_load_n(&owner_pid, __ATOMIC_RELAXED);
@@ -162,7 +164,8 @@ static bool is_late(const struct handler *self) {
     return self->begun_ns && now - self->begun_ns >= self->limit_ns;
 }
 
-/* Notes in the log that the handler has ended, or gives up on it if it is late. 1: it failed or was late. */
+/* Notes in the log that the handler has ended, or gives up on it if it is late. Returns 1 if it now turned out that it
+ * failed or was late, else 0. */
 static int64_t look_at_handler(struct handler *self) {
     uint64_t took = self->begun_ns ? os_now() - self->begun_ns : 0;
     uint32_t state = shutdown_state_of(self);
@@ -177,8 +180,8 @@ static int64_t look_at_handler(struct handler *self) {
     return result != 0;
 }
 
-/* The next handler to begin; NULL: none can begin now. If handlers wait for each other in a circle, the first of them
- * begins. *some_run: some handlers of the stage run. */
+/* The next handler to begin; NULL: none can begin now. If all that wait do so for each other in a circle, the first of
+ * them begins. *some_run: some handlers of the stage run. */
 static struct handler *shutdown_pick(uint32_t stage, bool *some_run) {
     struct handler *first = NULL;
     *some_run = false;
@@ -226,8 +229,8 @@ struct beginning {
     uint32_t asks, stage;
 };
 
-/* Notes the processes that come from this one (its kin) when a stage begins, because the parents of some may end in the
- * stage. */
+/* When a stage begins: remembers the kin of this process (shutdown_kin.h), because the parents of some may end in the
+ * stage, and notes in the log what the program has. */
 static void look_around(void *context) {
     const struct beginning *self = context;
     shutdown_kin_look(NULL, 0, NULL, NULL);
@@ -269,8 +272,8 @@ static void find_left(void *context) {
 
 /* --- the limit of an ending --- */
 
-/* Ends the process, because the program's time is over. It must not wait for a lock, or for anything else that another
- * thread may hold. */
+/* Ends the process, because the limit of its ending is over. It must not wait for a lock, or for anything else that
+ * another thread may hold. */
 static void force_end(void) {
     struct line line;
     shutdown_log_line(&line, "forced");
@@ -300,7 +303,7 @@ static void shutdown_guard(void *number) {
     }
 }
 
-/* Gives the limit to a new ending, and returns the number of the ending; 0: another ending has the limit. */
+/* Begins a new ending, and returns its number; 0: another ending goes on. */
 static uint32_t shutdown_arm(void) {
     uint32_t none = 0, number = __atomic_add_fetch(&limit.number, 1, __ATOMIC_RELAXED);
     if (!number) number = __atomic_add_fetch(&limit.number, 1, __ATOMIC_RELAXED);
@@ -312,8 +315,8 @@ static bool take_thread(struct stow_thread *thread) {
     return __atomic_compare_exchange_n(&limit.thread, &thread, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* Leaves the thread in `limit.thread` for the caller that calls this ending off; that caller waits for the thread.
- * False: the ending was called off before, so the caller of this function must wait for the thread. If the thread of an
+/* Leaves the thread of an ending in `limit.thread`; whoever calls that ending off waits for the thread there. False:
+ * the ending was called off before, so the caller of this function must wait for the thread. If the thread of an
  * earlier ending is still there, it ends by itself, and this function waits for it. */
 static bool leave_thread(uint32_t number, struct stow_thread *thread) {
     struct stow_thread *before = NULL;
@@ -323,9 +326,8 @@ static bool leave_thread(uint32_t number, struct stow_thread *thread) {
     return is_armed(number) || !take_thread(thread);
 }
 
-/* Starts the thread that watches the limit. The caller that takes the thread out of `limit.thread` waits for its end.
- * Usually this is the caller that calls the ending off. If the ending was called off before the thread was there, the
- * caller of this function waits. */
+/* Starts the thread that watches the limit. Whoever takes the thread out of `limit.thread` waits for its end: usually
+ * the caller that calls the ending off; or this function, if the ending was called off before the thread was there. */
 static void begin_guard(uint32_t number) {
     uint64_t signals = 0;
     bool blocked = lock_out_signals(&signals); /* no handler of the program may run on the thread */

@@ -1,5 +1,5 @@
-/* shutdown.h — how a program ends: its handlers, by stage and dependency, each with a time limit, and one limit for the
- * whole ending.
+/* shutdown.h — how a program ends: its handlers run by stage and dependency, each with a time limit, and one limit
+ * holds for the whole ending.
  * In: handlers; the call to begin. Out: results, a log (shutdown_log.h), and the forced end of a process that does not
  * end by itself. It is independent of the ledger, which it neither reads nor writes. */
 #ifndef MEMSTOW_SHUTDOWN_H
@@ -12,14 +12,18 @@
 
 #pragma GCC visibility push(hidden)
 
-/* These do the work of functions in memstow.h, which have checked the arguments. They return 0 or a number, or
- * -errno. */
+/* These do the work of functions in memstow.h, which have checked the arguments. They return 0 or a number, or -errno.
+ * `status`: the exit status of a process that must be forced to end. */
 int shutdown_handler(const struct memstow_handler *handler, const char *name, const char *after);
 int shutdown_begin(const char *reason, uint64_t limit_ns, int status);
 int shutdown_on_signal(int number, uint64_t limit_ns, int status);
-/* Begins a stage (enum memstow_stage), if a shutdown has begun. A second call for the same stage does nothing. */
+/* Notes in the log that a stage (enum memstow_stage) begins, if a shutdown has begun. A second call for the same stage
+ * does nothing. */
 void shutdown_stage(uint32_t stage);
+/* Runs the handlers of a stage. Returns how many failed or were late; -EALREADY: another thread runs a stage. */
 int64_t shutdown_run(uint32_t stage);
+/* Notes in the log what is left. Returns how many threads and processes are; -ENOENT: no shutdown has begun. goes_on:
+ * the shutdown is called off, and its limit no longer holds. */
 int64_t shutdown_end(bool goes_on);
 /* Notices a forked child, in which no shutdown has begun. Call it before any other call. */
 void shutdown_check_process(void);

@@ -1,4 +1,4 @@
-/* shutdown_audit.c — memory and descriptors of a program at each stage of its end; see shutdown_audit.h. */
+/* shutdown_audit.c — see shutdown_audit.h. */
 #include "preload/shutdown/shutdown_audit.h"
 
 #include <fcntl.h>
@@ -65,8 +65,8 @@ static bool read_fd(const char *name, uint32_t *fd) {
     return !*name;
 }
 
-/* Whether a descriptor is the one by which the list of descriptors is being read. It is in the list only if the reading
- * thread shares the program's descriptors. */
+/* Whether a descriptor is the one by which the list of descriptors is being read. It is in that list only if the
+ * reading thread shares the program's descriptors. */
 static bool is_own_look(const char *target) {
     size_t length = strlen(target);
     return strncmp(target, "/proc/", 6) == 0 && length > 3 && strcmp(target + length - 3, "/fd") == 0;
@@ -112,8 +112,8 @@ static void name_socket(struct list *list, const struct socket_line *socket) {
     }
 }
 
-/* Reads a table of /proc/PID/net, and describes the listed sockets by it. Of a line that is longer than the buffer,
- * only the end is read. */
+/* Reads a table of /proc/PID/net, and writes into the listed sockets what it says of them. Of a line that is longer
+ * than the buffer, only the end is read. */
 static void read_table(struct list *list, const char *table) {
     char path[PATH_SIZE], text[BUFFER];
     struct socket_line socket;

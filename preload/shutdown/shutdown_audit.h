@@ -1,8 +1,8 @@
-/* shutdown_audit.h — memory, open files and sockets that a program has at each stage of its end, and those that are
- * left in the end.
- * In: /proc of this process, and the ledger's answers. The ledger is asked through pointers to functions, because this
- * room does not depend on it. Out: lines of the log. It makes only system calls and takes no lock, because the thread
- * that ends the process at its limit calls it, too. */
+/* shutdown_audit.h — notes in the log the memory, open files and sockets that a program has at each stage of its end,
+ * and those that are left in the end.
+ * In: /proc of this process, and answers from the ledger. Functions behind pointers give these answers, because this
+ * room does not depend on the ledger. Out: lines of the log. It makes only system calls and takes no lock, because the
+ * thread that ends the process at its limit calls it, too. */
 #ifndef MEMSTOW_SHUTDOWN_AUDIT_H
 #define MEMSTOW_SHUTDOWN_AUDIT_H
 
@@ -21,7 +21,8 @@ struct shutdown_descriptor {
     char what[LINE_STRING + 1];
 };
 
-/* How long ago a descriptor was opened or a thread was started, and the functions that did this, innermost first. */
+/* How long ago a descriptor was opened or a thread was started, and by which functions (`by`), innermost first.
+ * inherited: it existed when the ledger began. */
 struct shutdown_origin {
     uint64_t age_ns;
     bool inherited;
@@ -31,23 +32,23 @@ struct shutdown_origin {
 struct shutdown_ledger {
     bool (*has_ledger)(void);  /* whether there is a ledger */
     bool (*has_origins)(void); /* whether origins are recorded at all */
-    /* These find the origin of a descriptor or a thread. False: the origin is unknown. */
+    /* Find the origin of a descriptor or a thread. age_ns: how old the thread is. False: the origin is unknown. */
     bool (*descriptor)(const struct shutdown_descriptor *descriptor, struct shutdown_origin *origin);
     bool (*thread)(uint32_t tid, uint64_t age_ns, struct shutdown_origin *origin);
     uint64_t (*live_bytes)(void);
 };
-/* Sets the functions that are asked about the ledger. From now on the log contains their answers. */
+/* Sets the functions that answer for the ledger. From now on the log contains their answers. */
 void shutdown_audit_ask(const struct shutdown_ledger *asked);
 
 /* Adds the memory of the process to a line. */
 void shutdown_audit_memory(struct line *line);
-/* Writes a line with the memory and the number of descriptors, once for each stage that begins. `asks`: id of a thread
- * that has the program's descriptors; 0: the first thread. */
+/* Writes a line about a stage that begins: the memory of the process, and the number of its descriptors. `asks`: id of
+ * a thread that has the program's descriptors; 0: the first thread. */
 void shutdown_audit_stage(const char *stage, uint32_t asks);
 /* Writes a line for each descriptor (the first 256), except standard input, output and error, and /dev/null. Returns
- * the number of all. `asks`: as in shutdown_audit_stage. */
+ * how many there are. `asks`: as in shutdown_audit_stage. */
 int64_t shutdown_audit_descriptors(uint32_t asks);
-/* Adds to a thread's line when the thread began, and which call started it. */
+/* Adds to a line about a thread how old the thread is, and which functions started it. */
 void shutdown_audit_thread(struct line *line, uint32_t tid);
 
 #pragma GCC visibility pop

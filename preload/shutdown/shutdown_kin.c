@@ -1,4 +1,4 @@
-/* shutdown_kin.c — the processes that come from this one (its kin); see shutdown_kin.h. */
+/* shutdown_kin.c — see shutdown_kin.h. */
 #include "preload/shutdown/shutdown_kin.h"
 
 #include <errno.h>
@@ -13,8 +13,8 @@
 enum { TABLE_MOST = 1 << 16, KNOWN_MOST = 1024, STAT_FIELDS = 24, CHUNK = 1 << 14, MARK_SIZE = 64 };
 
 /* The bonds by which a process may be kin. The processes with one parent form a list, and so do those of one group or
- * session. The list begins with `first` of the process whose pid is the number of that parent, group or session. It
- * goes on with `next` of each member. */
+ * session. The list belongs to the process whose pid is the number of that parent, group or session: `first` of this
+ * process is the list's first member, and `next` of a member is the next one. */
 enum { BY_PARENT, BY_GROUP, BY_SESSION, BONDS };
 enum { GENERATIONS = 64 }; /* how many ancestors is_beside looks at, at most */
 
@@ -34,8 +34,9 @@ struct known {
     enum kin_link link;
 };
 
-/* `known` and `list` are sorted by pid. `waiting` has the indices of kin whose lists (`first`) are still to be looked
- * at. */
+/* The data of one look. `self`: this process; `list`: all others; `known`: a copy of the kin that earlier looks have
+ * found. `list` and `known` are sorted by pid. `waiting` has the indices of kin whose lists (`first`) are still to be
+ * looked at. */
 struct table {
     struct process self;
     uint32_t count, known_count, waiting_count;
@@ -44,8 +45,8 @@ struct table {
     struct process list[TABLE_MOST];
 };
 
-/* All kin that were found so far, each with the bond by which it was found first. Only one look at a time adds to the
- * list. */
+/* All kin that looks have found so far, each with the bond by which it was found first. Only one look at a time adds to
+ * the list. */
 static struct known known[KNOWN_MOST];
 static uint32_t known_count, noting;
 
@@ -75,8 +76,8 @@ static void read_numbers(const char *at, uint64_t fields[STAT_FIELDS + 1]) {
     }
 }
 
-/* Reads a line of /proc/PID/stat. False: the line has another form. A process may run although its main thread has
- * ended. */
+/* Reads a line of /proc/PID/stat. False: the line has another form. A process may still run although its main thread,
+ * whose state the line has, has ended. */
 static bool shutdown_kin_parse(struct process *out, char *text) {
     uint64_t fields[STAT_FIELDS + 1] = {0};
     char *name = strchr(text, '('), *end = strrchr(text, ')');
@@ -182,8 +183,8 @@ static bool is_of_this_namespace(uint32_t pid) {
            own.st_ino == other.st_ino && own.st_dev == other.st_dev;
 }
 
-/* Writes VARIABLE, then "PID.START" of this process, then `end`. All processes that this process starts inherit this
- * mark. */
+/* Writes a mark of this process: `variable` (NAME=), "PID.START" of this process, and `end`. All processes that this
+ * process starts inherit the mark in their environment. */
 static void write_mark(char *to, const char *variable, const struct process *self, const char *end) {
     strcpy(to, variable);
     strcpy(os_decimal(to + strlen(to), self->pid), ".");
@@ -192,15 +193,15 @@ static void write_mark(char *to, const char *variable, const struct process *sel
 
 struct marks {
     char program[MARK_SIZE]; /* a whole variable, which all processes that the program starts inherit */
-    char started[MARK_SIZE]; /* the beginning of a variable; the number of a registered process follows it */
+    char started[MARK_SIZE]; /* the beginning of a variable, which the number of a registered process ends */
 };
 
 static bool is_there(const char *text, size_t have, const char *mark, size_t length) {
     return have >= length && memcmp(text, mark, length) == 0;
 }
 
-/* Whether the environment contains one of the marks. A mark may lie across the end of a chunk. So the last bytes of
- * each chunk are examined again with the next chunk. */
+/* Whether the environment that `fd` reads contains one of the marks. A mark may lie across the end of a chunk, so the
+ * last bytes of each chunk are examined again with the next one. */
 static bool has_variable(int fd, const struct marks *marks) {
     size_t program = strlen(marks->program) + 1, started = strlen(marks->started), held = 1;
     size_t most = program > started ? program : started;
@@ -234,7 +235,7 @@ static void link_one(struct table *table, uint32_t pid, uint64_t start_ticks, en
 }
 
 /* Sets the link of processes that an earlier look has found. A process that was found by its parent may have another
- * parent by now, so its link becomes KIN_KNOWN. Other links still hold. */
+ * parent by now, so its link becomes KIN_KNOWN. Links by other bonds still hold. */
 static void link_known(struct table *table) {
     for (uint32_t i = 0; i < table->known_count; i++) {
         const struct known *one = &table->known[i];
@@ -254,9 +255,9 @@ static void link_marked(struct table *table) {
     }
 }
 
-/* A shell may start this process as the leader of a pipeline's group. This function returns whether `process` is
- * another part of that pipeline, or was started by such a part. Such a process descends from this process's parent. If
- * that parent is init, orphans of this process descend from init, too, so only init's own children count. */
+/* Whether `process` belongs to a pipeline beside this process, or was started by a part of it. A shell may start this
+ * process as the leader of a pipeline's group; the other parts descend from this process's parent. If that parent is
+ * init, orphans of this process descend from init, too, so only init's own children count. */
 static bool is_beside(struct table *table, const struct process *process) {
     uint32_t parent = table->self.kin.parent;
     for (int left = parent == 1 ? 1 : GENERATIONS; process && left; left--) {
@@ -266,8 +267,8 @@ static bool is_beside(struct table *table, const struct process *process) {
     return false;
 }
 
-/* Whether this process, or kin of it, began the group or session with this number. The kernel does not give the number
- * to another process while the group has members. */
+/* Whether this process, or kin of it, began the group or session `number`, which `process` is in. The kernel gives the
+ * number to no other process while the group has members. */
 static bool is_number_of_kin(struct table *table, const struct process *process, uint32_t number) {
     if (number == table->self.pid) return !is_beside(table, process);
     const struct process *leader = find_process(table, number);
@@ -282,7 +283,7 @@ static bool is_started_by_kin(struct table *table, const struct process *process
     return parent && parent->link && parent->start_ticks <= process->start_ticks;
 }
 
-/* Finds out whether a process is kin, and by which bond. If it is, the processes in its lists may be kin, too, so it
+/* Sets the link of a process that is kin by one of the bonds. The processes in its lists may then be kin, too, so it
  * enters `waiting`. */
 static void shutdown_kin_judge(struct table *table, struct process *process) {
     if (!process->link && process->start_ticks >= table->self.start_ticks) {
@@ -301,7 +302,8 @@ static void judge_named(struct table *table, const struct process *process) {
             shutdown_kin_judge(table, &table->list[at - 1]);
 }
 
-/* Judges each process once, and at most once more for each of its bonds. */
+/* Finds kin by bonds with processes that are kin already, until there are no more. Judges each process once, and at
+ * most once more for each of its bonds. */
 static void link_more(struct table *table) {
     table->waiting_count = 0;
     for (uint32_t i = 0; i < table->count; i++)
@@ -341,7 +343,7 @@ static void link_all(struct table *table, const struct shutdown_seed *seeds, uin
 
 /* --- a look at all processes --- */
 
-/* Adds the kin of this look to `known`. A full list starts again, with the kin that still runs. */
+/* Adds the kin of this look to the list `known`. If the list is full, it is made anew of the kin that still run. */
 static void shutdown_kin_note(struct table *table) {
     if (__atomic_exchange_n(&noting, 1, __ATOMIC_ACQUIRE)) return;
     if (known_count == KNOWN_MOST) __atomic_store_n(&known_count, 0, __ATOMIC_RELEASE);

@@ -1,8 +1,9 @@
-/* shutdown_kin.h — the processes that come from this one: its children, and the processes that these have started.
- * In: /proc, and the environment with which processes began. Out: the processes that still run. A look reads all
- * processes once. A process that one look has found is known to later looks by its pid and start time, even after its
- * parent has ended. It sends no signals. It makes only system calls and takes no lock, because the thread that ends the
- * process at its limit calls it, too. */
+/* shutdown_kin.h — the processes that come from this one (its kin): its children, and the processes that these have
+ * started.
+ * In: /proc, and the environment with which processes began. Out: the kin that still run. A look reads all processes
+ * once. A process that one look has found is known to later looks by its pid and start time, even after its parent has
+ * ended. It sends no signals. It makes only system calls and takes no lock, because the thread that ends the process at
+ * its limit calls it, too. */
 #ifndef MEMSTOW_SHUTDOWN_KIN_H
 #define MEMSTOW_SHUTDOWN_KIN_H
 
@@ -13,9 +14,9 @@
 
 #pragma GCC visibility push(hidden)
 
-/* How a process was recognised as kin. STARTED: its parent is this process or kin. KNOWN: an earlier look had found it
- * by its parent. GROUP: kin began its group or session. MARK: its environment has the mark of this program. SEED: the
- * caller named it. */
+/* How a process was recognised as kin. NONE: it is not kin. STARTED: its parent is this process or kin. KNOWN: an
+ * earlier look had found it by its parent. GROUP: kin began its group or session. MARK: its environment has the mark of
+ * this program. SEED: the caller named it. */
 enum kin_link { KIN_NONE, KIN_STARTED, KIN_KNOWN, KIN_GROUP, KIN_MARK, KIN_SEED };
 
 struct shutdown_relative {
@@ -31,8 +32,9 @@ struct shutdown_seed {
     uint64_t start_ticks;
 };
 
-/* Looks for kin of this process. The `count` processes in `seeds` and their kin are part of it. Calls `visit` for each
- * that runs; `visit` NULL: only remembers the kin. Returns 0, or -errno if the processes cannot be read. */
+/* Looks for kin of this process, and calls `visit` for each that runs; `visit` NULL: only remembers the kin. The
+ * `count` processes in `seeds` count as kin, and so do their kin. Returns 0, or -errno if the processes cannot be
+ * read. */
 int shutdown_kin_look(const struct shutdown_seed *seeds, uint32_t count,
                       void (*visit)(void *context, const struct shutdown_relative *relative), void *context);
 /* How a process was recognised, in words for the log. */

@@ -1,4 +1,4 @@
-/* shutdown_list.c — process_registry.json; see shutdown_list.h. */
+/* shutdown_list.c — see shutdown_list.h. */
 #include "preload/shutdown/shutdown_list.h"
 
 #include <errno.h>
@@ -94,6 +94,8 @@ void shutdown_list_add(struct shutdown_list *list, const struct shutdown_listed 
 
 /* --- whose list is there now? --- */
 
+/* Who needs the list that is there. NOBODYS: nobody. OF_ONE_GONE: its program is gone, but a process in it still has to
+ * end. OF_ONE_THAT_RUNS: its program runs. */
 enum whose { NOBODYS, OF_ONE_GONE, OF_ONE_THAT_RUNS };
 
 static bool number_in(struct jsontext object, const char *name, uint64_t *number) {
@@ -131,6 +133,7 @@ static bool is_this_boot(struct jsontext root) {
     return !boot_of(boot) || strcmp(text, boot) == 0;
 }
 
+/* Whether the list has a process that still runs and is not to be kept. */
 static bool names_somebody(struct jsontext root) {
     struct jsontext list, process, keep;
     uint64_t start_ticks;
@@ -144,7 +147,8 @@ static bool names_somebody(struct jsontext root) {
     return false;
 }
 
-/* Whose list the text is. A list that this process wrote before an exec counts as that of a process that is gone. */
+/* Whose list the text is; *parent gets the pid of the list's program. A list that this process wrote before an exec
+ * counts as that of a process that is gone. */
 static enum whose whose_text(const char *text, size_t length, uint32_t *parent) {
     struct jsontext root = {text, length}, value;
     uint64_t start_ticks;
@@ -168,8 +172,8 @@ static enum whose whose_file(int fd, size_t size, uint32_t *parent) {
 
 /* --- the path of the list --- */
 
-/* Renames a file to a new name. -EEXIST: the name exists. If the file system cannot check this during the rename, the
- * name is looked up before. */
+/* Renames a file to a name that does not exist yet. -EEXIST: it exists. On a file system that cannot check this during
+ * the rename, the name is looked up before. */
 static long rename_to_new(const char *from, const char *to) {
     struct stat there;
     long result = os_call(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, NO_REPLACE);
@@ -204,9 +208,9 @@ static bool is_still_there(const struct stat *file) {
            now.st_dev == file->st_dev && now.st_ino == file->st_ino;
 }
 
-/* Frees the name of the old list (`fd`), if no running process needs the list: removes or renames the file. Returns
- * whether the name may be free now. The file is locked: if two processes begin at once, only one removes the old list,
- * and it does not remove the new list of the other process. */
+/* Frees the name of the old list (`fd`) if nobody needs that list there: removes the file, or renames it if a listed
+ * process still has to end. Returns whether the name may be free now. The file is locked: if two processes begin at
+ * once, only one removes the old list, and it does not remove the new list of the other process. */
 static bool shutdown_list_free_name(int fd) {
     struct stat file;
     uint32_t parent;

@@ -1,8 +1,8 @@
 /* shutdown_list.h — process_registry.json: the processes that a program has started. `memstow reap` reads it when the
  * program is gone.
- * In: processes. Out: the file, which is replaced as a whole. It never overwrites the list of a running program. It
- * never overwrites the list of a program that is gone while one of the listed processes runs. Only system calls. One
- * thread at a time. */
+ * In: processes. Out: the file, which is replaced as a whole. It never overwrites the list of a program that runs, nor
+ * that of a program that is gone while a listed process runs that was to end with it. Only system calls. One thread at
+ * a time. */
 #ifndef MEMSTOW_SHUTDOWN_LIST_H
 #define MEMSTOW_SHUTDOWN_LIST_H
 
@@ -13,10 +13,11 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Sets where new lists go; an existing list stays where it is. "": no change. False: the path is too long. */
+/* Sets the path of new lists; a list that exists stays where it is. "": no change. False: the path is too long. */
 bool shutdown_list_file(const char *path);
 
-/* A list that is being written: it is begun, gets processes one by one, and is ended. */
+/* A list that is being written: shutdown_list_begin, then shutdown_list_add for each process, then
+ * shutdown_list_end. */
 struct shutdown_list {
     int fd;
     bool some, failed;             /* some: the list has a process; failed: something could not be written */

@@ -1,4 +1,4 @@
-/* shutdown_log.c — the log of a shutdown; see shutdown_log.h. */
+/* shutdown_log.c — see shutdown_log.h. */
 #include "preload/shutdown/shutdown_log.h"
 
 #include <errno.h>

@@ -17,14 +17,14 @@ bool shutdown_log_file(const char *path);
 void shutdown_log_ready(void);
 /* Begins the log of a shutdown: times in its lines count from this call. */
 void shutdown_log_begin(void);
-/* Begins a line about a step, with the time. */
+/* Begins a line about a step of the shutdown, with the time. */
 void shutdown_log_line(struct line *line, const char *step);
 /* Ends a line, and appends it to the log. */
 void shutdown_log_write(struct line *line);
-/* Writes a line with one step. `name` may be NULL. */
+/* Writes a line about a step, its result (0 or -errno) and how long it took. `name`: whose step it is; may be NULL. */
 void shutdown_log_step(const char *step, const char *name, int64_t result, uint64_t took_ns);
 
-/* The age of a process or thread from its start (/proc/PID/stat), in milliseconds; 0: unknown. */
+/* The age of a process or thread, in milliseconds, from its start (field 22 of /proc/PID/stat); 0: unknown. */
 uint64_t shutdown_log_age_ms(uint64_t start_ticks);
 
 #pragma GCC visibility pop

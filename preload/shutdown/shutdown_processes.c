@@ -1,4 +1,4 @@
-/* shutdown_processes.c — the processes that end with the program; see shutdown_processes.h. */
+/* shutdown_processes.c — see shutdown_processes.h. */
 #include "preload/shutdown/shutdown_processes.h"
 
 #include <errno.h>
@@ -68,7 +68,8 @@ static int write_list(void) {
     return shutdown_list_end(&list) ? 0 : -EIO;
 }
 
-/* The index of the entry with this pid, or else of a new entry. The entry may be of an earlier process with the pid. */
+/* The index of the entry with this pid, or else of a new entry; -ENOSPC: there is no room. The entry may be of an
+ * earlier process with the same pid. */
 static int shutdown_processes_slot_for(uint32_t pid) {
     for (uint32_t i = 0; i < count; i++)
         if (children[i].pid == pid) return (int)i;
@@ -118,7 +119,7 @@ struct held {
 
 struct end {
     struct held held[MOST];
-    struct child survivors[MOST]; /* kept processes, which live on even in the group of a process that ends */
+    struct child survivors[MOST]; /* processes to be kept: they live on even in the group of a process that ends */
     uint32_t count, survivor_count;
     uint64_t patience_ns, begun_ns;
     int64_t killed;
@@ -133,8 +134,8 @@ static bool leads_group(const struct child *child) {
            os_start_ticks(child->pid) == child->start_ticks;
 }
 
-/* Signals the group that the process leads or led. Before Linux 6.9, only the leader's pid identifies the group, and
- * this is certain only as long as the leader has that pid. */
+/* Signals the group that the process leads or led. False: that failed, or it is this process's own group. Before Linux
+ * 6.9, only the leader's pid identifies the group, and this is certain only as long as the leader has that pid. */
 static bool signal_group(const struct held *held, int number) {
     if (os_call(SYS_getpgid, 0) == (long)held->child.pid) return false; /* our own group */
     long result = os_call(SYS_pidfd_send_signal, held->fd, number, NULL, GROUP);
@@ -157,8 +158,8 @@ static bool is_survivor_itself(const struct end *self, uint32_t pid) {
     return false;
 }
 
-/* The processes that can keep a process alive by the rule of kin.h: the process itself, and then its parents and the
- * leaders of their groups and sessions. Each is listed once. */
+/* The processes that can keep a process alive by the rule of kin.h: the process itself; then, of each listed process,
+ * its parent and the leaders of its group and session. Each is listed once. */
 struct reach {
     uint32_t pids[REACH_MOST], count;
 };
@@ -169,8 +170,8 @@ static void reach_add(struct reach *self, uint32_t pid) {
     if (!known) self->pids[self->count++] = pid;
 }
 
-/* Whether a process lives on because it is kin (kin.h) of a survivor, that is, of a kept process. A survivor does not
- * keep it merely because the survivor has started this program, or is the shell that began this program's session. */
+/* Whether a process lives on because it is a survivor (a process that is to be kept) or kin of one (kin.h). A survivor
+ * keeps nothing merely because it has started this program, or is the shell that began this program's session. */
 static bool is_survivor(const struct end *self, uint32_t pid) {
     struct reach reach = {.count = 0};
     struct kin kin;
@@ -188,8 +189,8 @@ static bool is_survivor(const struct end *self, uint32_t pid) {
     return false;
 }
 
-/* Sends a signal to one process of the group. The start time identifies the process. It was read before the group, so
- * no later process with the same pid gets the signal. */
+/* Sends a signal to one process of the group. Its start time was read before its group, so no later process with the
+ * same pid gets the signal. */
 static void signal_member(uint32_t pid, uint64_t start_ticks, int number) {
     int fd = os_hold_process(pid, start_ticks);
     if (fd < 0) return;
@@ -214,8 +215,9 @@ static bool look_at_member(void *context, const char *name) {
     return search->number || search->end->survivor_count || ended;
 }
 
-/* Looks for members of the group that are to end. Each of them, except the leader, gets the signal `number`, unless
- * that is 0. A zombie still accepts signals, so /proc must tell whether a member lives. */
+/* Looks for members of the group that are to end, and for survivors in it. Each member that is to end, except the
+ * leader, gets the signal `number`, unless that is 0. A zombie still accepts signals, so /proc must tell whether a
+ * member lives. */
 static struct search look_at_members(const struct end *self, const struct held *held, int number) {
     struct search search = {.end = self, .group = held->child.pid, .number = number};
     if (signal_group(held, 0)) os_each_name("/proc", look_at_member, &search);
@@ -226,7 +228,8 @@ static bool group_lives(const struct end *self, const struct held *held) {
     return look_at_members(self, held, 0).found;
 }
 
-/* Signals the group as a whole if all of it is to end: then a process that is being forked gets the signal, too. */
+/* Sends the signal to the process and the members of its group that are to end. If all of the group is to end, the
+ * group is signalled as a whole: then a process that is being forked gets the signal, too. */
 static void shutdown_processes_send(const struct end *self, const struct held *held, int number) {
     bool whole = !self->survivor_count || !look_at_members(self, held, 0).some_survive;
     if (whole && signal_group(held, number) && leads_group(&held->child)) return;
@@ -258,8 +261,8 @@ static void leave_survivors(struct end *self) {
     }
 }
 
-/* Opens a process. -ESRCH: it is gone, and so are the members of its group. After the leader has ended, its pid
- * identifies the group until somebody has waited for the leader. */
+/* Opens a process: returns a descriptor or -errno. -ESRCH: it is gone, and so are the members of its group. After the
+ * leader has ended, its pid identifies the group until somebody has waited for the leader. */
 static int hold_with_group(const struct end *self, struct held *held) {
     held->fd = shutdown_processes_hold(&held->child);
     held->ended = held->fd >= 0 && os_has_ended(held->fd);

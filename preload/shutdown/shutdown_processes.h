@@ -9,11 +9,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Registers a process, or ends its registration. 0 or -errno. */
+/* Registers a process, or ends its registration. keep: the process is to live on. number: the last part of
+ * MEMSTOW_STARTED in its environment; 0: none. 0 or -errno. */
 int shutdown_process_add(uint32_t pid, const char *name, bool keep, uint64_t number);
 int shutdown_process_forget(uint32_t pid);
-/* Ends the registered processes: sends SIGTERM, and SIGKILL after `patience_ns`. If `patience_ns` is 0, it sends
- * SIGKILL at once, takes no lock, and waits a moment for the effect. Returns how many were killed. */
+/* Ends the registered processes that are not to be kept, with their groups: sends SIGTERM, and SIGKILL after
+ * `patience_ns`. If `patience_ns` is 0, it sends SIGKILL at once, takes no lock, and waits a moment for the effect.
+ * Returns how many got SIGKILL. */
 int64_t shutdown_processes_end(uint64_t patience_ns);
 /* The number of processes that still run but should not: registered processes, other processes that this program has
  * started, and their kin. The log gets a line for each of the first 256. */

@@ -1,4 +1,4 @@
-/* shutdown_threads.c — waits for threads before the end; see shutdown_threads.h. */
+/* shutdown_threads.c — see shutdown_threads.h. */
 #include "preload/shutdown/shutdown_threads.h"
 
 #include <errno.h>
@@ -31,15 +31,16 @@ void shutdown_threads_reset(void) {
     memset(&lock, 0, sizeof lock);
 }
 
-/* Whether the thread still runs. If no descriptor is free, a thread cannot be examined. Then it counts as running while
- * the kernel knows its id. */
+/* Whether the thread still runs. Without a free descriptor its start time cannot be read; then it counts as running
+ * while the kernel knows its id. */
 static bool shutdown_threads_is_there(const struct thread *self) {
     if (os_call(SYS_tgkill, os_pid(), self->tid, 0) == -ESRCH) return false;
     uint64_t now = os_start_ticks(self->tid);
     return !now || now == self->start_ticks;
 }
 
-/* The index of this thread's entry, of a free entry, or of the entry of a thread that has ended. */
+/* The index of this thread's entry, of a free entry, or of the entry of a thread that has ended; -ENOSPC: there is
+ * none. */
 static int shutdown_threads_slot_for(uint32_t tid) {
     for (uint32_t i = 0; i < count; i++)
         if (threads[i].tid == tid) return (int)i;
@@ -65,7 +66,8 @@ int shutdown_thread_add(const char *name) {
 
 /* --- waiting for threads --- */
 
-/* The list is a copy, because the program may register threads meanwhile. */
+/* One wait: a copy of the list of threads, because the program may register threads meanwhile. there: how many still
+ * ran when the time was over. */
 struct wait {
     struct thread threads[MOST];
     uint32_t count, caller;
@@ -81,8 +83,8 @@ static void copy_threads(struct wait *self) {
     if (locked) lock_let_go(&lock);
 }
 
-/* Writes threads that have ended to the log, and takes them out of the list. `last`: does the same with the threads
- * that still run. */
+/* Writes a line into the log for each thread that has ended, and takes it out of the list. `last`: the time is over,
+ * and the threads that still run are treated in the same way. */
 static void look_at_threads(struct wait *self, uint64_t took_ns, bool last) {
     for (uint32_t i = 0; i < self->count;) {
         bool there = shutdown_threads_is_there(&self->threads[i]);
@@ -155,7 +157,7 @@ static void log_thread(const char *tid) {
 enum { ASIDE = 3 };
 
 struct left {
-    /* ids of threads that do not count; a new thread may still lack the name by which it would be known */
+    /* ids of threads that do not count, because a new thread may still lack the name by which is_ours knows it */
     uint32_t aside[ASIDE];
     int64_t count;
 };
