@@ -1,4 +1,4 @@
-/* state_bytes.c — see state_bytes.h. Files are written by state_writer. */
+/* state_bytes.c — see state_bytes.h. state_writer writes the files. */
 #include "preload/state/state_bytes.h"
 
 #include <errno.h>
@@ -196,8 +196,7 @@ int state_bytes_from_file(struct state_bytes *self, int fd, uint64_t length, uin
 
 /* --- viewing and moving bytes --- */
 
-/* Whether the file still has its full length. If somebody has made it shorter, a read beyond the end raises a
- * signal. */
+/* If somebody has made the file shorter, a read of a view beyond its end raises a signal. */
 bool state_bytes_are_whole(const struct state_bytes *self) {
     struct stat status;
     return os_stat_fd(self->file.fd, &status) == 0 && (uint64_t)status.st_size >= self->length;
@@ -205,7 +204,7 @@ bool state_bytes_are_whole(const struct state_bytes *self) {
 
 void *state_bytes_view(const struct state_bytes *self) { return stow_file_map(&self->file, self->length); }
 
-/* Copies bytes into a file. The kernel reads the base, so a disk that fails gives an error and no signal. */
+/* Copies bytes into a file. The kernel reads them from the base, so a disk that fails gives an error and no signal. */
 static int copy_to_file(struct state_bytes *copy, const struct state_bytes *from) {
     uint32_t refusal = stow_file_open(&copy->file, NULL, from->length);
     if (refusal) return state_writer_error(refusal);

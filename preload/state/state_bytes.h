@@ -1,7 +1,7 @@
 /* state_bytes.h — the bytes of one value of a loop, in memory or in a file. Once written, the bytes never change.
- * In: pieces of the program's memory, or a file of an earlier process. Out: a mapping by which the ledger knows the
- * bytes, and private views for readers. No hook may call it. It calls nothing of the program, and writes of the program
- * change only a view.
+ * In: pieces of the program's memory, or a file of an earlier process. Out: a mapping whose address the ledger has, and
+ * private views for readers. No hook may call it. It calls nothing of the program. What the program writes changes only
+ * a view.
  *
  * Bytes in memory lie in a file in memory (memfd). A private mapping of that file is a view: it needs no copy, and
  * keeps the file alive. Results are 0 or -errno. */
@@ -47,25 +47,26 @@ struct state_source {
 /* Sets the starts and the total length in a header whose parts have their lengths. False: the value is too long. */
 bool state_header_lay_out(struct state_header *header);
 
+/* Copies the bytes into memory. */
 int state_bytes_in_memory(struct state_bytes *self, const struct state_source *source);
 /* Writes the bytes to a file without a name, in `directory`; NULL: in the directory for stowed memory. */
 int state_bytes_in_file(struct state_bytes *self, const struct state_source *source, const char *directory);
 /* As state_bytes_in_file, but in an open folder, so that the file can get a name later. It also computes the
  * checksum. */
 int state_bytes_in_folder(struct state_bytes *self, const struct state_source *source, int folder);
-/* Takes over the descriptor of a file with the bytes of a value; closes it on failure. -EUCLEAN: the content has
- * changed. */
+/* Takes the bytes of a value from a file, whose descriptor it takes over, and closes on failure. -EUCLEAN: the content
+ * has changed. */
 int state_bytes_from_file(struct state_bytes *self, int fd, uint64_t length, uint64_t checksum);
 void state_bytes_drop(struct state_bytes *self);
 
 /* A private, writable mapping of all bytes. NULL: there is no memory, or the program has closed the descriptor. */
 void *state_bytes_view(const struct state_bytes *self);
-/* False: somebody has made the file of the bytes shorter, or has closed its descriptor. */
+/* Whether the file still has all bytes. False: somebody has made it shorter, or has closed its descriptor. */
 bool state_bytes_are_whole(const struct state_bytes *self);
 
-/* copy: makes a copy in memory or in a file, as `place` says. exchange: the bytes and the copy exchange files, and the
- * address of the base stays; false: nothing changes. The caller drops the copy in any case. An exchange is fast.
- * Dropping a copy frees a file, which takes long. */
+/* state_bytes_copy makes a copy in memory or in a file, as `place` says. state_bytes_exchange has the bytes and the
+ * copy exchange their files, while the address of the base stays; false: nothing changes. The caller drops the copy in
+ * any case: an exchange is fast, but dropping frees a file, which takes long. */
 int state_bytes_copy(struct state_bytes *copy, const struct state_bytes *from, uint32_t place);
 bool state_bytes_exchange(struct state_bytes *self, struct state_bytes *copy);
 

@@ -21,8 +21,8 @@ enum {
     MANIFEST_MOST = 256 << 20
 };
 
-/* A result is one signed number: a generation, or an error below 0. Each commit adds 1 to the generation, so a
- * manifest's generation must be far below the largest number. */
+/* The largest generation that a manifest may have. A result is one signed number, a generation or an error below 0, and
+ * each commit adds 1 to the generation. So this is far below the largest number. */
 static const uint64_t GENERATION_MOST = INT64_MAX / 2;
 
 static const char MAGIC[8] = "MSTSTATE", MANIFEST[] = "manifest", NEW_MANIFEST[] = "manifest.new", LOCK[] = "lock",
@@ -90,7 +90,8 @@ static int open_at(int folder, const char *name, int flags) {
     return link ? -ELOOP : -ENOTDIR;
 }
 
-/* The next name in a path. *last: no name follows. NULL: the name is empty, ".", ".." or too long. */
+/* Takes the next name of a path into `name`. *last: it is the last one. NULL: the name is empty, ".", ".." or too
+ * long. */
 static const char *next_name(const char **path, char name[NAME_SIZE], bool *last) {
     size_t length = strcspn(*path, "/");
     if (!length || length + sizeof FOLDER > NAME_MAX) return NULL;
@@ -115,8 +116,8 @@ static bool is_within(const char *prefix) {
     return true;
 }
 
-/* Opens or makes the folders of a prefix, from the directory `above` on. Takes over the descriptor `above`. On success,
- * self has the innermost folder and the folder that contains it. */
+/* Opens or makes the folders of a prefix, from the directory `above` on, whose descriptor it takes over. On success,
+ * `self` has the innermost folder and the folder that contains it. 0 or -errno. */
 static int open_folder(struct state_files *self, int above, const char *prefix) {
     bool last = false;
     int folder = above, error;
@@ -203,7 +204,7 @@ static uint64_t sum_of(const struct state_manifest *manifest) {
 }
 _Static_assert(sizeof(struct state_manifest) % 8 == 0 && sizeof(struct state_entry) % 8 == 0, "summed by words");
 
-/* Whether an entry of a manifest makes sense. An entry of a later generation than the manifest's would have the file
+/* Whether an entry of a manifest makes sense. An entry of a later generation than the manifest's could have the file
  * name of a value that is still to come. */
 static bool is_sound_entry(const struct state_entry *entry, uint64_t generation) {
     return entry->id[0] && memchr(entry->id, 0, MEMSTOW_STATE_ID + 1) && entry->generation <= generation;
@@ -297,8 +298,8 @@ static bool state_files_clean(void *context, const char *name) {
     return true;
 }
 
-/* Removes files that the manifest does not name. If there is no memory for the names, these files stay until the next
- * time. */
+/* Removes files of values that the manifest does not list (with NULL: of all values). Without memory for the list of
+ * names, they stay until the next time. */
 static void clean_folder(const struct state_files *self, const struct state_manifest *manifest) {
     struct cleaning cleaning = {.folder = self->folder.fd};
     char path[40] = "/proc/self/fd/";

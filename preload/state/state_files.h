@@ -1,9 +1,9 @@
-/* state_files.h — the files of a loop with a prefix: a folder PREFIX.state with a manifest, a file for each value that
- * the manifest names, and a lock.
+/* state_files.h — the files of a loop with a prefix: a folder PREFIX.state with a manifest (the list of valid values),
+ * a file for each value that the manifest lists, and a lock.
  * In: values whose bytes lie in files without names in the folder. Out: names for these files, and at any moment a
  * manifest on the disk whose files all exist. It must never follow a link below the directory, and never touch files
- * that the store did not make. Once it has the lock, it must leave no file that the manifest does not name. No hook may
- * call it. */
+ * that the store did not make. Once it has the lock, it must leave no file of a value that the manifest does not list.
+ * No hook may call it. */
 #ifndef MEMSTOW_STATE_FILES_H
 #define MEMSTOW_STATE_FILES_H
 
@@ -38,22 +38,24 @@ struct state_manifest {
 
 /* Opens or makes the folder. 0 or -errno, as for memstow_state_open. It does not take the lock. */
 int state_files_open(struct state_files *self, const char *directory, const char *prefix);
+/* Whether two loops have the same folder. */
 bool state_files_are_same(const struct state_files *a, const struct state_files *b);
 /* Locks the folder for this process. -EBUSY: another process has the lock. */
 int state_files_lock(struct state_files *self);
-/* Reads the valid manifest. Free it by os_unmap with its length. *manifest is NULL if there is none. Removes files that
- * the manifest does not name. */
+/* Reads the valid manifest, and removes files of values that it does not list. *manifest is NULL if there is none;
+ * otherwise free it by os_unmap with its length. 0 or -errno. */
 int state_files_read(const struct state_files *self, struct state_manifest **manifest, uint64_t *length);
-/* A descriptor of an entry's file, or -errno. */
+/* A descriptor of an entry's file, or -errno. -EUCLEAN: the file is missing. */
 int state_files_value(const struct state_files *self, const struct state_entry *entry);
 
-/* link: gives a name to a file that has none. write: makes a manifest the valid one. */
+/* state_files_link gives a name to a file that has none. state_files_write makes a manifest the valid one.
+ * state_files_remove removes the file of an entry. */
 int state_files_link(const struct state_files *self, const struct stow_file *file, const struct state_entry *entry);
 int state_files_write(const struct state_files *self, struct state_manifest *manifest);
 void state_files_remove(const struct state_files *self, const struct state_entry *entry);
 
-/* Closes the files. `all`: also removes the folder, with everything that is ours in it, and the folders of the prefix
- * around it if they are empty then and are as the store makes them. */
+/* Closes the files. `all`: also removes the folder, with everything in it that the store made, and then those folders
+ * of the prefix around it that are empty and as the store makes them. */
 void state_files_close(struct state_files *self, bool all);
 /* In a forked child: closes the files and leaves the folder as it is, because it is the parent's. */
 void state_files_forget(struct state_files *self);

@@ -1,5 +1,6 @@
 /* state_iteration.c — an iteration of a loop, from its begin until it is committed or abandoned (state_store.h).
- * In: the values that were put. Out: all of them become the loop's values at once, or none does. */
+ * In: the values that were put in the iteration. Out: all of them become the loop's committed values at once, or none
+ * does. */
 #include "preload/state/state_store.h"
 
 #include <errno.h>

@@ -1,7 +1,8 @@
 /* state_loop.h — the loops of the store, each with its present values. A loop is work that the program does again and
  * again, each time with values of the last time.
- * In: names and numbers of loops. Out: a loop that the caller alone may change, even on a disk; a walk through the
- * values of all loops. A loop is locked before the registry (state_value.h). No hook may call it. */
+ * In: names and numbers of loops. Out: a loop that the caller alone may change, even while it writes to a disk; a walk
+ * through the values of all loops. Whoever needs both locks takes the loop's before the registry's (state_value.h). No
+ * hook may call it. */
 #ifndef MEMSTOW_STATE_LOOP_H
 #define MEMSTOW_STATE_LOOP_H
 
@@ -22,7 +23,7 @@ struct state_loop {
     int64_t number;      /* 0: the structure is unused */
     bool begun, in_file; /* in_file: values go to files, not to memory */
     uint64_t generation, ram_limit;
-    uint64_t promised;                   /* bytes that values will take in memory, while they are being written */
+    uint64_t promised;                   /* bytes that values will take in memory, and that are being written now */
     struct state_value *committed, *put; /* put: values of the present iteration */
     struct state_value *dropped;         /* values in no other list; they are dropped at the end of the change */
     struct state_files files;
@@ -34,10 +35,10 @@ int state_loop_reserve(const char *name, const struct memstow_state_options *opt
 /* Drops all values, retires their owners and lets the lock go. `keep`: files below a prefix stay. */
 void state_loop_free(struct state_loop *loop, bool keep);
 
-/* 0: the caller has the loop's lock. -ENOENT: there is no such loop. */
+/* Locks the loop with this number. 0: the caller has the lock. -ENOENT: there is no such loop. */
 int state_loop_begin_change(int64_t number, struct state_loop **out);
-/* Drops a value that was taken out of its list, but later: when other threads can have the loop again, because dropping
- * a value takes long. */
+/* Has a value that was taken out of its list dropped by state_loop_end_change, without the loop's lock, because
+ * dropping a value takes long. */
 void state_loop_drop_later(struct state_loop *loop, struct state_value *value);
 /* Lets the loop's lock go, and then drops the values of state_loop_drop_later. Returns `result`. */
 int64_t state_loop_end_change(struct state_loop *loop, int64_t result);
@@ -46,7 +47,8 @@ int64_t state_loop_end_change(struct state_loop *loop, int64_t result);
 
 /* The open loop with this number, or NULL. */
 struct state_loop *state_loop_known(int64_t number);
-/* Whether another loop has the same folder. If two loops are opened at once, the second finds the first. */
+/* Whether another loop has the same folder. If two loops with one folder are opened at once, this is true for the
+ * second. */
 bool state_loop_has_folder(const struct state_loop *self);
 /* Whether the loop's present iteration has a newer value with the same id. */
 bool state_loop_is_replaced(struct state_loop *loop, const struct state_value *value);

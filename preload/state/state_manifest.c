@@ -1,4 +1,4 @@
-/* state_manifest.c — see state_manifest.h. If a commit fails, its steps so far are undone. */
+/* state_manifest.c — see state_manifest.h. If a commit fails, what it has done so far is undone. */
 #include "preload/state/state_manifest.h"
 
 #include <errno.h>

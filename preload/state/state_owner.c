@@ -1,5 +1,5 @@
-/* state_owner.c — see state_owner.h. While a value is moved, it has a second holder, so that its loop may drop it
- * meanwhile. */
+/* state_owner.c — see state_owner.h. While a value is moved, the moving thread counts as a holder of it, so that its
+ * loop may drop it meanwhile. */
 #include "preload/state/state_owner.h"
 
 #include <errno.h>
@@ -81,8 +81,8 @@ static struct state_value *next_to_move(const struct move *self) {
     return value;
 }
 
-/* Moves a value to memory or to a file (self->to). Readers get the old bytes or the new ones, which are equal. Freeing
- * memory takes long, so the old bytes are dropped without a lock. */
+/* Moves a value to memory or to a file (self->to). False: it failed. Readers get the old bytes or the new ones, which
+ * are equal. Freeing memory takes long, so the old bytes are dropped without a lock. */
 static bool move_value(struct move *self, struct state_value *value) {
     struct state_bytes copy;
     int error = state_bytes_copy(&copy, &value->data, self->to);

@@ -1,7 +1,7 @@
 /* state_owner.h — the owners of values: each id of a loop has one.
- * In: ids; questions about owners and moves of them (owned_store), from code that knows no loops. Out: owners, the
- * bytes of each owner in the store, and values that are moved to a file or back while readers continue. No hook may
- * call it. */
+ * In: ids; for code that knows no loops, questions about owners and moves of their values (owned_store in owned.h).
+ * Out: owners, the bytes of each owner in the store, and values that are moved to files or back while readers continue.
+ * No hook may call it. */
 #ifndef MEMSTOW_STATE_OWNER_H
 #define MEMSTOW_STATE_OWNER_H
 
@@ -12,7 +12,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The owner of the id, or -errno. A new owner is registered. */
+/* The owner of an id, or -errno. Registers a new owner if the id has none. */
 int64_t state_owner_open(const struct state_loop *loop, const char *id);
 /* Tells the ledger how many of the owner's bytes lie in files. */
 void state_owner_note_stowed(uint32_t owner);

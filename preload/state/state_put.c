@@ -1,4 +1,4 @@
-/* state_put.c — a new value of the present iteration (state_store.h).
+/* state_put.c — state_put (state_store.h): makes a new value of the present iteration.
  * In: pieces of the program's memory. Out: a value whose bytes are written before anybody can find it. */
 #include "preload/state/state_store.h"
 
@@ -15,7 +15,7 @@
 static uint64_t bytes_in_memory(const struct state_loop *loop) {
     const struct state_value *const lists[] = {loop->put, loop->committed};
     uint64_t sum = loop->promised;
-    lock_hold(&state_registry); /* because a move changes the place */
+    lock_hold(&state_registry); /* because a move of values changes their place */
     for (int i = 0; i < 2; i++)
         for (const struct state_value *value = lists[i]; value; value = value->next)
             if (value->data.place == MEMSTOW_STATE_MEMORY) sum += value->data.length;
@@ -30,8 +30,8 @@ struct wish {
     char directory[STATE_PATH_SIZE];
 };
 
-/* Copies the loop's folder and directory. While the bytes of a value are written, the loop may be closed, and another
- * loop may get its structure. So the loop is not used meanwhile. */
+/* Copies the loop's folder and directory. While the bytes of a value are written, the loop is not locked: it may be
+ * closed, and another loop may get its structure. So the bytes are written without the loop. */
 static int copy_folder(const struct state_loop *loop, struct wish *wish) {
     wish->folder = (struct stow_file){.fd = -1};
     strcpy(wish->directory, loop->directory);
@@ -60,9 +60,9 @@ static int fill_value(struct state_value *value, const struct state_source *sour
     return state_bytes_in_file(&value->data, source, directory);
 }
 
-/* Enters a value into the present iteration. The caller holds the loop's lock. The owner is made at the end and under
- * the lock. So no owner is left without a value, and no owner is retired while a value of another thread belongs to
- * it. */
+/* Enters a value into the present iteration, and returns its owner or -errno. The caller holds the loop's lock. The
+ * owner is made at the end and under this lock. So no owner is left without a value, and no owner is retired while
+ * another thread's value has it. */
 static int64_t enter_value(struct state_loop *loop, struct state_value *value, struct caller caller) {
     if (!loop->begun || loop->generation + 1 != value->generation) return -ECANCELED;
     int64_t owner = state_owner_open(loop, value->id);

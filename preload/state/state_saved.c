@@ -1,4 +1,4 @@
-/* state_saved.c — see state_saved.h. If one value cannot be read, the loop is not opened: the caller frees it. */
+/* state_saved.c — see state_saved.h. If one value cannot be read, the caller gets an error, and frees the loop. */
 #include "preload/state/state_saved.h"
 
 #include <errno.h>

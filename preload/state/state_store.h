@@ -17,17 +17,19 @@
 
 enum { STATE_LOOP_SIZE = 128, STATE_PATH_SIZE = 2048 };
 
-/* `number`: a loop's number, from state_open. `caller`: values are counted at the caller's call stack. */
+/* state_open opens a loop, and returns its `number`. state_begin begins an iteration, and returns its generation.
+ * state_put returns the owner of the new value, state_commit the generation that is now committed. `caller`: the call
+ * stack at which values are counted. */
 int64_t state_open(const char *name, const struct memstow_state_options *options, struct caller caller);
 int64_t state_begin(int64_t number);
 int64_t state_put(int64_t number, const char *id, const struct state_source *source, struct caller caller);
 int64_t state_commit(int64_t number);
 int state_abandon_iteration(int64_t number);
-/* state_get: the visible value: the one that the present iteration has put, or else the latest committed one.
- * state_get_committed: the latest committed value. */
+/* state_get finds the visible value with this id: the one that the present iteration has put, or else the latest
+ * committed one. state_get_committed finds the latest committed one. */
 int state_get(int64_t number, const char *id, struct memstow_state_value *out);
 int state_get_committed(int64_t number, const char *id, struct memstow_state_value *out);
-/* Calls visit for each visible value, until visit returns false. */
+/* Calls visit for each visible value, until visit returns false. Returns how many values were visited. */
 int64_t state_list(int64_t number, bool (*visit)(const struct memstow_state_value *value, void *context),
                    void *context);
 int64_t state_generation(int64_t number);

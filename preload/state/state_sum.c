@@ -1,5 +1,5 @@
 /* state_sum.c — see state_sum.h. Each step of the sum is reversible, so no change of a word is lost. There are several
- * sums (lanes), which the processor computes at the same time. */
+ * sums (lanes), which the processor computes at the same time; together they make the checksum. */
 #include "preload/state/state_sum.h"
 
 #include <string.h>

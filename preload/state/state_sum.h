@@ -1,6 +1,6 @@
 /* state_sum.h — the checksum of a value that outlives the process in a file (below a prefix).
- * In: the bytes of the value, in order, in pieces of whole pages. Out: the checksum. If a single word changes, the
- * checksum always changes. The checksum must not depend on how the bytes are divided into pieces. */
+ * In: the bytes of the value, in order, in pieces of whole pages. Out: the checksum. A change of a single word always
+ * changes it; how the bytes are divided into pieces does not. */
 #ifndef MEMSTOW_STATE_SUM_H
 #define MEMSTOW_STATE_SUM_H
 

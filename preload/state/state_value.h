@@ -17,9 +17,9 @@
 
 struct state_value {
     struct state_value *next; /* in the loop's list, or in the list of unused values */
-    uint32_t holders;         /* users of the value: the list that has it, a thread that moves it */
+    uint32_t holders;         /* how many use the value: the list that has it, a thread that moves it */
     uint32_t owner;
-    bool moving, linked; /* linked: the file has a name */
+    bool moving, linked; /* moving: a thread moves the bytes; linked: their file has a name */
     uint64_t generation, bytes;
     char id[MEMSTOW_STATE_ID + 8], type[MEMSTOW_STATE_TYPE];
     uint32_t parts;
@@ -33,9 +33,9 @@ extern struct lock state_registry;
 struct state_value *state_value_new(void);
 /* Counts the value's bytes for its owner, at the caller's call stack. */
 void state_value_count(const struct state_value *value, struct caller caller);
-/* Takes one holder away. When no holder is left, the bytes are freed. */
+/* Ends the use by one holder. When no holder is left, the bytes are freed. */
 void state_value_drop(struct state_value *value);
-/* Fills in everything but the view. */
+/* Fills in everything of `out` but the view. */
 void state_value_describe(const struct state_value *value, struct memstow_state_value *out);
 /* The value's bytes if they lie in a file; else 0. */
 uint64_t state_value_stowed(const struct state_value *value);

@@ -18,10 +18,10 @@ enum { STATX_DIRECT = 0x2000, DIRECT_MEMORY = 0x98, STATX_BYTES = 256 };
 struct writer {
     struct stow_queue queue;
     struct stow_file *file;
-    char *buffer; /* buffer of the queue's next piece; NULL: no data yet */
+    char *buffer; /* a buffer of the queue that is being filled; NULL: none is */
     uint64_t filled;
     struct state_sum *sum;
-    uint64_t alignment; /* the alignment for direct writes from the program's memory; 0: there are none */
+    uint64_t alignment; /* the alignment that direct writes from the program's memory need; 0: none are possible */
 };
 
 int state_writer_error(uint32_t refusal) {

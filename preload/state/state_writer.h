@@ -1,7 +1,7 @@
 /* state_writer.h — writes the bytes of a value to a file, piece by piece.
- * In: the pieces of a value in the program's memory, or a mapping of a whole value. Out: the file, flushed; a checksum.
- * It must never need memory beyond the queue's buffers, nor crash where the program's memory cannot be read. Results
- * are 0 or -errno. */
+ * In: the parts of a value in the program's memory, or a mapping of a whole value. Out: the file, with its bytes on the
+ * disk; a checksum. It needs no memory but the buffers of the queue, and does not crash where the program's memory
+ * cannot be read. Results are 0 or -errno. */
 #ifndef MEMSTOW_STATE_WRITER_H
 #define MEMSTOW_STATE_WRITER_H
 
