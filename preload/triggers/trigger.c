@@ -23,8 +23,8 @@
 
 /* The outcome of one decision. */
 struct result {
-    int64_t moved, released;              /* bytes, or -errno */
-    uint64_t after, stowed;               /* bytes of the owner afterwards: live on the host, stowed anywhere */
+    int64_t moved, released; /* bytes, or -errno */
+    uint64_t after, stowed;  /* bytes of the owner afterwards: live on the host, stowed from host or devices */
     uint64_t device_after, device_stowed; /* device_stowed is part of stowed */
     enum policy_category category;
 };
@@ -40,9 +40,11 @@ static struct {
     uint32_t decision_capacity, result_capacity, owner_capacity, count;
     uint64_t last[POLICY_CATEGORIES]; /* the number of owners in each category, when the latest trigger ended */
 } trigger;
+/* NONE: there is no trigger. DECIDING: a thread makes or carries out decisions. DECIDED: the decisions wait for
+ * trigger_end. */
 enum stage { STAGE_NONE, STAGE_DECIDING, STAGE_DECIDED };
 
-/* For the present rescue. The caller makes sure that there is only one rescue at a time. */
+/* The arguments of the present rescue. The caller makes sure that there is only one rescue at a time. */
 static bool rescue_takes_kept;
 static bool (*rescue_helps)(uint32_t owner);
 
@@ -165,7 +167,7 @@ static void trace_category(const struct memstow_decision *decision, const struct
     trace_add_line(&line);
 }
 
-/* A word for the reason why the rest of an owner's memory is still there. */
+/* A word for the reason why an owner still has memory. */
 static const char *remains_why(const struct memstow_decision *decision, const struct result *result) {
     if (result->category == POLICY_STOWED) return "stowed";
     if (decision->action == MEMSTOW_FREE) return "alive";
@@ -186,8 +188,8 @@ static void trace_remaining(const struct memstow_decision *decision, const struc
 
 /* --- beginning a trigger --- */
 
-/* Lists all owners in memstow's private memory. If the list does not fit, the array grows and is filled again.
- * Meanwhile there may be even more owners. */
+/* If the list does not fit, the array (in memstow's private memory) grows, and the list is made again. Meanwhile there
+ * may be even more owners. */
 bool trigger_list_owners(struct owner_state **owners, uint32_t *capacity, uint32_t *count) {
     *count = owners_list(*owners, *capacity);
     while (*count > *capacity) {
@@ -224,13 +226,14 @@ static bool trigger_decide(uint32_t reason, uint64_t needed, bool drops) {
     return true;
 }
 
-/* Takes over from a thread that began a trigger and is gone. The trace of that trigger stays unfinished. */
+/* Takes over from a thread that began a trigger and is gone. True: the caller may begin its own trigger. The trace of
+ * the other trigger stays unfinished. */
 static bool take_over(void) {
     uint32_t thread = os_load32(&trigger.thread);
     bool gone = thread && !seal_is_set() && os_call(SYS_tgkill, os_pid(), thread, 0) == -ESRCH;
     if (!gone || !move_on(STAGE_DECIDED, STAGE_DECIDING)) return false;
     if (os_load32(&trigger.thread) == thread) return true;
-    trigger_finish(STAGE_DECIDED); /* another thread has taken over, ended this trigger and begun its own */
+    trigger_finish(STAGE_DECIDED); /* another thread has taken over, ended the old trigger and begun its own */
     return false;
 }
 
@@ -255,7 +258,7 @@ int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool d
 
 /* --- ending a trigger --- */
 
-/* Carries out one decision. A rescue runs in a hook of the program, so it moves only device memory. */
+/* Carries out one decision. A rescue runs in a hook, so it moves only device memory. */
 static struct result trigger_act(const struct memstow_decision *decision) {
     struct result result = {0};
     if (trigger.reason == POLICY_RESCUE) {
@@ -300,8 +303,8 @@ struct sums {
 
 static uint64_t what_went(uint64_t before, uint64_t after) { return before > after ? before - after : 0; }
 
-/* The bytes that an owner gave back. Memory that the program dropped and memory that its heap gave back may be the same
- * bytes, so the larger figure counts. */
+/* The bytes that an owner gave back. The program may have dropped memory that the owner's heap then gave back, so of
+ * these two figures only the larger one counts. */
 static uint64_t given_by(const struct memstow_decision *decision, const struct result *result) {
     uint64_t released = os_not_negative(result->released);
     uint64_t dropped = what_went(decision->live_bytes, result->after);

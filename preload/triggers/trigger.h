@@ -1,8 +1,8 @@
-/* trigger.h — applies policies. A *trigger* is one such time: memstow decides for each owner (a model or another thing
+/* trigger.h — applies policies. A *trigger* is a moment when memstow decides for each owner (a model or another thing
  * that has memory) whether its memory stays, is moved out or is freed, and does it.
  * In: a reason, and the present figures of owners (owners.h). Out: decisions, their outcome, and the trace of both.
- * Outside of hooks. There is one trigger at a time. A thread may end a trigger that another thread began.
- * docs/decisions.md has the rules and the lines. */
+ * Call it outside of hooks; only a rescue may come from a hook. There is one trigger at a time. A thread may end a
+ * trigger that another thread began. docs/decisions.md has the rules and the lines of the trace. */
 #ifndef MEMSTOW_TRIGGER_H
 #define MEMSTOW_TRIGGER_H
 
@@ -16,18 +16,19 @@
 #pragma GCC visibility push(hidden)
 
 /* Begins a trigger: makes the decisions, and carries out none yet. `reason`: enum memstow_reason, or POLICY_RESCUE: a
- * device has no memory for a request. A trigger for POLICY_RESCUE may begin in a hook, and moves only device memory.
- * `text`: the reason in words. `needed`: how many bytes are to be given back, if the reason is pressure or a rescue.
- * `drops`: the caller will free the memory of owners that are to be freed before it ends the trigger. Returns the
- * number of decisions, which stay at `*decisions` until trigger_end; or -EINVAL, -EBUSY, -ENOMEM. */
+ * device has no memory for a request. `text`: the reason in words. `needed`: how many bytes are to be given back, if
+ * the reason is pressure or a rescue. `drops`: before the caller ends the trigger, it will free the memory of owners
+ * that are to be freed. Returns the number of decisions, which stay at `*decisions` until trigger_end; or -EINVAL,
+ * -EBUSY (another trigger is in progress), -ENOMEM. */
 int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool drops,
                       const struct memstow_decision **decisions);
-/* Carries out the decisions. Returns the bytes that were given back; -ENOENT: there is no trigger. */
+/* Carries out the decisions, and ends the trigger. Returns the bytes that were given back; -ENOENT: there is no
+ * trigger. */
 int64_t trigger_end(void);
 /* Ends the trigger without action. The trace shows it as unfinished. */
 void trigger_cancel(void);
 /* Begins and ends a trigger of memstow's own. The program does not take part, so nobody frees the memory of owners that
- * are to be freed. */
+ * are to be freed. Returns the bytes that were given back, or -errno. */
 int64_t trigger_run(uint32_t reason, const char *text, uint64_t needed);
 
 /* The outcome of the latest trigger in words: "2 kept, 1 freed". */
@@ -37,12 +38,12 @@ void trigger_words(char *to, size_t capacity);
 void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const uint64_t keys[2], uint32_t policy,
                          int32_t priority);
 
-/* A trigger for a device without free memory (rescue.h). takes_kept: owners with the policy keep may be stowed, too,
- * after all others. helps: whether it would help to move an owner's memory, which may lie on another device. NULL: it
- * helps for each owner. */
+/* A trigger for a device without free memory (rescue.h). It moves only device memory. takes_kept: owners with the
+ * policy keep may be stowed, too, after all others. helps: whether it helps to move an owner's memory, which may lie on
+ * another device; NULL: it helps for each owner. Returns as trigger_run does. */
 int64_t trigger_rescue(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
-/* Lists all owners, in an array that grows. False: there is no memory. */
+/* Lists owners as owners_list does, in an array that grows. False: there is no memory. */
 bool trigger_list_owners(struct owner_state **owners, uint32_t *capacity, uint32_t *count);
 
 /* In a forked child: there is no trigger. */

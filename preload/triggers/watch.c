@@ -16,7 +16,7 @@ static const uint64_t SECOND = 1000000000;
 
 /* The data of the one thread that polls. */
 static struct {
-    uint64_t idle_since_ns; /* owners that became idle before this time have been handled */
+    uint64_t idle_since_ns; /* an earlier trigger was for the owners that became idle before this time */
     uint64_t idle_next_ns;  /* the next look for idle owners is not before this time */
     uint64_t pressure_ns;   /* the next look for pressure is not before this time */
     uint64_t wait_s;        /* seconds before the next look for pressure; 0: memory was not short */
@@ -29,8 +29,8 @@ bool watch_is_wanted(void) {
     return wishes->any || wishes->idle_ns;
 }
 
-/* Sets the time of the next look for pressure. The wait becomes longer after each trigger that gave little memory back.
- * If the program carries the trigger out, the outcome is not known here and counts as little. */
+/* Sets the time of the next look for pressure, after a trigger. The wait becomes longer with each trigger that gave
+ * little memory back. If the program carries the trigger out, the outcome is not known here and counts as little. */
 static void wait_after(uint64_t now_ns, bool gave) {
     watch.wait_s = gave || !watch.wait_s ? PRESSURE_WAIT_S : 2 * watch.wait_s;
     if (watch.wait_s > PRESSURE_WAIT_MOST_S) watch.wait_s = PRESSURE_WAIT_MOST_S;
@@ -39,8 +39,8 @@ static void wait_after(uint64_t now_ns, bool gave) {
 
 typedef bool ask_function(uint32_t reason, const char *text, uint64_t needed);
 
-/* Passes a trigger on to the program, or, if `ask` is NULL or returns false, makes it here. False: another trigger is
- * in progress. *gave: the trigger gave back at least a tenth of the requested bytes. */
+/* Passes a trigger on to the program, or makes it here, as in watch_poll. False: another trigger is in progress. *gave:
+ * the trigger gave back at least a tenth of the `needed` bytes. */
 static bool do_or_ask(uint32_t reason, const char *text, uint64_t needed, ask_function *ask, bool *gave) {
     *gave = false;
     if (ask && ask(reason, text, needed)) return true;

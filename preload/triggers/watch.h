@@ -1,7 +1,7 @@
-/* watch.h — begins triggers (trigger.h) that nobody asks for: when memory is short, or when an owner has not been used
+/* watch.h — begins triggers (trigger.h) for which nobody asks: when memory is short, or when an owner has not been used
  * for long.
- * In: the time, about once a second. Out: a trigger, or a request to the program to make one. Everything belongs to the
- * one thread that polls. */
+ * In: the time, about once a second. Out: a trigger, or a request to the program to make one. One thread of memstow's
+ * polls, and nobody else uses the data here. */
 #ifndef MEMSTOW_WATCH_H
 #define MEMSTOW_WATCH_H
 
@@ -10,12 +10,14 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Looks whether memory is short or an owner has become idle. A thread of memstow's own, which may wait, calls it about
- * once a second. `ask` passes a trigger on to a program that answers requests. If it returns false, there is no such
- * program, and the trigger is made here. Returns the trigger's reason (enum memstow_reason); 0: there was none. */
+/* Finds out whether memory is short or an owner has become idle, and then begins a trigger. A thread of memstow's own,
+ * which may wait, calls it about once a second. `ask` passes a trigger on to the program if the program answers
+ * requests; if `ask` is NULL or returns false, the trigger is made here. Returns the trigger's reason (enum
+ * memstow_reason); 0: there was none. */
 uint32_t watch_poll(uint64_t now_ns, bool (*ask)(uint32_t reason, const char *text, uint64_t needed));
 
-/* Whether there is anything to poll for: the environment sets a limit for pressure or idleness. */
+/* Whether there is anything to poll for: a limit for pressure (MEMSTOW_PRESSURE) or for idleness (MEMSTOW_IDLE) is
+ * set. */
 bool watch_is_wanted(void);
 
 /* In a forked child: no thread polls. */
