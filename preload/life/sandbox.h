@@ -10,8 +10,9 @@
 #pragma GCC visibility push(hidden)
 
 /* Call sandbox_enter before a system call with these arguments. True: after the call, call sandbox_entered with the
- * result, or with -1 for any failure; `flags` is the call's second argument. False: there is nothing to do, because the
- * call cannot succeed or leads into no sandbox, or the process is in a sandbox already, or is a vfork child. */
+ * result, or with -1 for any failure; `flags`: the second argument of seccomp, else 0. False: there is nothing to do,
+ * because the call cannot succeed or leads into no sandbox, or the process is in a sandbox already, or is a vfork
+ * child. */
 bool sandbox_enter(long number, long a, long b, const void *c);
 void sandbox_entered(long number, long flags, long result);
 

@@ -1,8 +1,8 @@
 /* rescue.c — see rescue.h.
  *
  * The asking thread may hold locks of the program or of Python; PyTorch's allocator asks with its own lock held. So it
- * must not wait for a thread that might wait for such a lock. A thread of memstow waits for the work on the device,
- * WAIT_MS at most. As long at most, the asking thread waits for another thread's rescue or move. Locks of memstow are
+ * must not wait for a thread that might wait for such a lock. A thread of memstow waits for the work on the device. The
+ * asking thread waits for this, and for another thread's rescue or move, WAIT_MS at most each. Locks of memstow are
  * held for a short time, and never while the program is called. */
 #include "preload/serve/rescue.h"
 

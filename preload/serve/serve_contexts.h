@@ -11,7 +11,7 @@
 /* Notes that the program works in this context. Returns 0, or the driver's error if a device cannot be given access to
  * served memory. */
 int serve_contexts_note(const struct cuda_target *target);
-/* As serve_contexts_note, for the thread's current context. A thread notes the same context only once. */
+/* As serve_contexts_note, for the thread's current context. A thread does not note the same context twice in a row. */
 void serve_contexts_note_present(const struct cuda_target *target);
 
 /* serve_contexts_made: from now on, work may run in this context. serve_contexts_ended: memory that was served in this

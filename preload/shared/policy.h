@@ -49,9 +49,9 @@ enum { POLICY_RETIRED_MOST = 32 };
 uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct policy_question *question,
                        struct memstow_decision *out);
 
-/* The outcome of a decision. KEPT: memory was to stay. STOWED: memory was to be stowed, and some is. FREED: at most 5 %
- * of the memory is left. BLOCKED: more is left, although it was to go. `before` and `after` are live bytes on host and
- * devices; `stowed` are the bytes that are stowed now. */
+/* The outcome of a decision. KEPT: the memory was to stay. Otherwise it was to go. STOWED: it was to be stowed, and
+ * some is stowed. FREED: at most 5 % of it is left. BLOCKED: more is left. `before` and `after` are live bytes on host
+ * and devices; `stowed` are the bytes that are stowed now. */
 enum policy_category { POLICY_KEPT, POLICY_STOWED, POLICY_FREED, POLICY_BLOCKED, POLICY_CATEGORIES };
 enum policy_category policy_category(uint32_t action, uint32_t why, uint64_t before, uint64_t after, uint64_t stowed);
 

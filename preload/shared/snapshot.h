@@ -25,7 +25,7 @@ enum {
 enum snap_kind { SNAP_LEDGER = 1, SNAP_SNAPSHOT = 2 };
 
 enum snap_flag {
-    SNAP_MEMORY_ONLY = 1 << 0, /* no file could be used safely: it was written once, at an orderly exit */
+    SNAP_MEMORY_ONLY = 1 << 0, /* the ledger was in memory, and was written once, at an orderly exit */
     SNAP_FORK_CHILD = 1 << 1,  /* the process was forked: inherited blocks are counted at site SNAP_SITE_INHERITED */
     SNAP_RESIDENCY = 1 << 2,   /* SNAP_REGION and the `resident` fields have values */
     SNAP_FOREIGN_ALLOCATOR = 1 << 3, /* the program has its own malloc family, and memstow is in front of it */
@@ -119,7 +119,7 @@ struct snap_header {
 
     /* The picture of the peak: the live bytes of each site near the time of the peak (in SNAP_PEAK_0 or SNAP_PEAK_1).
      * It is valid if picture_buffer is 0 or 1. */
-    uint32_t picture_buffer; /* [live] the number of the section with the complete picture; 2: there is none yet */
+    uint32_t picture_buffer; /* [live] 0 or 1: SNAP_PEAK_0 or SNAP_PEAK_1 has the complete picture; 2: none yet */
     /* [live] Odd while a thread gives records of sites to other stacks. A reader must then read everything again. */
     uint32_t fold_sequence;
     uint64_t picture_peak;   /* the peak that the picture shows, in bytes */
@@ -128,7 +128,7 @@ struct snap_header {
     uint64_t picture_length; /* the length of the picture in bytes */
 
     uint64_t inherited_bytes;                 /* live bytes that a forked child inherited */
-    uint64_t file_mapped_live, reserved_live; /* [live] bytes of files, of PROT_NONE; not in mapped_live */
+    uint64_t file_mapped_live, reserved_live; /* [live] bytes of mapped files, of PROT_NONE; not in mapped_live */
     uint64_t advised_bytes[32];               /* [live] bytes passed to madvise, by advice number (0–31) */
 
     uint64_t lost[SNAP_LOST_KINDS]; /* [live] enum snap_lost */
