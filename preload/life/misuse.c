@@ -222,7 +222,7 @@ static bool was_in_bin(uintptr_t p) {
     return noted && can_look() && !usable_at(p, p - BEFORE);
 }
 
-/* Examines a block whose header says that the block was freed. The rest of the header may be intact. */
+/* Examines a block whose header says that the block was freed. The rest of the header may be intact or not. */
 static struct misuse of_marked(uintptr_t p, struct header header) {
     header_revive(&header);
     uint32_t mark = header_mark_in(&header);

@@ -89,7 +89,7 @@ static void default_out(void) {
     if (n <= 0 || here[0] != '/') return;
     char *to = wish.out;
     for (const char *at = here; *at; *to++ = *at++)
-        if (*at == '%') *to++ = '%'; /* literally, not as part of a template */
+        if (*at == '%') *to++ = '%'; /* doubled, so that it stays a % of the path */
     strcpy(to, file);
 }
 
@@ -265,7 +265,7 @@ static void end_at_quick_exit(void) { process_end(SNAP_ABRUPT_EXIT); }
 /* libc takes a lock for these calls, and may allocate. They come early, because the handlers that are registered first
  * run last at an exit and before a fork, but first after a fork. */
 void process_watch(void) {
-    /* This is for Linux before 4.14, where a raw clone goes unnoticed. */
+    /* Linux before 4.14 does not wipe the page. There a raw clone goes unnoticed. */
     if (!wiped_by_kernel) pthread_atfork(NULL, NULL, wipe_page);
     stow_watch_forks();
     at_quick_exit(end_at_quick_exit);

@@ -1,9 +1,10 @@
-/* owners.h — the registered owners: models, nodes, runs and customs, by id and by the program's keys.
- * In: calls of the ABI. Out: the facts about each owner, its memory, and the ledger's OWNER records.
+/* owners.h — the registered owners by id and by the program's keys: models, nodes, runs, customs and values of the
+ * store.
+ * In: calls of the ABI and of the store. Out: the facts about each owner, its memory, and the ledger's OWNER records.
  *
- * Everything is called outside of hooks. One thread at a time makes changes. Ids are never used twice, so a thread that
- * has an id may read at any time. In a forked child, owners, scopes and the run go on. Their records enter the child's
- * ledger when it first needs them. */
+ * Call everything outside of hooks. One thread at a time makes changes. Ids are never used twice, so a thread that has
+ * an id may read at any time. A forked child keeps owners, scopes and the run. Their records enter its ledger when it
+ * first needs them. */
 #ifndef MEMSTOW_OWNERS_H
 #define MEMSTOW_OWNERS_H
 

@@ -21,7 +21,7 @@ enum handle_kind {
 
 /* The kind of a descriptor, from the target of its link in /proc/PID/fd. */
 enum handle_kind handle_kind_of(const char *target);
-/* "socket", or with `many` "sockets". */
+/* The word for a kind, such as "socket"; with `many`, "sockets". */
 const char *handle_kind_word(enum handle_kind kind, bool many);
 /* Whether the target of such a link is memory that other processes may share. */
 bool handle_kind_is_shared(const char *path);

@@ -31,7 +31,7 @@ static bool take_word(struct cursor *in, const char *word) {
 
 /* --- checking strings --- */
 
-/* The four digits of \uXXXX; -1: they are missing. */
+/* The number in the four digits of \uXXXX; -1: they are missing. */
 static int32_t hex_word(const char *at, const char *end) {
     int32_t word = 0;
     if (end - at < 4) return -1;
@@ -43,7 +43,7 @@ static int32_t hex_word(const char *at, const char *end) {
     return word;
 }
 
-/* Takes an escape, after its backslash. */
+/* Takes an escape, after its backslash. False: it is no valid escape. */
 static bool take_escape(struct cursor *in) {
     if (in->at == in->end) return false;
     char c = *in->at++;

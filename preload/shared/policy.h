@@ -25,7 +25,7 @@ struct owner_state {
 };
 struct policy_question {
     uint32_t reason; /* enum memstow_reason */
-    bool can_stow;   /* memory can be moved */
+    bool can_stow;   /* memory can be moved at all */
     bool can_in_use; /* memory can be moved even if the owner is not idle */
     bool drops;      /* the program will free the memory of owners with the policy free */
     /* Under pressure or in a rescue: owners with the policy keep may be stowed, too, after all others. */

@@ -209,8 +209,8 @@ static bool look_at_cgroup(struct files *self, bool version1, uint64_t *limit, u
     return true;
 }
 
-/* Goes to the parent cgroup; false: there is none. A parent outside of our view (a path with "..") is not looked
- * for. */
+/* Goes to the parent cgroup; false: there is none. From a path with "..", which leads out of our view, it goes to the
+ * mount itself. */
 static bool go_outwards(struct files *self) {
     char *slash = strrchr(self->path, '/');
     if (!slash) return false;

@@ -695,7 +695,7 @@ struct snap_nvml_process { /* other processes, the largest first, as many as fit
 
 enum snap_cupti_state {
     SNAP_CUPTI_LISTENING = 1, /* CUPTI's records are being read; the process has not run its exit handlers */
-    SNAP_CUPTI_COMPARED = 2,
+    SNAP_CUPTI_COMPARED = 2,  /* the comparison is done, and its figures are valid */
     SNAP_CUPTI_NOT_FOUND = 3, /* there is no libcupti.so for the process's CUDA */
     SNAP_CUPTI_TOO_OLD = 4,   /* older than CUDA 11.2 (since 1.6; before: than CUDA 12) */
     SNAP_CUPTI_REFUSED = 5,   /* `call` returned `result` */

@@ -343,7 +343,7 @@ int state_files_link(const struct state_files *self, const struct stow_file *fil
     os_decimal(path + strlen(path), (uint64_t)file->fd);
     long result = os_call(SYS_linkat, AT_FDCWD, path, self->folder.fd, name, AT_SYMLINK_FOLLOW);
     if (result != -EEXIST) return (int)result;
-    os_call(SYS_unlinkat, self->folder.fd, name, 0); /* left by a failed commit */
+    os_call(SYS_unlinkat, self->folder.fd, name, 0); /* a failed commit has left a file with this name */
     return (int)os_call(SYS_linkat, AT_FDCWD, path, self->folder.fd, name, AT_SYMLINK_FOLLOW);
 }
 
