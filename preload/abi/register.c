@@ -27,7 +27,7 @@
 #include "preload/vram/vram_move.h"
 #include "preload/vram/vram_table.h"
 
-/* One byte more than owners.c stores of a text. This byte shows whether the stored text would end within a UTF-8
+/* One byte more than owners.c stores of a text. From this byte owners.c sees whether its cut would fall into a UTF-8
  * character. */
 enum { TEXT_SIZE = 1024 + 1 };
 
@@ -129,7 +129,8 @@ static bool share_of(uint32_t number, const struct owned *has, struct memstow_sh
                                     .live_bytes = has->live_bytes,
                                     .live_blocks = has->live_blocks,
                                     .cuda_bytes = has->cuda_bytes};
-    /* A part (a piece of a block that was assigned to another owner) adds live bytes, but no live block. */
+    /* There may be live bytes without a live block: those of a part (a piece of a block that was assigned to another
+     * owner). */
     return has->live_bytes || has->live_blocks || has->cuda_bytes;
 }
 
@@ -168,8 +169,8 @@ static void get_slot(void) {
     if (unlikely(thread_self == &thread_nobody) && process_tracked()) thread_slot();
 }
 
-/* Marks the thread's tag (the owners of its allocations) as out of date, after a change of its scopes. A signal handler
- * that interrupts the change opens and closes scopes of its own, but changes no others. */
+/* Call it after a change of the thread's scopes: marks the thread's tag (the owners of its allocations) as out of date.
+ * A signal handler may interrupt the change. The handler closes the scopes that it opens, and changes no others. */
 static void register_changed(struct scopes *scopes) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scopes->epoch = 0;
@@ -335,8 +336,8 @@ static int64_t register_moved(int64_t result) {
     return entry_result(result);
 }
 
-/* Moves the memory of an owner. `one`: the function that does it. `frame`: the stack frame of the entry point
- * (vram_move_asked_at). */
+/* Calls `one`, which moves the memory of an owner, and returns its result. `frame`: the stack frame of the entry point,
+ * for vram_move_asked_at. */
 static int64_t register_move(int64_t (*one)(uint32_t owner), uint32_t owner, const void *frame) {
     if (!process_tracked()) return entry_not_tracked();
     vram_move_asked_at(frame);

@@ -15,7 +15,7 @@
 
 enum { WORDS_SIZE = 256 };
 
-/* The reason that the program gives for a trigger. 0: there is no such reason, or only memstow may give it. */
+/* Returns the reason that the program gives for a trigger. 0: there is no such reason, or only memstow may give it. */
 static uint32_t reason_of(uint32_t given) { return given <= MEMSTOW_IDLE ? given : 0; }
 
 static int64_t trigger_result(int64_t result) {

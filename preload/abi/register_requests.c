@@ -14,8 +14,8 @@
 
 enum { PATH_SIZE = 4096, LEAST = offsetof(struct memstow_request, needed) };
 
-/* Takes a request of these kinds, but first checks that all of `out` is writable. Otherwise a request could be taken
- * and lost. */
+/* Takes the next request of these kinds, and returns what requests_next returns. First checks that all of `out` is
+ * writable: otherwise a request could be taken and lost. */
 static int32_t next_request(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds) {
     struct memstow_request request = {0};
     if (!process_tracked()) return (int32_t)entry_not_tracked();
