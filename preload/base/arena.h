@@ -28,8 +28,8 @@ static inline void arena_note_grown(void) {
 
 enum { ARENA_OWN = 65536, ARENA_RANGES = 64 };
 
-/* Copies the ranges that the arena has taken from the system so far into `out`, and returns how many there are. Ranges
- * beyond the first ARENA_RANGES are left out. */
+/* Copies the ranges that the arena has taken from the system so far into `out`, and returns how many it has copied.
+ * Ranges beyond the first ARENA_RANGES are left out. */
 uint32_t arena_ranges(struct snap_range out[ARENA_RANGES]);
 
 #pragma GCC visibility pop

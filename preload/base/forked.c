@@ -1,5 +1,5 @@
-/* forked.c — see forked.h. The linker collects pointers to the functions of all files in one section, and gives its
- * bounds. */
+/* forked.c — see forked.h. The linker collects the pointers to the functions of all files in one section. Two symbols
+ * of the linker, __start_… and __stop_…, are the section's bounds. */
 #include "preload/base/forked.h"
 
 typedef void forget_function(void);

@@ -10,9 +10,9 @@
 #include "preload/base/seal.h"
 #include "preload/base/lock.h"
 
-/* What a slot contains in place of a record. EMPTY: nothing yet; it differs from every record, because ids begin at 1.
- * GONE: a record was taken out; searches for other records go on past this slot. SEALED: nothing may be inserted any
- * more (index.h). */
+/* What a slot contains in place of a record. EMPTY: nothing, and searches end here; ids begin at 1, so no
+ * record looks like this. GONE: a record was taken out; searches for other records go on past this slot. SEALED:
+ * nothing may be inserted any more (index.h). */
 enum { EMPTY = 0, GONE = 1 << INDEX_ID_BITS };
 #define SEALED UINT32_MAX
 

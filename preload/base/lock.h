@@ -30,8 +30,8 @@ void lock_let_go(struct lock *self);
 /* Lets go of the lock, but signal handlers stay kept off the calling thread until it calls lock_let_signals(*before).
  * False: handlers do run. */
 bool lock_pass_on(struct lock *self, uint64_t *before);
-/* How many calls of lock_wait have failed, in all threads. A thread whose wait failed may try again if this number has
- * grown meanwhile: the holder may have waited for the disk. */
+/* How many calls of lock_wait have failed, in all threads. If an operation failed and this number grew meanwhile, the
+ * reason may be a lock whose holder waited for the disk, so it is worth a second try. */
 uint32_t lock_given_up(void);
 
 /* Waits a little for another thread: the first turns spin, later turns sleep. `turn` counts from 0. False: all turns

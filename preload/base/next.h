@@ -1,6 +1,6 @@
 /* next.h — the allocator behind ours: glibc's, another that the program brought, or the built-in mimalloc.
- * In: the choice made at the start. Out: six functions that serve raw memory (blocks without our header). They must
- * never count anything. */
+ * In: whether mimalloc is wanted, once at the start. Out: six functions that serve raw memory (blocks without our
+ * header). These functions count nothing. */
 #ifndef MEMSTOW_NEXT_H
 #define MEMSTOW_NEXT_H
 

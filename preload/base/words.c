@@ -1,4 +1,5 @@
-/* words.c — see words.h. Open addressing. A word that is taken out leaves a mark, so that searches go on past it. */
+/* words.c — see words.h. Open addressing. Where a word is taken out, its slot becomes GONE, and searches go on past
+ * that slot. */
 #include "preload/base/words.h"
 
 #include <string.h>
