@@ -8,8 +8,9 @@
 #include "preload/blocks/heaps.h"
 #include "preload/shared/snapshot.h"
 
-/* CHUNK_MAPPED: a bit of glibc's size word. The check sum is a number from 1 to SUMS. A mark has it in the field for
- * the distance (header_distance), which has 12 bits and counts in units of UNIT bytes. */
+/* CHUNK_MAPPED: the bit of glibc's size word that is set if the chunk is a mapping. SUMS: the check sum of glibc's
+ * header is a number from 1 to SUMS. The mark has the sum in its field for the distance (header_distance), which has 12
+ * bits and counts in units of UNIT bytes. */
 enum { CHUNK_MAPPED = 2, UNIT = sizeof(struct header), SUMS = 4095 };
 
 /* The check sum of glibc's header. If one byte of the header changes, the sum changes: 4095 divides no product of a

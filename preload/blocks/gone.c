@@ -23,7 +23,8 @@ static bool can_be_read(const void *word) {
     return seal_settles() && os_peek(&copy, word, sizeof copy);
 }
 
-/* The second probe is of our own memory: it fails where a system call filter forbids probes. */
+/* The second probe is of our own memory. If it fails too, a system call filter forbids probes, and the first probe says
+ * nothing. */
 bool gone_is_unmapped(const void *p) {
     return gone_has(p) && !can_be_read((const uint64_t *)p - 1) && can_be_read(gone_entries);
 }

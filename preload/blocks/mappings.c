@@ -80,8 +80,9 @@ static struct event *try_take_event(struct pool *pool) {
     return NULL;
 }
 
-/* The pool becomes empty when the thread that holds the table does not run. We wait for that thread, but only for a
- * limited time. We sleep, because sched_yield is not enough on a busy machine. */
+/* Takes a free event from the pool. NULL: there is none. The pool becomes empty when the thread that holds the table
+ * does not run. We wait for that thread, but only for a limited time. We sleep, because sched_yield is not enough on a
+ * busy machine. */
 static struct event *take_event(void) {
     const struct timespec pause = {.tv_nsec = WAIT_NS};
     struct event *event = try_take_event(&common);

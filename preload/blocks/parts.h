@@ -17,7 +17,7 @@ struct part {
 };
 
 /* How counts move from site to site. `reserve` is called for each site whose count is to change, before `shift` changes
- * any count; false: there is no memory. `shift` moves the count of `bytes`. */
+ * any count. `shift` moves the count of `bytes`. Both return false if there is no memory. */
 struct parts_counts {
     bool (*reserve)(uint32_t site);
     bool (*shift)(uint32_t from, uint32_t to, uint64_t bytes);
