@@ -124,8 +124,8 @@ static void take_cancel(struct client *client) {
         requests_cancel(client->ticket);
 }
 
-/* Ends the move of memory that is in progress, if it has the direction and the owner that the message names. The
- * program may be making this move (for itself or for another request), or memstow's worker. */
+/* Ends the move of memory that is in progress, if it has the direction and the owner that the message names. It may be
+ * a move of the program (for itself or for a request) or of memstow's worker. */
 static void take_end(struct client *client, const struct wire_message *message) {
     int64_t move = is_asking(client) ? -EALREADY : mover_end(message->owner, message->number == WIRE_STOW);
     if (move < 0)

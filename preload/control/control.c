@@ -35,7 +35,8 @@ enum { STACK = 1536 * 1024 };
 enum { BEGIN_SECONDS = 2 }; /* the longest time that control_stop waits for a thread that starts the listener */
 static const uint64_t SECOND = 1000000000, PAUSES = 1ull << 31;
 
-/* Of the listener. BEGINNING: a thread is starting it. OVER: control_stop has ended it. */
+/* The state of the listener. NONE: nobody has started it, or the start failed. BEGINNING: a thread is starting it.
+ * RUNS: it was started. OVER: control_stop has told it to end. */
 enum stage { STAGE_NONE, STAGE_BEGINNING, STAGE_RUNS, STAGE_OVER };
 
 /* A forked child finds this page empty: it does not have its parent's threads, and the socket is its parent's. */
@@ -94,10 +95,10 @@ static int start_thread(int which, pthread_t *thread, void *(*work)(void *)) {
     return error;
 }
 
-/* For each thread, glibc takes one block from the program's allocator: the vector of its thread-local storage. The
- * second word of the thread's descriptor points to the second element of the vector. The block is ours, not the
- * program's. So it is taken out of the count here. Before the thread ends, it counts the block in again, because the
- * thread's end frees the block. */
+/* Finds the block that glibc has taken for a thread from the program's allocator: the vector of its thread-local
+ * storage. The second word of the thread's descriptor points to the second element of the vector. For a thread of ours,
+ * leave_out takes this block out of the program's count. Before the thread ends, count_in_again counts the block in
+ * again, because the thread's end frees the block. */
 __attribute__((no_sanitize("thread"))) /* the words were written before the thread began, which ThreadSanitizer does not
                                         * know */
 static bool

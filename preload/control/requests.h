@@ -27,15 +27,15 @@ int64_t requests_add(uint32_t kind, uint32_t owner, const char *text);
 bool requests_pass_on(uint32_t reason, const char *text, uint64_t needed);
 /* The state of a request. REQUEST_DONE comes once, with the answer; after that the state is REQUEST_NONE. */
 enum request_state requests_look(uint64_t ticket, int64_t *result, char text[256]);
-/* Tells that no client waits for the answer any more. A request that nobody is working on is removed. */
+/* Call it when no client waits for the answer any more. A request that nobody is working on is removed. */
 void requests_leave(uint64_t ticket);
 /* Removes a request from the queue. False: the program or the worker has already taken it. */
 bool requests_take_back(uint64_t ticket);
 
 /* --- for the program and the worker: taking requests, answering them --- */
 
-/* Kinds of requests, as bits. REQUESTS_OLD: the kinds that memstow_request_next asks for, which the worker answers,
- * too. */
+/* Kinds of requests, as bits. REQUESTS_OLD: the kinds that memstow_request_next asks for. Those of them that the
+ * program has not asked for are answered by memstow's worker. */
 enum { REQUESTS_OLD = 0x1E, REQUESTS_ALL = 0x19E };
 
 /* Waits for the program's next request of these kinds. From the first call on, the program answers these kinds. 1:
@@ -54,8 +54,8 @@ int requests_done(uint64_t ticket, int64_t result, const char *text);
 
 /* --- an asker takes back a request that the program has taken --- */
 
-/* Tells the move of memory that the program makes for the request to end. Does nothing if the request has been
- * answered. */
+/* Ends the move of memory that the program is making for the request, after the move's present chunk. Does nothing if
+ * the request has been answered. */
 void requests_cancel(uint64_t ticket);
 /* For a move that begins now: the ticket of the request that the move may be for; *at: how the move learns that it is
  * to end (move_end.h). That request is the oldest that the program has taken, that fits the move, and whose asker still
