@@ -59,8 +59,8 @@ void vram_ring_take(const struct vram_ring *self, uint32_t lane, char *to, uint6
  * copy may go on. If a write fails, *refusal (enum stow_refusal) has the reason, and the result is 0. */
 int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *self, struct stow_file *file,
                           uint64_t from, uint64_t bytes, uint32_t *refusal);
-/* Compares device memory with `with` instead of copying. `is_file`: `with` is a mapping of a file. Returns an error, or
- * 0 with *same. Content that cannot be read is not the same. No other copy may go on. */
+/* Compares device memory with host memory at `with`. *same: they are equal. `is_file`: `with` is a mapping of a file;
+ * if it cannot be read, *same is false. After an error, *same means nothing. No other copy may go on. */
 int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
                       uint64_t bytes, bool is_file, bool *same);
 

@@ -259,7 +259,8 @@ static bool is_in_use(const struct piece *self) {
     return memchr(stock.states + self->first, USED, self->count) != NULL;
 }
 
-/* Finds the first piece without used memory, from piece *number on, which becomes its number. False: there is none. */
+/* Finds the first piece without used memory, from piece *number on. *number becomes the number of the piece that was
+ * found. False: there is none. */
 static bool next_unused(uint32_t *number, struct piece *out) {
     lock_hold(&stock.lock);
     while (*number < stock.count && is_in_use(&stock.pieces[*number])) (*number)++;
