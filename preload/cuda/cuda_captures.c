@@ -123,7 +123,7 @@ static bool is_of_context(const struct capture *capture, const struct capture *l
     return capture->target.context == like->target.context;
 }
 
-/* Finds the captures that are in progress and match `like`. The caller holds the lock. */
+/* Returns the slots of the captures in progress that match `like`, one bit each. The caller holds the lock. */
 static uint64_t find_capture(is_meant *is, struct capture like) {
     uint64_t found = 0;
     for (int i = 0; i < CAPTURES_MOST; i++) {

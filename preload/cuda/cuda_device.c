@@ -239,8 +239,8 @@ void cuda_device_figures(uint64_t available, uint64_t total) {
     note_graphs(device, record);
 }
 
-/* Whether the driver should be asked now: a second after the driver was last asked, or sooner if much has changed. If
- * several threads ask at once, only one of them gets true. */
+/* Whether the driver should be asked now: `urgent` is true, or SAMPLE_NS have passed since the driver was last asked,
+ * or SAMPLE_SOON_NS have passed and much has changed. If several threads ask at once, only one of them gets true. */
 static bool is_due(uint32_t device, const struct snap_cuda_device *record, bool urgent) {
     uint64_t now = os_now(), before = os_load(&sampled[device]), since = now - before;
     int64_t moved = live_on(device, record) - __atomic_load_n(&record->figures_live, __ATOMIC_RELAXED);
