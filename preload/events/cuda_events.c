@@ -91,7 +91,8 @@ static struct snap_cuda_block block_here(enum snap_cuda_kind kind, uint64_t numb
                                     .context = (uintptr_t)target.context};
 }
 
-/* The driver's figures are those of the device of the thread's context. The block may be on another device. */
+/* Asks the driver for figures (cuda_device_sample). They are those of the device of the thread's context, even if the
+ * block is on another device. */
 static void cuda_events_sample(const struct snap_cuda_block *block, uint32_t device_of_context) {
     cuda_device_sample(&(struct cuda_target){(cuda_handle)block->context, device_of_context}, false);
 }

@@ -22,7 +22,7 @@
 #include "preload/vram/vram_owned.h"
 
 /* BLOCKS_TOLD: how many stowed blocks, and how many freed blocks, get a record. OWNERS_TOLD: owners in the trace.
- * OWNERS_NAMED: owners in the line. FAULTS_MOST: how many faults of a process are told. */
+ * OWNERS_NAMED: owners in the line on standard error. FAULTS_MOST: how many faults of a process are told. */
 enum { RING = 64, BLOCKS_TOLD = 8, OWNERS_TOLD = 16, OWNERS_NAMED = 4, FAULTS_MOST = 4 };
 
 struct freed {

@@ -18,8 +18,8 @@ void cuda_teardown_ended(struct cuda_call *call);
 void cuda_teardown_release(struct cuda_call *call, uint32_t device);
 void cuda_teardown_primary_released(struct cuda_call *call);
 
-/* After a node was added to `graph`. An allocation node has memory. A child graph that moves into `graph` ends with
- * `graph` from now on. */
+/* After a node was added to `graph`. Notes the memory of an allocation node. If the node moves a child graph into
+ * `graph`, the child's memory ends with `graph` from now on. */
 void cuda_teardown_node(const struct cuda_call *call, const struct cuda_node *node, cuda_handle graph);
 
 /* number: gives the call the number of its teardown. count: returns how many teardowns have begun so far. any: whether
