@@ -44,7 +44,8 @@ static uint64_t *history_record(struct series *series, uint32_t index) {
 static uint64_t *point_at(uint32_t index) { return history_record(&points, index); }
 static uint64_t *device_point_at(uint32_t index) { return history_record(&device_points, index); }
 
-/* The words of a point behind its time. MEMORY_VALUES: host, mapped, and `run` and `node` in one word. */
+/* How many words a point has behind its time. MEMORY_VALUES: host, mapped, and one word with both `run` and `node`.
+ * DEVICE_VALUES: one word for each device. */
 enum { MEMORY_VALUES = 3, DEVICE_VALUES = SNAP_POINT_DEVICES };
 static struct curve {
     struct points points;

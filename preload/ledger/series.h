@@ -27,9 +27,9 @@ struct series {
 };
 enum { SERIES_NONE = UINT32_MAX };
 
-/* A new id; SERIES_NONE: there is no memory. */
+/* A new id; SERIES_NONE: there is no memory, or `limit` is reached, or the ledger is not ours (ledger_is_ours). */
 uint32_t series_take(struct series *self);
-/* The first of `count` new ids whose records are adjacent in memory; SERIES_NONE: there is no memory. */
+/* The first of `count` new ids whose records are adjacent in memory; SERIES_NONE: as in series_take. */
 uint32_t series_take_run(struct series *self, uint32_t count);
 
 /* Where a record lies. Segment k holds 2^k times as many records as the first. So the highest bit of `position` gives
@@ -53,7 +53,7 @@ static inline void *series_at(const struct series *self, uint32_t id) {
 
 /* The id of a record; SERIES_NONE: the record is not in this series. */
 uint32_t series_id(const struct series *self, const void *record);
-/* Makes sure that the segment of `id` exists. False: there is no memory. */
+/* Makes sure that the segment of `id` exists. False: there is no memory, or `id` is not below `limit`. */
 bool series_reserve(struct series *self, uint32_t id);
 /* Forgets all records, for example in a forked child: they are in the parent's ledger. */
 void series_reset(struct series *self);
