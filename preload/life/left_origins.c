@@ -119,8 +119,8 @@ static bool of_descriptor(const struct shutdown_descriptor *what, struct shutdow
     return true;
 }
 
-/* False: there is no record, or it is older than the thread. Such a record belongs to an earlier thread with the same
- * id. */
+/* Describes the origin of a thread that began `age_ns` ago. False: there is no record, or it is older than the thread.
+ * Such a record belongs to an earlier thread with the same id. */
 static bool of_thread(uint32_t tid, uint64_t age_ns, struct shutdown_origin *out) {
     struct snap_origin origin;
     if (!origins_of_thread(tid, &origin)) return false;

@@ -316,10 +316,10 @@ static uint64_t chunk_of(uintptr_t raw, uintptr_t known) {
 }
 
 /* Examines a damaged header of a block that is in the table, which has the block's size and site. The damage is
- * harmless if, without us, the allocator would not have read the damaged words. glibc reads the size; in front of a
- * mapping of its own, it also reads the word where our site is: the distance from the mapping's start. It asks the
- * kernel to unmap that size, which the kernel refuses if only the upper bits are wrong, and the block stays. mimalloc
- * reads nothing in front of a block. */
+ * harmless if, without us, the allocator would not have read the damaged words. mimalloc reads nothing in front of a
+ * block. glibc reads the size. If the block is a mapping, it also reads the word where our site is, as the distance
+ * from the mapping's start; but wrong upper bits of the size are harmless then: the kernel refuses to unmap so much,
+ * and the block stays. */
 static struct misuse of_listed(uintptr_t p, const struct block *block, const struct header *header) {
     uintptr_t raw = p - header_distance(block->mark);
     uint64_t size = header->size ^ block->size, site = header_site(header) ^ block->site;

@@ -21,7 +21,7 @@
 
 struct misuse {
     uint32_t kind;   /* enum snap_misuse_kind; 0: no misuse was found */
-    bool harmless;   /* without us, the overwritten bytes are not the allocator's: the hook mends the header */
+    bool harmless;   /* without us, the allocator would not read the overwritten bytes: the hook mends the header */
     void *raw;       /* what the allocator behind ours gets; NULL: it gets misuse_nobody() */
     uint64_t size;   /* bytes of the block, or MISUSE_UNKNOWN */
     uint32_t site;   /* SNAP_SITE_UNKNOWN: not known */

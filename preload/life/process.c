@@ -361,9 +361,8 @@ static enum tracked_stage process_begin_once(void) {
     return TRACKED_YES;
 }
 
-/* If mark_here is not 0, events count at the site sample_here, and no other site is looked up. While tags are in use,
- * mark_here is 0. The exception is a process with sampled stacks: there it stays, and while tags are in use only frees
- * read it. */
+/* While tags are in use, mark_here (tracked.h) is 0. A process with sampled stacks is an exception: mark_here keeps its
+ * value there, but while tags are in use only frees read it. */
 void process_allow_fast_path(void) {
     tracked_page.note = header_note_sign(header_generation(tracked_mark));
     if (next_found == NEXT_FOREIGN) return;
