@@ -84,8 +84,8 @@ void mover_tell(uint64_t moved, uint64_t wanted, void *context) {
 }
 
 /* If another move has begun meanwhile, the ledger goes on showing that one. If the lock cannot be had in time, this
- * function works without it. The thread that holds the lock may then end this move when it is over already, but it
- * writes only to words that still exist. */
+ * function works without it. Then the thread that holds the lock may try to end this move although the move is over.
+ * That does no harm: that thread writes only to words that still exist. */
 void mover_leave(const struct mover *self, int64_t moved) {
     uint64_t seen = self->number;
     if (!self->number) return;

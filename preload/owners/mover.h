@@ -35,11 +35,11 @@ void mover_leave(const struct mover *self, int64_t moved);
 
 /* --- ending a move early, after its present chunk --- */
 
-/* This thread begins a call of the program that makes one move, or all moves of a trigger. A demand to end an earlier
- * call does not end this one. */
+/* Call it when this thread begins a call of the program that makes one move, or all moves of a trigger. A demand to end
+ * an earlier call does not end this one. */
 void mover_begin_call(void);
-/* Any thread may call. Ends the present move if it goes in the direction `out` and belongs to `owner` (0: any owner),
- * whether the program makes it, for itself or for a request, or memstow's worker. Further moves of the same call,
+/* Any thread may call. Ends the present move if it goes in the direction `out` and belongs to `owner` (0: any owner).
+ * It may be a move of the program (for itself or for a request) or of memstow's worker. Further moves of the same call,
  * request or work do not begin. Returns the number of the move; -ENOENT: there is no such move; -EBUSY: a lock stayed
  * taken. */
 int64_t mover_end(uint32_t owner, bool out);

@@ -124,8 +124,9 @@ void moving_device_forget_why(void) { result_last = 0; }
 
 const char *moving_device_why(int64_t result) { return result < 0 && result == result_last ? why_last : NULL; }
 
-/* Writes a line into the trace for the owner's bytes that have not moved because of `refusal`. `explained`: the bytes
- * among them that stayed for another reason, which the trace already has. */
+/* Writes a line into the trace that gives `refusal` as the reason for the owner's bytes that have not moved.
+ * `explained`: how many of the bytes that have not moved stayed for another reason. The trace has these already, so the
+ * line leaves them out. */
 static void note_stays(uint32_t owner, bool out, enum vram_refusal refusal, int error, uint64_t explained) {
     struct vram_sums sums = vram_sums(owner, UINT32_MAX);
     uint64_t there = out ? sums.live : sums.stowed;
@@ -144,7 +145,7 @@ static int64_t result_of(enum vram_refusal refusal, uint64_t bytes) {
 struct in_devices {
     uint32_t owner;
     uint64_t plain, pooled, other;
-    uint64_t apart; /* the part of `plain` on devices whose memory some other device could not copy */
+    uint64_t apart; /* the part of `plain` on devices whose memory some other device cannot access */
 };
 
 static void add_to(const struct snap_cuda_site *site, void *context) {
