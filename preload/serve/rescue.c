@@ -2,8 +2,8 @@
  *
  * The asking thread may hold locks of the program or of Python; PyTorch's allocator asks with its own lock held. So it
  * must not wait for a thread that might wait for such a lock. A thread of memstow waits for the work on the device. The
- * asking thread waits for this, and for another thread's rescue or move, WAIT_MS at most each. Locks of memstow are
- * held for a short time, and never while the program is called. */
+ * asking thread waits for that thread, and for another thread's rescue or move, WAIT_MS at most each. Locks of memstow
+ * are held for a short time, and never while the program is called. */
 #include "preload/serve/rescue.h"
 
 #include <string.h>
@@ -73,7 +73,7 @@ static bool wait_for_rescue(void) {
 }
 
 /* Whether another rescue or a move has given memory back since the request was made or repeated. If not, waits for a
- * rescue or a move in progress. */
+ * rescue or a move in progress; true if it ends in time. False after WAITS_MOST times. */
 static bool others_gave(struct rescue *self) {
     if (self->waits == WAITS_MOST) return false;
     bool gave = vram_move_left() != self->left || wait_for_rescue() || vram_move_wait(WAIT_MS);

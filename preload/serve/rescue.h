@@ -40,7 +40,8 @@ struct rescue rescue_begin(uint64_t bytes, bool in_pool);
 /* Call it when the driver refused the request. True: memory has left a device, so ask the driver again. errno may
  * change. */
 bool rescue_try(struct rescue *self);
-/* Call it when a request was granted after a rescue. */
+/* Call it when a request was granted after a rescue. From then on, the next pause between rescues is the shortest
+ * again. */
 void rescue_worked(void);
 
 /* Call it after an owner was declared in use (no longer idle). Waits for a running rescue, which may have seen the

@@ -14,7 +14,7 @@
 #include "preload/vram/vram_reach.h"
 
 /* The device and context of a request for memory in the order of a stream: those of the stream, which may differ from
- * `now`, those of the thread. */
+ * those of the thread (`now`). */
 static struct cuda_target target_of(cuda_handle stream, const struct cuda_target *now) {
     enum { FIRST_STREAM = 3 };
     cuda_handle context;

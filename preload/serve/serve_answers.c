@@ -32,9 +32,9 @@ int serve_info(size_t *available, size_t *total) {
     return 0;
 }
 
-/* The bytes that memory served in place of a device's default pool adds to the pool's figure `which`: reserved bytes in
- * granules, used bytes as requested. Of a peak, the program gets the pool's peak plus ours, which is at least their
- * common peak. */
+/* For the figure `which` of a device's default pool: the bytes to add for memory that memstow serves in the pool's
+ * place. Reserved bytes are in granules, used bytes as requested. For a peak, the program gets the pool's peak plus
+ * ours, which is at least their common peak. */
 static uint64_t served_in_streams(uint32_t device, int which) {
     struct vram_sums sums = vram_sums(0, device);
     switch (which) {
