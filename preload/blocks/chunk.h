@@ -1,4 +1,4 @@
-/* chunk.h — glibc's header in front of a block that has none of ours.
+/* chunk.h — notices damage of glibc's header, in front of a block that has no header of ours.
  * In: a new block, and later the 16 bytes in front of it. Out: the block's mark for the table of large blocks, with a
  * check sum of glibc's header; whether that header has changed since. It must not read in front of a block of another
  * allocator. */

@@ -34,7 +34,7 @@ struct cuda_call {
     enum cuda_ending ending;    /* what kind of thing ends with the call */
     bool ends_much;             /* a capture, a graph or a context ends: such teardowns are numbered */
     uint32_t end;               /* the number of the teardown */
-    uint64_t served_end;        /* of a context: the answer of vram_contexts_end_begins */
+    uint64_t served_end;        /* if a context ends: the answer of vram_contexts_end_begins */
     uint64_t ends;              /* the handle of the graph or context that ends */
     uint32_t device;            /* the device that is reset, or whose primary context is released */
     enum cuda_space space;      /* with `number`: the block that the call frees */

@@ -1,5 +1,5 @@
-/* serve.h — decides which requests for device memory of models memstow serves. To serve: to make the memory from
- * physical pieces in place of the driver, so that it can move.
+/* serve.h — decides which requests for device memory memstow serves. To serve: to make the memory from physical pieces
+ * in place of the driver, so that the memory can move.
  * In: entries of the driver that a hook is about to call. Out: the function to call instead, if MEMSTOW_CUDA_MOVES=SIZE
  * is set (serve_settings.h). memstow serves allocations of SIZE and more in a model's scope, frees them, and corrects
  * the driver's answers about them. Everything else goes to the driver unchanged. Any thread may call. */

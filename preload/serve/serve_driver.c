@@ -74,8 +74,8 @@ bool serve_driver_is_fit(void) {
     if (!lock_try(&looking)) return false;
     enum vram_refusal why = look_at_driver();
     __atomic_store_n(&cannot, why, __ATOMIC_RELAXED);
-    /* With comfy-aimdo, spares are not kept: its requests pass no hook of ours, so they could not get the memory of
-     * spares. */
+    /* Where nothing can be served, spares are not kept. comfy-aimdo needs that: its requests pass no hook of ours, so
+     * they could not get the memory of spares. */
     vram_spare_stop(why != VRAM_REFUSAL_DONE);
     __atomic_store_n(&looked, now, __ATOMIC_RELEASE);
     lock_let_go(&looking);
