@@ -23,7 +23,7 @@ enum handle_kind {
 enum handle_kind handle_kind_of(const char *target);
 /* The word for a kind, such as "socket"; with `many`, "sockets". */
 const char *handle_kind_word(enum handle_kind kind, bool many);
-/* Whether the target of such a link is memory that other processes may share. */
+/* Whether a target of a link in /proc/PID/fd is memory that other processes may share. */
 bool handle_kind_is_shared(const char *path);
 
 #pragma GCC visibility pop

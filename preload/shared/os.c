@@ -43,7 +43,8 @@ bool os_is_under_valgrind(void) {
     return ask_valgrind(RUNNING_ON_VALGRIND, 0, 0) != 0;
 }
 
-/* Valgrind's tool DHAT complains about questions to other tools. It is recognised by the library that it preloads. */
+/* Whether Valgrind's tool DHAT runs the program; it complains about questions to other tools. DHAT is recognised by the
+ * library that it preloads. */
 static bool is_under_dhat(void) {
     static enum { UNKNOWN, YES, NO } known;
     if (known == UNKNOWN && environ)
@@ -51,10 +52,9 @@ static bool is_under_dhat(void) {
     return known == YES;
 }
 
-/* The number of a question to Valgrind consists of the two letters of one of its tools and an index in that tool's
- * header. */
 void os_hide_from_valgrind(const void *start, size_t length) {
     if (is_under_dhat()) return;
+    /* A question's number consists of the two letters of one of Valgrind's tools and an index in that tool's header. */
     enum { MAKE_UNTRACKED = 'H' << 24 | 'G' << 16 | (256 + 39), START_SUPPRESSION = 'D' << 24 | 'R' << 16 | 2 };
     ask_valgrind(MAKE_UNTRACKED, (uintptr_t)start, length);
     ask_valgrind(START_SUPPRESSION, (uintptr_t)start, length);
@@ -70,9 +70,9 @@ static void *os_map_at(uintptr_t wanted, size_t length, int protection) {
 
 void *os_map(size_t length) { return os_map_at(0, length, PROT_READ | PROT_WRITE); }
 
-/* The areas of os_map_apart. Mappings of each of three classes of alignment have an area of addresses, so that mappings
- * of one class are adjacent. That keeps their number small, for the kernel and for us. The areas lie below the
- * libraries, where sanitizers still allow memory. */
+/* The areas of addresses for os_map_apart: one for each of three classes of alignment (up to a page, up to 256 KiB,
+ * more). So mappings of one class are adjacent, and the kernel joins them into few. The areas lie below the libraries,
+ * where sanitizers still allow memory. area_ends: where the next mapping of a class begins; 0: none was made yet. */
 #define AREA ((uintptr_t)64 << 30)
 static uintptr_t area_ends[3];
 
@@ -114,7 +114,7 @@ static bool close_at(uintptr_t at, size_t length) {
     return false;
 }
 
-/* Maps up to 2 MiB on either side of our own data, without access. Otherwise the program's next mappings would lie
+/* Maps up to 2 MiB on either side of the library, without access. Otherwise the program's next mappings would lie
  * there. */
 void os_close_holes(void) {
     extern char __ehdr_start[] __attribute__((visibility("hidden"))), _end[] __attribute__((visibility("hidden")));

@@ -1,7 +1,7 @@
-/* os.h — the only way to the kernel and the processor: raw system calls, the clock, arithmetic that is atomic to
- * signals.
- * In: plain arguments. Out: results or -errno. It must never touch errno, allocate, or be a cancellation point, because
- * hooks call it in the middle of the program's malloc. */
+/* os.h — the only way to the kernel and the processor: raw system calls, the clock, and additions that a signal cannot
+ * interrupt halfway.
+ * In: plain arguments. Out: results or -errno. None of these functions may touch errno, allocate, or be a cancellation
+ * point, because hooks call them in the middle of the program's malloc. */
 #ifndef MEMSTOW_OS_H
 #define MEMSTOW_OS_H
 
@@ -41,13 +41,14 @@ void *os_map(size_t length); /* private zeroed memory, or NULL */
  * memory, or no such address. */
 void *os_map_apart(size_t length, size_t align);
 void *os_reserve_apart(size_t length); /* address space without access, or NULL */
-void os_close_holes(void);             /* call it once: maps the gaps that the loader left around our own data */
+void os_close_holes(void); /* call it once: maps the gaps that the loader left around our data, without access */
 /* Maps a file shared, for reading and writing, at exactly `at`. 0 or -errno. */
 long os_map_file(void *at, size_t length, int fd, uint64_t offset);
 void os_unmap(void *start, size_t length);
 int os_open(const char *path, int flags, int mode); /* a descriptor or -errno */
 void os_close(int fd);
-/* Reads until `length` or the end of the file; restarts after a signal. Returns how many bytes were read, or -errno. */
+/* Reads `length` bytes, or up to the end of the file; restarts after a signal. Returns how many bytes were read, or
+ * -errno. */
 long os_read(int fd, void *to, size_t length);
 /* Reads once, at an offset, `length` bytes or fewer; restarts after a signal. Returns the bytes, or -errno. */
 long os_pread(int fd, void *to, size_t length, uint64_t offset);
@@ -84,7 +85,7 @@ bool os_single_threaded(void); /* whether the process has one thread; false also
  * caller. */
 uint64_t os_start_ticks(uint32_t pid);
 /* A pidfd of the process with this pid and start time, also of a zombie. It never means another process, even when the
- * pid is used again. -ESRCH: the process is gone; other -errno: it cannot be told. */
+ * pid is used again. -ESRCH: the process is gone; other -errno: the process could not be opened or checked. */
 int os_hold_process(uint32_t pid, uint64_t start_ticks);
 bool os_has_ended(int pidfd); /* whether the process has ended; a zombie has */
 /* The kernel's boot id as 16 bytes; false when it cannot be read. */

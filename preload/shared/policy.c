@@ -2,8 +2,8 @@
 #include "preload/shared/policy.h"
 #include "preload/shared/heapsort.h"
 
-/* What is decided for one owner before the needed bytes are considered: the policy that counts, and the action and
- * reason that follow from it. */
+/* What is decided for one owner before the needed bytes are considered: its policy (keep, if that is unknown), and the
+ * action and reason that follow. */
 struct verdict {
     uint32_t policy, action, why;
 };
@@ -123,7 +123,7 @@ uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct 
         if (is_listed(&owners[i])) owners[listed++] = owners[i];
     sort_owners(owners, listed, question);
     for (uint32_t i = 0; i < listed; i++) {
-        /* Retired owners come last, the largest first. */
+        /* Retired owners come last, the largest first, so only retired owners are left out. */
         if (owners[i].retired && retired++ == POLICY_RETIRED_MOST) break;
         struct verdict verdict = verdict_of(&owners[i], question);
         if (bounded && !needed && verdict.action != MEMSTOW_KEEP)

@@ -17,7 +17,7 @@ struct owner_state {
     uint32_t id, kind, policy, adopted_by;
     int32_t priority;
     bool retired, scope_open, idle;
-    uint64_t live_bytes, live_blocks, device_bytes; /* live: on the host; device: on devices, not part of live */
+    uint64_t live_bytes, live_blocks, device_bytes; /* live: on the host only; device: on devices */
     uint64_t movable_bytes, stowed_bytes;           /* host and devices together */
     /* the parts of movable_bytes and stowed_bytes that are device memory */
     uint64_t device_movable_bytes, device_stowed_bytes;
@@ -49,14 +49,15 @@ enum { POLICY_RETIRED_MOST = 32 };
 uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct policy_question *question,
                        struct memstow_decision *out);
 
-/* The outcome of a decision. KEPT: the memory was to stay. Otherwise it was to go. STOWED: it was to be stowed, and
- * some is stowed. FREED: at most 5 % of it is left. BLOCKED: more is left. `before` and `after` are live bytes on host
- * and devices; `stowed` are the bytes that are stowed now. */
+/* The outcome of a decision. KEPT: the memory was to stay. The other three are for memory that was to go: the action
+ * was to stow or free it, or it stayed only because the owner was in use, could not be moved or was retired. STOWED:
+ * the action was to stow, and some bytes are stowed. FREED: at most 5 % of the bytes are left. BLOCKED: more are left.
+ * `before` and `after` are live bytes on host and devices; `stowed` are the bytes that are stowed now. */
 enum policy_category { POLICY_KEPT, POLICY_STOWED, POLICY_FREED, POLICY_BLOCKED, POLICY_CATEGORIES };
 enum policy_category policy_category(uint32_t action, uint32_t why, uint64_t before, uint64_t after, uint64_t stowed);
 
-/* Whether an owner became idle (unused for idle_ns) after `since`, and has memory that a policy other than keep would
- * move or free. */
+/* Whether both are true: the owner became idle (unused for idle_ns) after the time `since`, and its policy would now
+ * stow or free memory of it. */
 bool policy_became_idle(const struct owner_state *owner, const struct policy_question *question, uint64_t since);
 
 static inline uint64_t policy_sum(uint64_t a, uint64_t b) { return a > UINT64_MAX - b ? UINT64_MAX : a + b; }

@@ -97,11 +97,11 @@ const struct pressure_wishes *pressure_wishes(void) { return &wished; }
 
 /* --- reading the kernel's texts --- */
 
-/* Version 1 of cgroups uses the largest number of whole pages for "no limit". */
 bool pressure_number(const char *text, uint64_t *number) {
     *number = PRESSURE_NO_LIMIT;
     if (take_text(&text, "max")) return !*text || *text == '\n';
     if (!pressure_take_number(&text, number) || (*text && *text != '\n')) return false;
+    /* Version 1 of cgroups uses the largest number of whole pages for "no limit". */
     if (*number >= (uint64_t)1 << 62) *number = PRESSURE_NO_LIMIT;
     return true;
 }
@@ -170,7 +170,7 @@ uint64_t pressure_missing(const struct pressure_wishes *wishes, uint64_t limit, 
 
 enum { PATH_SIZE = 4096, TEXT_SIZE = 8192 };
 
-/* The buffers of one reading; they are too large for the stack of the thread that polls. */
+/* The buffers for reading all figures once. They are too large for the stack of the thread that polls. */
 struct files {
     char text[TEXT_SIZE], path[PATH_SIZE], file[PATH_SIZE + 64];
 };
@@ -194,7 +194,7 @@ static bool read_in_cgroup(struct files *self, bool version1, const char *name) 
 }
 
 /* Reads the limit and the used bytes of the cgroup at self->path. Memory that the kernel can take back at any time does
- * not count as used. */
+ * not count as used. False: the two cannot be read. */
 static bool look_at_cgroup(struct files *self, bool version1, uint64_t *limit, uint64_t *used) {
     uint64_t inactive;
     if (!read_in_cgroup(self, version1, version1 ? "/memory.limit_in_bytes" : "/memory.max") ||
@@ -209,8 +209,8 @@ static bool look_at_cgroup(struct files *self, bool version1, uint64_t *limit, u
     return true;
 }
 
-/* Goes to the parent cgroup; false: there is none. From a path with "..", which leads out of our view, it goes to the
- * mount itself. */
+/* Makes self->path the path of the parent cgroup. False: there is no parent. A path with ".." leads out of our cgroup
+ * namespace; its parent here is the mount itself. */
 static bool go_outwards(struct files *self) {
     char *slash = strrchr(self->path, '/');
     if (!slash) return false;

@@ -16,18 +16,19 @@ struct pressure_wishes {
     bool any;              /* most_used, least_left or most_stalled is set */
     uint32_t most_used;    /* memory is short if more than this is in use, in percent; 0: not set */
     uint64_t least_left;   /* memory is short if less than this is left, in bytes; 0: not set */
-    uint32_t most_stalled; /* memory is short if tasks wait for it more of the time; percent * 100; 0: not set */
+    uint32_t most_stalled; /* memory is short if tasks wait for it at least this part of the time, in percent * 100; 0:
+                              not set */
     bool take_kept;        /* owners with the policy keep may be stowed, too */
     uint64_t idle_ns;      /* how long an owner must be unused to count as idle, from MEMSTOW_IDLE; 0: not set */
 };
 
 /* Reads a text like MEMSTOW_PRESSURE: "90%", "4G", "psi:20%", "kept", or several of them with commas, at least one of
- * them a limit. False: the text is anything else, and of MEMSTOW_PRESSURE nothing is set. */
+ * them a limit. False: the text is anything else; then all fields but idle_ns are 0. */
 bool pressure_parse(const char *text, struct pressure_wishes *wishes);
 /* Reads a text like MEMSTOW_IDLE: whole seconds, above 0. False: the text is anything else, and idle_ns is 0. */
 bool pressure_parse_idle(const char *text, struct pressure_wishes *wishes);
 
-/* Reads "64M" as bytes, above 0. False, and *bytes is 0: the text is anything else. */
+/* Reads a number of bytes above 0, such as "64M". False, and *bytes is 0: the text is anything else. */
 bool pressure_bytes(const char *text, uint64_t *bytes);
 
 enum { PRESSURE_UNREADABLE = 1, PRESSURE_IDLE_UNREADABLE = 2 };
@@ -39,8 +40,8 @@ const struct pressure_wishes *pressure_wishes(void);
 
 /* How many bytes are to be given back now; 0: memory is not short. *text gets the reason in words. */
 uint64_t pressure_needed(const char **text);
-/* The bytes that are left in the machine, or in the cgroup or a parent of it that has a limit: the smallest of these
- * numbers. PRESSURE_NO_LIMIT: nothing could be read. */
+/* The bytes that are left: in the machine, in the cgroup, or in one of its parents, whichever has the fewest. A cgroup
+ * without a limit does not count. PRESSURE_NO_LIMIT: nothing could be read. */
 uint64_t pressure_left(void);
 
 /* --- reading the kernel's texts --- */

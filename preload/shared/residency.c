@@ -15,8 +15,8 @@ enum { ENTRIES = 512 }; /* entries of pagemap in one read, for 2 MiB of address 
 static const uint64_t PRESENT = (uint64_t)1 << 63, FILE_OR_SHARED = (uint64_t)1 << 61;
 static const uint64_t WALK_AT_MOST = (uint64_t)64 << 30;
 
-/* PAGEMAP_SCAN (Linux 6.7) walks page tables, so it skips address space without them at once: AddressSanitizer's shadow
- * has 16 TiB. The headers of Debian 12 lack it. */
+/* PAGEMAP_SCAN, an ioctl of Linux 6.7. It walks page tables, so it is fast even for AddressSanitizer's shadow of 16
+ * TiB, most of which has no page tables. The headers of Debian 12 lack these definitions. */
 enum { SCAN_FILE = 1 << 2, SCAN_PRESENT = 1 << 3, SCAN_ZERO = 1 << 5, SCAN_PAGES = 4096, SCAN_REGIONS = 256 };
 
 struct scan_region {
@@ -30,12 +30,12 @@ struct scan {
 
 #define SCAN_CALL _IOWR('f', 16, struct scan)
 
-/* Present bytes: `all`, and the `private` ones, which no file backs. */
+/* Bytes in memory: `all` of them, and those that no file backs (`private`). */
 struct present {
     uint64_t all, private;
 };
 
-/* Opens /proc/PID/`file`; pid 0 is this process. */
+/* Opens /proc/PID/`file`; pid 0 is this process. Returns a descriptor or -errno. */
 static int open_in_proc(int pid, const char *file, int flags) {
     char path[64] = "/proc/", *end = path + strlen(path);
     if (pid)
@@ -63,7 +63,8 @@ void residency_close(struct residency *self) {
     os_close(self->pagemap);
 }
 
-/* Counts the present bytes of [start, end), in whole pages, by PAGEMAP_SCAN. False: the kernel lacks this call. */
+/* Counts the present bytes of [start, end), in whole pages, by PAGEMAP_SCAN. False: the call failed, as
+ * in a kernel that lacks it. */
 static bool residency_scan(const struct residency *self, uint64_t start, uint64_t end, struct present *out) {
     static struct scan_region found[SCAN_REGIONS];
     *out = (struct present){0};
@@ -114,7 +115,7 @@ uint64_t residency_count(const struct residency *self, uint64_t start, uint64_t 
     return present.all;
 }
 
-/* Reads a line "start-end rwxp offset device inode   path" of maps. */
+/* Reads a line "start-end rwxp offset device inode   path" of maps. False: the line has another form. */
 static bool parse_line(const char *line, struct residency_region *out) {
     out->start = os_take_hexadecimal(&line);
     if (*line++ != '-') return false;
@@ -151,7 +152,7 @@ int residency_regions(const struct residency *self, int (*visit)(void *context, 
             line = end + 1;
         }
         held -= (size_t)(line - text);
-        if (held == sizeof text - 1) held = 0; /* no line of maps is that long */
+        if (held == sizeof text - 1) held = 0; /* drops a line that is longer than the buffer */
         memmove(text, line, held);
         if (result) break;
     }

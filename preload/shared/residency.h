@@ -1,8 +1,8 @@
 /* residency.h — which pages of a process are in memory, from /proc/PID/maps and /proc/PID/pagemap.
  * In: the directory of a process in /proc. Out: regions, and how many bytes of an address range are in memory. The
- * library uses it at exit, the command for any PID. It never allocates. It uses static memory, because a signal handler
- * on a small stack may call _exit; so one caller at a time may use it. It never holds up the process that it examines
- * for long: it asks about few pages at a time, and does not read smaps. */
+ * library uses it at exit, the command for any PID. It never allocates. Its buffers are static, because a signal
+ * handler on a small stack may call _exit; so only one thread at a time may call these functions. They never hold up
+ * the examined process for long: they ask about few pages at a time, and do not read smaps. */
 #ifndef MEMSTOW_RESIDENCY_H
 #define MEMSTOW_RESIDENCY_H
 
@@ -29,12 +29,13 @@ int residency_open(struct residency *self, int pid);
 void residency_close(struct residency *self);
 
 /* The bytes of [start, end) that are in memory, in whole pages that overlap this range. *anonymous, if not NULL, gets
- * how many of them no file backs. Absent and unreadable pages do not count. Nor do pages of zeros that were only read,
- * as in RSS; but before Linux 6.7 they do count, and a range of over 64 GiB counts as 0. */
+ * how many of these bytes no file backs. Absent and unreadable pages do not count. A page that was only read, and has
+ * the kernel's zeros, does not count either, and RSS does not have it. Before Linux 6.7 such a page counts, and the
+ * result for a range of over 64 GiB is 0. */
 uint64_t residency_count(const struct residency *self, uint64_t start, uint64_t end, uint64_t *anonymous);
 
-/* Calls visit for each line of maps, in address order, until visit returns non-zero. Returns that value, or 0, or
- * -errno. A line of over 8 KiB is left out. */
+/* Calls visit for each line of maps, in address order, until visit returns non-zero. Returns that value; 0: all lines
+ * were visited; -errno: maps cannot be opened. A line of over 8 KiB is left out. */
 int residency_regions(const struct residency *self, int (*visit)(void *context, const struct residency_region *region),
                       void *context);
 

@@ -6,8 +6,8 @@
  * snap_section and its records. A reader skips section types that it does not know, and trusts no field.
  *
  * Integers are little-endian and naturally aligned. Times are CLOCK_MONOTONIC nanoseconds, unless the name says "wall".
- * In a ledger every field marked [live] may change while a reader reads it: 64-bit counters only grow, and are read one
- * word at a time. docs/format.md describes the format in prose. */
+ * In a ledger every field marked [live] may change while a reader reads it. A reader reads 64-bit counters, which only
+ * grow, one word at a time. docs/format.md describes the format in prose. */
 #ifndef MEMSTOW_SNAPSHOT_H
 #define MEMSTOW_SNAPSHOT_H
 
@@ -32,9 +32,9 @@ enum snap_flag {
     SNAP_FROM_CUPTI = 1 << 4,        /* libmemstow_cupti.so wrote it, with CUDA memory only; since 1.6 */
 };
 
-/* How the process goes on or ended. EXITED: it ended in order. ABRUPT_EXIT: by _exit or quick_exit. EXECED: it became
- * another program. If the state is RUNNING but the process is gone, it was killed or made the exit system call itself,
- * as Go programs do. */
+/* Whether the process runs, and how it ended. RUNNING: it runs; or it is gone because it was killed, or made the exit
+ * system call itself, as Go programs do. EXITED: it ended in order. ABRUPT_EXIT: it ended by _exit or quick_exit.
+ * EXECED: it became another program. */
 enum snap_state { SNAP_RUNNING = 1, SNAP_EXITED = 2, SNAP_ABRUPT_EXIT = 3, SNAP_EXECED = 4 };
 
 /* Which call stacks are recorded. NONE: none; FULL: those of all events; SAMPLE: those of sampled blocks only. MODULE
@@ -47,7 +47,7 @@ enum snap_allocator { SNAP_ALLOCATOR_KEEP = 0, SNAP_ALLOCATOR_MIMALLOC = 1 };
 /* What could not be counted or stored, by reason: one number each. The report has them under `lost`; tools/image/lost.c
  * has the texts. */
 enum snap_lost {
-    SNAP_LOST_SITES,    /* new sites without memory: their events count at SNAP_SITE_UNKNOWN */
+    SNAP_LOST_SITES,    /* new sites for which there was no memory: their events count at SNAP_SITE_UNKNOWN */
     SNAP_LOST_THREADS,  /* events of threads without counters: they count in the shared slot */
     SNAP_LOST_MODULES,  /* call sites whose module could not be recorded */
     SNAP_LOST_LARGE,    /* large blocks without a record of their own (still counted) */
@@ -55,27 +55,27 @@ enum snap_lost {
     SNAP_LOST_BLOCKS,   /* blocks that the program got but that were not counted */
     SNAP_LOST_FILE,     /* failures to create or grow the file */
     SNAP_LOST_PEAK,     /* sites missing from the picture of the peak */
-    /* stacks that were looked up and got no memory: their events count at an outer part of the stack, or without a
-     * stack. A thread does not look up a stack that it remembers; one look-up may count twice */
+    /* look-ups of stacks for which there was no memory: the events of such a stack count at an outer part of it, or
+     * without a stack. A thread does not look up a stack that it remembers; one look-up may count twice */
     SNAP_LOST_STACKS,
     SNAP_LOST_FRAMES, /* stacks that end early, because the caller of some code cannot be found */
-    SNAP_LOST_PYTHON, /* evaluation loops on stacks whose Python functions could not be found */
+    SNAP_LOST_PYTHON, /* evaluation loops of Python, on stacks, whose functions could not be found */
     SNAP_LOST_FOLDED, /* dead stacks whose totals went to an outer stack, to free memory */
     SNAP_LOST_TAGS,   /* scopes that could not be noted: their allocations have no tag */
     SNAP_LOST_TRACE,  /* lines that the trace of decisions could not take */
-    /* the sum of three: CUDA blocks without a record (their frees are not seen either); CUDA entries for memory that
-     * the program looked up and memstow does not know; in a ledger from CUPTI, records that CUPTI dropped, that a full
-     * table did not take, or of unknown kinds */
+    /* the sum of three: CUDA blocks without a record (their frees are not seen either); functions of CUDA for memory
+     * that the program looked up but memstow does not know; in a ledger from CUPTI, records that CUPTI dropped, records
+     * that a full table did not take, and records of unknown kinds */
     SNAP_LOST_CUDA,
     SNAP_LOST_KINDS = 16
 };
 
-/* Sites (ids of a call stack under a tag) with a fixed meaning. NOT_SAMPLED: blocks that are no samples, if
- * sample_bytes is not 0. */
+/* Sites (ids of a call stack under a tag) with a fixed meaning. FIRST is the first site of the program's own. If
+ * sample_bytes is not 0, this id is NOT_SAMPLED instead: it stands for all blocks that are not sampled. */
 enum { SNAP_SITE_UNKNOWN = 0, SNAP_SITE_INHERITED = 1, SNAP_SITE_FIRST = 2, SNAP_SITE_NOT_SAMPLED = SNAP_SITE_FIRST };
 
 /* Thread slots (each has a set of counters) with a fixed meaning. SHARED counts for all threads without a slot of their
- * own; MAPPINGS counts all mapping events. */
+ * own; MAPPINGS counts all mapping events; FIRST is the first slot of a thread. */
 enum { SNAP_THREAD_SHARED = 0, SNAP_THREAD_MAPPINGS = 1, SNAP_THREAD_FIRST = 2 };
 
 struct snap_range {
@@ -98,7 +98,7 @@ struct snap_header {
     uint8_t run_id[16]; /* the same in all processes of one `memstow run` */
     uint32_t uid;
     uint32_t exec_generation; /* how many images (programs, by exec) this pid ran with memstow before this one */
-    uint32_t fork_depth;      /* the number of forks without exec between the first image and this process */
+    uint32_t fork_depth;      /* how many forks lie between the latest exec and this process */
     uint32_t stacks;          /* enum snap_stacks */
     uint32_t allocator;       /* enum snap_allocator */
     uint32_t page_size;
@@ -117,10 +117,10 @@ struct snap_header {
     uint64_t total_peak, total_peak_ns; /* the highest value of host_live + mapped_live, and its time */
     uint64_t quantum;
 
-    /* The picture of the peak: the live bytes of each site near the time of the peak (in SNAP_PEAK_0 or SNAP_PEAK_1).
-     * It is valid if picture_buffer is 0 or 1. */
+    /* The picture of the peak: the live bytes of each site near the time of the peak. */
     uint32_t picture_buffer; /* [live] 0 or 1: SNAP_PEAK_0 or SNAP_PEAK_1 has the complete picture; 2: none yet */
-    /* [live] Odd while a thread gives records of sites to other stacks. A reader must then read everything again. */
+    /* [live] It grows before and after a thread gives records of sites to other stacks, and is odd in between. A reader
+     * that finds it odd or changed must read everything again. */
     uint32_t fold_sequence;
     uint64_t picture_peak;   /* the peak that the picture shows, in bytes */
     uint64_t picture_bytes;  /* the sum of the picture; the difference from picture_peak is its error */
@@ -128,7 +128,7 @@ struct snap_header {
     uint64_t picture_length; /* the length of the picture in bytes */
 
     uint64_t inherited_bytes;                 /* live bytes that a forked child inherited */
-    uint64_t file_mapped_live, reserved_live; /* [live] bytes of mapped files, of PROT_NONE; not in mapped_live */
+    uint64_t file_mapped_live, reserved_live; /* [live] bytes of files, of PROT_NONE; mapped_live has neither */
     uint64_t advised_bytes[32];               /* [live] bytes passed to madvise, by advice number (0–31) */
 
     uint64_t lost[SNAP_LOST_KINDS]; /* [live] enum snap_lost */
@@ -142,7 +142,7 @@ struct snap_header {
     uint64_t sample_bytes; /* mean distance between sampled bytes; 0: stacks are not sampled */
 
     /* [live] The present move of an owner's host memory; since 1.6. */
-    uint32_t moving_owner;              /* 0: there is none */
+    uint32_t moving_owner;              /* 0: no memory is moved */
     uint32_t moving;                    /* enum snap_moving */
     uint64_t moved_bytes, wanted_bytes; /* wanted_bytes is 0 until it is known */
 
@@ -188,7 +188,8 @@ enum snap_type {
     SNAP_ORIGIN = 41,
     SNAP_START = 42,  /* snap_origin: threads, by slot */
     SNAP_MISUSE = 43, /* snap_misuse: double frees and overwritten headers; empty records have kind 0 */
-    /* memory over time; since 1.6, like the next two. Records are in no order; empty ones have time or kind 0 */
+    /* memory over time: this type and the next two; since 1.6. Records are in no order. In an empty point the time is
+     * 0, in an empty mark the kind */
     SNAP_POINT = 44,      /* snap_point */
     SNAP_CUDA_POINT = 45, /* snap_cuda_point */
     SNAP_MARK = 46,       /* snap_mark: events, such as the end of a run; a ring */
@@ -205,7 +206,7 @@ struct snap_section {
     uint16_t version;     /* 1; a reader that knows only version 1 skips other versions */
     uint16_t record_size; /* bytes of a record; a newer minor version may append fields */
     uint64_t length;      /* bytes of the section, with this struct; the next section follows */
-    uint64_t count;       /* [live] records in use, counted from the first; LARGE and MAPPING: all records */
+    uint64_t count;       /* [live] the records in use, from the first on; of LARGE and MAPPING: all, even empty ones */
     /* id of the first record (of STRINGS: offset of the first byte); the next section of the type continues these
      * ids */
     uint64_t first;
@@ -234,7 +235,7 @@ struct snap_module {
 };
 
 struct snap_tag {
-    uint32_t model, node, run; /* owner ids; 0 is untagged */
+    uint32_t model, node, run; /* owner ids; 0: none */
     uint32_t pad;
 };
 
@@ -278,9 +279,9 @@ enum {
 /* The bits of the frame's id. If all are set, there is no frame: the stack ends with the place that the head names. */
 enum { SNAP_RUN_FRAME = (1 << 24) - 1 };
 
-/* In a snapshot a stack is a chain of segments: the segment of its node, inside of the segment of the node's parent,
- * and so on to node 0. A segment is a word that holds a number n, and n words with frame ids, outermost first. The id
- * of the first word is the segment's id. */
+/* In a snapshot a stack is a chain of segments. The innermost frames are in the segment of its node, the next ones
+ * further out in the segment of the node's parent, and so on to node 0. A segment is a word that holds a number n, and
+ * n words with frame ids, outermost first. The id of the first word is the segment's id. */
 struct snap_node {
     uint32_t parent;
     uint32_t segment;
@@ -415,15 +416,14 @@ struct snap_origin {
     uint64_t device, inode; /* of the opened file; device is major << 32 | minor; both 0: unknown */
 };
 
-/* A fault of the program with a block; since 1.6. Kinds 1 and 2: the program passed a pointer to free or realloc,
- * although the block was freed before or its header was overwritten (or the damage was found in a live block at the
- * end). Kinds 3 and 4: a device met an illegal address, and a kernel may have used this block of the device. */
+/* A fault of the program with a block; since 1.6. FREED and DAMAGED are found when the program passes the block to free
+ * or realloc; in a live block, DAMAGED is also found at the end of the process. */
 enum snap_misuse_kind {
     SNAP_MISUSE_FREED = 1,   /* the block was freed before */
     SNAP_MISUSE_DAMAGED = 2, /* the 16 bytes of memstow in front of the block were overwritten */
-    /* For the next two kinds, a kernel may have used the block, and CUDA then reported error 700 (illegal address).
-     * time_ns: when the block was moved off its device or freed. FREED_FIRST: the call that freed it; NOW: the call
-     * that returned the error. */
+    /* The next two kinds are for a block of a device: CUDA reported error 700 (illegal address), and it may be that a
+     * kernel had used this block. In their records, time_ns is the time when the block was moved off its device or
+     * freed, FREED_FIRST the call that freed it, and NOW the call that returned the error. */
     SNAP_MISUSE_STOWED_FAULT = 3, /* memstow had moved the block off its device */
     SNAP_MISUSE_FREED_FAULT = 4   /* the block was freed shortly before */
 };
@@ -433,11 +433,11 @@ enum snap_misuse_call {
     SNAP_MISUSE_END = 3, /* no call: the damage was found in a live block at the end of the process */
 };
 enum snap_misuse_flag {
-    SNAP_MISUSE_HARMLESS = 1, /* without memstow, the bytes would not be the allocator's: the program went on */
+    SNAP_MISUSE_HARMLESS = 1, /* without memstow, no allocator would read these bytes: the program goes on */
     SNAP_MISUSE_UNSURE = 2    /* since the free, the allocation site may have been given to another stack */
 };
-/* The sites of a misuse: where the block was allocated, where it was first freed (one frame), and where its pointer was
- * passed to free or realloc when the fault was found. */
+/* The sites of a misuse. ALLOCATED: where the block was allocated; FREED_FIRST: where it was first freed (one frame);
+ * NOW: where its pointer was passed to free or realloc when the fault was found. */
 enum { SNAP_MISUSE_ALLOCATED, SNAP_MISUSE_FREED_FIRST, SNAP_MISUSE_NOW, SNAP_MISUSE_SITES };
 enum { SNAP_MISUSES = 64 }; /* at most this many are noted */
 struct snap_misuse {
@@ -511,7 +511,7 @@ static inline uint32_t snap_line_check(uint64_t number, const char *text, size_t
  * time of a point is written last and cleared first. While the writer merges intervals, a point may be there twice. */
 enum {
     SNAP_POINTS = 4032,
-    SNAP_POINT_STEP = 1 << 17, /* a change smaller than this makes no point */
+    SNAP_POINT_STEP = 1 << 17, /* a change of at most this makes no point */
     SNAP_POINT_DEVICES = 8,    /* the devices of a snap_cuda_point; other devices have no curve */
 };
 struct snap_point {
@@ -530,8 +530,8 @@ enum snap_mark_kind {
     SNAP_MARK_CAME,      /* a model or custom owner was registered */
     SNAP_MARK_RETIRED,   /* the program said that the owner is gone */
     SNAP_MARK_TRIGGER,   /* detail: the reason, as in memstow.h; 5: rescue */
-    SNAP_MARK_KEPT,      /* the memory stayed; this kind and the next three are outcomes of a trigger, with `live` */
-    SNAP_MARK_STOWED,    /* also the outcome of a request, or of the program's own call */
+    SNAP_MARK_KEPT,   /* the memory stayed; this kind and the next three are outcomes of a trigger, and have `live` */
+    SNAP_MARK_STOWED, /* also the outcome of a request, or of the program's own call */
     SNAP_MARK_FREED,
     SNAP_MARK_BLOCKED,
     SNAP_MARK_RESTORED,
@@ -561,7 +561,7 @@ enum snap_cuda_kind {
     SNAP_CUDA_GRAPH = 6,      /* memory of a node of a graph: it exists only while the graph runs */
     SNAP_CUDA_PINNED = 7,     /* host memory from the driver */
     SNAP_CUDA_REGISTERED = 8, /* host memory from the program; it also counts as host or mapped memory */
-    SNAP_CUDA_IMPORTED = 9,   /* memory of another process, or without a size: bytes are 0 */
+    SNAP_CUDA_IMPORTED = 9,   /* memory of another process, or of unknown size: bytes are 0 */
     SNAP_CUDA_RESERVED = 10,  /* reserved addresses */
     SNAP_CUDA_MAPPING = 11,   /* a mapping of physical memory to addresses */
     SNAP_CUDA_POOL = 12,      /* a pool itself: bytes are 0 */
@@ -591,11 +591,11 @@ struct snap_cuda {
     uint64_t unknown_entries;
     char unknown[64];
     uint32_t captures;      /* [live] streams in capture */
-    uint32_t refused_files; /* snapshots that were made at refusals: FILE.oom1.mst and so on */
+    uint32_t refused_files; /* how many snapshots were made at refusals: FILE.oom1.mst and so on */
 };
 
-/* A device. The driver gave the figures from `total` to `graph_used` at the time figures_ns; 0: the driver was not
- * asked. */
+/* A device. At the time figures_ns (0: never) the driver gave `total`, `available`, and the figures of the pool and of
+ * graphs. */
 struct snap_cuda_device {
     uint32_t used, pad; /* [live] 0: the device is unknown */
     int64_t live;       /* [live] bytes in the ledger */
@@ -727,11 +727,12 @@ struct snap_cupti {
     uint64_t unknown;               /* [live] records of unknown kinds or layouts; unknown_kind: the first one's kind */
     uint32_t unknown_kind, several; /* several: CUPTI has other clients, too */
     uint64_t read_ns;               /* [live] all records that CUPTI had completed by this time were read */
-    uint64_t calls; /* [live] calls that CUPTI reported: physical memory and addresses, for which it has no records */
+    /* [live] calls that CUPTI reported: those about physical memory and addresses, for which CUPTI has no records */
+    uint64_t calls;
     struct snap_cupti_sum addresses_same;  /* mappings and reserved addresses in the ledger and in CUPTI's reports */
     struct snap_cupti_sum addresses_other; /* mappings and reserved addresses that differ */
-    /* pools_same: the program's own pools that are in the ledger and in CUPTI's records. pools_other: pools for which
-     * the two differ; also default pools, by the memory that they hand out */
+    /* pools_same: the program's own pools that are in the ledger and in CUPTI's records. pools_other: pools that are in
+     * only one of the two, plus devices for which the two differ in the memory that pools have handed out */
     uint64_t pools_same, pools_other;
     uint64_t pool_reserved, pool_used; /* bytes of all pools, by the latest record of each */
     uint32_t no_pools, pad;            /* 0: CUPTI has records of pools; else the error of cuptiActivityEnable */
@@ -764,7 +765,8 @@ struct snap_region {
 /* SNAP_TOTALS: an entry of unsigned LEB128 numbers for each site and class, section.count entries:
  *   class (1 host, 2 mapped), tag, stack, module, flags, alloc_bytes, alloc_blocks, free_bytes, free_blocks,
  *   peak_bytes, peak_blocks
- * Entries are sorted by site, host first. ON_CUDA is in no file: it is for totals of CUDA_SITE. */
+ * Entries are sorted by site, host first. ON_CUDA is in no file: in the command, it is the class of totals made from
+ * CUDA_SITE. */
 enum snap_class { SNAP_HOST = 1, SNAP_MAPPED = 2, SNAP_ON_CUDA = 3 };
 enum { SNAP_TOTALS_FIELDS = 11 };
 enum snap_totals_flag {

@@ -20,8 +20,8 @@ struct socket_line {
 enum { SOCKET_TABLES = 5 };
 extern const char *const socket_tables[SOCKET_TABLES];
 
-/* Reads a line of the table with that name. The line comes without its newline. False: the line is not about a socket;
- * the first line of a table never is. */
+/* Reads a line, without its newline, of the table with the name `table`. False: the line has no socket with an inode;
+ * the first line of a table has none. */
 bool socket_line_parse(struct socket_line *out, const char *table, const char *line);
 
 /* Writes an address as inet_ntop does: 4 or 16 bytes in network order. `to` holds 46 bytes. */

@@ -17,8 +17,8 @@ size_t utf8_size(const char *text, size_t length);
 size_t utf8_printable(const char *text, size_t length);
 /* Writes a character, and returns how many bytes it has. It takes any number below 0x200000. */
 size_t utf8_put(char to[UTF8_MOST], uint32_t character);
-/* The largest number of bytes, up to `length`, after which no character is cut in two. text[length] must be
- * readable. */
+/* The largest number of bytes, at most `length`, to which the text can be cut without cutting a character in two.
+ * text[length] must be readable. */
 size_t utf8_cut(const char *text, size_t length);
 
 #pragma GCC visibility pop

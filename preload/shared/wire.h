@@ -17,13 +17,13 @@ enum { WIRE_VERSION = 1, WIRE_TEXT = 255 };
 enum wire_type {
     /* requests; all but CANCEL and END have the numbers of enum memstow_request_kind */
     WIRE_TRIGGER = 1, /* text: the reason */
-    WIRE_STOW = 2,    /* moves out what `owner` has; RESTORE brings it back, RELEASE gives its free memory back */
-    WIRE_RESTORE = 3,
-    WIRE_RELEASE = 4,
+    WIRE_STOW = 2,    /* moves out the memory of `owner` */
+    WIRE_RESTORE = 3, /* brings the stowed memory of `owner` back */
+    WIRE_RELEASE = 4, /* gives free memory of `owner` back to the system */
     WIRE_CANCEL = 5,  /* takes back the request that came on this connection */
     WIRE_END = 6,     /* ends the present move of `owner` (0: of any owner); number: WIRE_STOW or WIRE_RESTORE */
     WIRE_COLLECT = 7, /* asks the program to run its garbage collector between two runs, if it takes such requests */
-    WIRE_HOLDERS = 8, /* as COLLECT; the program also says what holds the blocks of the call stacks in the text */
+    WIRE_HOLDERS = 8, /* as COLLECT; the program also says what holds certain blocks; text: their call stacks */
     /* answers */
     WIRE_WAITING = 16, /* the request has a number (ticket), and nobody works on it yet */
     WIRE_WORKING = 17, /* somebody works on the request; number: bytes moved so far; text: total bytes, if known */
@@ -49,16 +49,16 @@ struct wire_message {
     char text[WIRE_TEXT + 1];
 };
 
-/* Writes a message, and returns its length. Of the text, what follows the first byte that does not fit or is invalid is
- * left out. */
+/* Writes a message, and returns its length. Of the text, the message has as many bytes as wire_text(text, WIRE_TEXT)
+ * says. */
 size_t wire_put(uint8_t to[WIRE_MOST], const struct wire_message *message);
 
-/* Read a request or an answer, and check every field. 0; -EPROTO: the bytes are no such message; -EPROTONOSUPPORT: they
- * have another version; -EILSEQ: the text is invalid. */
+/* Read a request or an answer, and check every field. Return 0, or -EPROTO: the bytes are no such message;
+ * -EPROTONOSUPPORT: the message has another version; -EILSEQ: its text is invalid. */
 int wire_get_request(struct wire_message *out, const uint8_t *bytes, size_t length);
 int wire_get_answer(struct wire_message *out, const uint8_t *bytes, size_t length);
 
-/* The length of the text at the start of `from`: at most `most` bytes, cut after a whole character, and ended by NUL or
+/* How many of the first `most` bytes at `from` are text: whole characters of UTF-8, up to NUL, a control character or
  * an invalid byte. */
 size_t wire_text(const char *from, size_t most);
 
