@@ -25,7 +25,8 @@ enum { NAME = 64, AFTER = 512, MS = 1000000 };
 #define HANDLER_NS (SHUTDOWN_HANDLER_S * UINT64_C(1000000000))
 
 /* Of a handler. IDLE: its stage has not begun; WAITING: it may begin when its turn comes; RUNNING: it runs; DONE: it
- * has returned; LATE: its time was over, or an earlier ending ran it, and nobody waits for it. */
+ * has returned; LATE: nobody waits for it, because its time was over, or because an earlier ending, which was called
+ * off, has run it. */
 enum state { IDLE, WAITING, RUNNING, DONE, LATE };
 
 struct handler {
@@ -164,8 +165,8 @@ static bool is_late(const struct handler *self) {
     return self->begun_ns && now - self->begun_ns >= self->limit_ns;
 }
 
-/* Notes in the log that the handler has ended, or gives up on it if it is late. Returns 1 if it now turned out that it
- * failed or was late, else 0. */
+/* Notes in the log that the handler has ended, or gives up on it if it is late. Returns 1 if this call found that the
+ * handler failed or was late, else 0. */
 static int64_t look_at_handler(struct handler *self) {
     uint64_t took = self->begun_ns ? os_now() - self->begun_ns : 0;
     uint32_t state = shutdown_state_of(self);
@@ -295,7 +296,7 @@ static void shutdown_guard(void *number) {
     while (is_armed(mine)) {
         uint64_t now = os_now(), end_ns = os_load(&limit.end_ns);
         if (now >= end_ns) {
-            if (is_armed(mine)) force_end(); /* otherwise a later ending has the limit by now */
+            if (is_armed(mine)) force_end(); /* false: a later ending has the limit by now */
             return;
         }
         struct timespec left = {(time_t)((end_ns - now) / 1000000000), (long)((end_ns - now) % 1000000000)};

@@ -12,8 +12,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* These do the work of functions in memstow.h, which have checked the arguments. They return 0 or a number, or -errno.
- * `status`: the exit status of a process that must be forced to end. */
+/* Register a handler, begin a shutdown, and let a signal begin one. Functions of memstow.h call these after they have
+ * checked the arguments. 0 or -errno. `status`: the exit status of the process if it must be forced to end. */
 int shutdown_handler(const struct memstow_handler *handler, const char *name, const char *after);
 int shutdown_begin(const char *reason, uint64_t limit_ns, int status);
 int shutdown_on_signal(int number, uint64_t limit_ns, int status);
@@ -22,10 +22,11 @@ int shutdown_on_signal(int number, uint64_t limit_ns, int status);
 void shutdown_stage(uint32_t stage);
 /* Runs the handlers of a stage. Returns how many failed or were late; -EALREADY: another thread runs a stage. */
 int64_t shutdown_run(uint32_t stage);
-/* Notes in the log what is left. Returns how many threads and processes are; -ENOENT: no shutdown has begun. goes_on:
- * the shutdown is called off, and its limit no longer holds. */
+/* Notes in the log which threads, processes and descriptors are left. Returns how many threads and processes are left;
+ * -ENOENT: no shutdown has begun. goes_on: the shutdown is called off, and its limit no longer holds. */
 int64_t shutdown_end(bool goes_on);
-/* Notices a forked child, in which no shutdown has begun. Call it before any other call. */
+/* In a forked child: forgets the handlers and the shutdown, which are the parent's. Call it before any other function
+ * of this file. */
 void shutdown_check_process(void);
 
 /* The limits that hold if a caller gives none, in seconds. */

@@ -65,14 +65,15 @@ static bool read_fd(const char *name, uint32_t *fd) {
     return !*name;
 }
 
-/* Whether a descriptor is the one by which the list of descriptors is being read. It is in that list only if the
- * reading thread shares the program's descriptors. */
+/* Whether a descriptor with this target is the one through which the list of descriptors is read. The list has this
+ * descriptor only if the reading thread shares the program's descriptors. */
 static bool is_own_look(const char *target) {
     size_t length = strlen(target);
     return strncmp(target, "/proc/", 6) == 0 && length > 3 && strcmp(target + length - 3, "/fd") == 0;
 }
 
-/* Finds device and inode of the file. Uses what the kernel knows, and asks no file server on the network. */
+/* Notes device and inode of what a descriptor leads to, as far as the kernel knows them. Asks no file server on the
+ * network. */
 static void look_at_thing(const char *path, struct shutdown_descriptor *descriptor) {
     struct statx st;
     if (os_call(SYS_statx, AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st) < 0) return;
@@ -112,8 +113,8 @@ static void name_socket(struct list *list, const struct socket_line *socket) {
     }
 }
 
-/* Reads a table of /proc/PID/net, and writes into the listed sockets what it says of them. Of a line that is longer
- * than the buffer, only the end is read. */
+/* Reads a table of /proc/PID/net, and writes into the listed sockets what the table says of them. Of a line that is
+ * longer than the buffer, only the end is read. */
 static void read_table(struct list *list, const char *table) {
     char path[PATH_SIZE], text[BUFFER];
     struct socket_line socket;

@@ -76,8 +76,8 @@ static void read_numbers(const char *at, uint64_t fields[STAT_FIELDS + 1]) {
     }
 }
 
-/* Reads a line of /proc/PID/stat. False: the line has another form. A process may still run although its main thread,
- * whose state the line has, has ended. */
+/* Reads a line of /proc/PID/stat. False: the line has another form. `ended` is set only if no
+ * thread runs: the line has the state of the main thread only, and other threads may outlive it. */
 static bool shutdown_kin_parse(struct process *out, char *text) {
     uint64_t fields[STAT_FIELDS + 1] = {0};
     char *name = strchr(text, '('), *end = strrchr(text, ')');

@@ -94,8 +94,8 @@ void shutdown_list_add(struct shutdown_list *list, const struct shutdown_listed 
 
 /* --- whose list is there now? --- */
 
-/* Who needs the list that is there. NOBODYS: nobody. OF_ONE_GONE: its program is gone, but a process in it still has to
- * end. OF_ONE_THAT_RUNS: its program runs. */
+/* Who needs the list that is there. NOBODYS: nobody. OF_ONE_GONE: the list's program is gone, but a listed process
+ * still has to end. OF_ONE_THAT_RUNS: the list's program runs. */
 enum whose { NOBODYS, OF_ONE_GONE, OF_ONE_THAT_RUNS };
 
 static bool number_in(struct jsontext object, const char *name, uint64_t *number) {
@@ -148,7 +148,7 @@ static bool names_somebody(struct jsontext root) {
 }
 
 /* Whose list the text is; *parent gets the pid of the list's program. A list that this process wrote before an exec
- * counts as that of a process that is gone. */
+ * counts as that of a program that is gone. */
 static enum whose whose_text(const char *text, size_t length, uint32_t *parent) {
     struct jsontext root = {text, length}, value;
     uint64_t start_ticks;
@@ -182,7 +182,8 @@ static long rename_to_new(const char *from, const char *to) {
                                                                                    : os_call(SYS_rename, from, to);
 }
 
-/* Writes process_registry.PID.json, or process_registry.PID-AGAIN.json if `again` is not 0. */
+/* Writes to `to` the path of a list beside asked_path, such as process_registry.PID.json. If `again` is not 0, its name
+ * has PID-AGAIN instead of PID. */
 static void shutdown_list_name_of(char *to, uint32_t pid, uint32_t again) {
     size_t length = strlen(asked_path), stem = length;
     if (length > 5 && strcmp(asked_path + length - 5, ".json") == 0) stem -= 5;

@@ -137,7 +137,7 @@ static bool leads_group(const struct child *child) {
 /* Signals the group that the process leads or led. False: that failed, or it is this process's own group. Before Linux
  * 6.9, only the leader's pid identifies the group, and this is certain only as long as the leader has that pid. */
 static bool signal_group(const struct held *held, int number) {
-    if (os_call(SYS_getpgid, 0) == (long)held->child.pid) return false; /* our own group */
+    if (os_call(SYS_getpgid, 0) == (long)held->child.pid) return false;
     long result = os_call(SYS_pidfd_send_signal, held->fd, number, NULL, GROUP);
     if (result == -EINVAL && leads_group(&held->child)) result = os_call(SYS_kill, -(long)held->child.pid, number);
     return result == 0;

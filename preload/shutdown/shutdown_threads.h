@@ -1,6 +1,6 @@
 /* shutdown_threads.h — the threads that a program waits for before it ends, and the threads that are left.
- * In: threads, one by one. Out: their end, or their names in the log. A thread id counts only together with its start
- * time. */
+ * In: threads, one by one. Out: whether they have ended; lines in the log. A thread id counts only together with the
+ * thread's start time. */
 #ifndef MEMSTOW_SHUTDOWN_THREADS_H
 #define MEMSTOW_SHUTDOWN_THREADS_H
 
