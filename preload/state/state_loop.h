@@ -23,7 +23,7 @@ struct state_loop {
     int64_t number;      /* 0: the structure is unused */
     bool begun, in_file; /* in_file: values go to files, not to memory */
     uint64_t generation, ram_limit;
-    uint64_t promised;                   /* bytes that values will take in memory, and that are being written now */
+    uint64_t promised; /* bytes that are being written into memory now, of values that are in no list yet */
     struct state_value *committed, *put; /* put: values of the present iteration */
     struct state_value *dropped;         /* values in no other list; they are dropped at the end of the change */
     struct state_files files;
@@ -47,8 +47,8 @@ int64_t state_loop_end_change(struct state_loop *loop, int64_t result);
 
 /* The open loop with this number, or NULL. */
 struct state_loop *state_loop_known(int64_t number);
-/* Whether another loop has the same folder. If two loops with one folder are opened at once, this is true for the
- * second. */
+/* Whether another loop has the same folder. If two loops with one folder are opened at once, this is true at least
+ * for the one that asks second. */
 bool state_loop_has_folder(const struct state_loop *self);
 /* Whether the loop's present iteration has a newer value with the same id. */
 bool state_loop_is_replaced(struct state_loop *loop, const struct state_value *value);

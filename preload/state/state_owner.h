@@ -1,5 +1,5 @@
 /* state_owner.h — the owners of values: each id of a loop has one.
- * In: ids; for code that knows no loops, questions about owners and moves of their values (owned_store in owned.h).
+ * In: ids; through state_owner_store, questions about owners, and moves of their values, from code that knows no loops.
  * Out: owners, the bytes of each owner in the store, and values that are moved to files or back while readers continue.
  * No hook may call it. */
 #ifndef MEMSTOW_STATE_OWNER_H
