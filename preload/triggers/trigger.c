@@ -44,7 +44,7 @@ static struct {
  * trigger_end. */
 enum stage { STAGE_NONE, STAGE_DECIDING, STAGE_DECIDED };
 
-/* The arguments of the present rescue. The caller makes sure that there is only one rescue at a time. */
+/* The arguments of the present rescue. The callers of trigger_rescue make sure that there is only one at a time. */
 static bool rescue_takes_kept;
 static bool (*rescue_helps)(uint32_t owner);
 
@@ -199,7 +199,7 @@ bool trigger_list_owners(struct owner_state **owners, uint32_t *capacity, uint32
     return true;
 }
 
-/* In a rescue: an owner whose memory would not help is treated as in use. */
+/* In a rescue: an owner whose memory would not help is treated as not idle, so its memory stays. */
 static void leave_out_others(struct owner_state *owners, uint32_t count) {
     for (uint32_t i = 0; rescue_helps && i < count; i++)
         if (owners[i].idle) owners[i].idle = rescue_helps(owners[i].id);
@@ -303,8 +303,8 @@ struct sums {
 
 static uint64_t what_went(uint64_t before, uint64_t after) { return before > after ? before - after : 0; }
 
-/* The bytes that an owner gave back. The program may have dropped memory that the owner's heap then gave back, so of
- * these two figures only the larger one counts. */
+/* The bytes that an owner gave back. `released` may contain memory that `dropped` contains, too, because the owner's
+ * heap gave it back after the program had dropped it. So only the larger of the two counts. */
 static uint64_t given_by(const struct memstow_decision *decision, const struct result *result) {
     uint64_t released = os_not_negative(result->released);
     uint64_t dropped = what_went(decision->live_bytes, result->after);

@@ -25,7 +25,7 @@ int64_t trigger_begin(uint32_t reason, const char *text, uint64_t needed, bool d
 /* Carries out the decisions, and ends the trigger. Returns the bytes that were given back; -ENOENT: there is no
  * trigger. */
 int64_t trigger_end(void);
-/* Ends the trigger without action. The trace shows it as unfinished. */
+/* Ends the trigger, and carries out none of its decisions. The trace shows the trigger as unfinished. */
 void trigger_cancel(void);
 /* Begins and ends a trigger of memstow's own. The program does not take part, so nobody frees the memory of owners that
  * are to be freed. Returns the bytes that were given back, or -errno. */
@@ -39,8 +39,8 @@ void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const 
                          int32_t priority);
 
 /* A trigger for a device without free memory (rescue.h). It moves only device memory. takes_kept: owners with the
- * policy keep may be stowed, too, after all others. helps: whether it helps to move an owner's memory, which may lie on
- * another device; NULL: it helps for each owner. Returns as trigger_run does. */
+ * policy keep may be stowed, too, after all others. helps(owner): whether moving the owner's memory out makes room on
+ * the right device; NULL: for each owner it does. Returns as trigger_run does. */
 int64_t trigger_rescue(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
 /* Lists owners as owners_list does, in an array that grows. False: there is no memory. */

@@ -19,7 +19,7 @@ static struct {
     uint64_t idle_since_ns; /* an earlier trigger was for the owners that became idle before this time */
     uint64_t idle_next_ns;  /* the next look for idle owners is not before this time */
     uint64_t pressure_ns;   /* the next look for pressure is not before this time */
-    uint64_t wait_s;        /* seconds before the next look for pressure; 0: memory was not short */
+    uint64_t wait_s;        /* seconds to wait after the latest trigger for pressure; 0: memory was not short since */
     struct owner_state *owners;
     uint32_t owner_capacity;
 } watch;
@@ -40,7 +40,7 @@ static void wait_after(uint64_t now_ns, bool gave) {
 typedef bool ask_function(uint32_t reason, const char *text, uint64_t needed);
 
 /* Passes a trigger on to the program, or makes it here, as in watch_poll. False: another trigger is in progress. *gave:
- * the trigger gave back at least a tenth of the `needed` bytes. */
+ * the trigger was made here, and gave back at least a tenth of the `needed` bytes. */
 static bool do_or_ask(uint32_t reason, const char *text, uint64_t needed, ask_function *ask, bool *gave) {
     *gave = false;
     if (ask && ask(reason, text, needed)) return true;

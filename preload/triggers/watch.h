@@ -10,10 +10,10 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Finds out whether memory is short or an owner has become idle, and then begins a trigger. A thread of memstow's own,
- * which may wait, calls it about once a second. `ask` passes a trigger on to the program if the program answers
- * requests; if `ask` is NULL or returns false, the trigger is made here. Returns the trigger's reason (enum
- * memstow_reason); 0: there was none. */
+/* If memory is short or an owner has become idle, begins a trigger. A thread of memstow's own, which may wait, calls
+ * this about once a second. `ask` asks the program to make the trigger, and returns true if the program answers
+ * requests. If `ask` is NULL or returns false, the trigger is made here. Returns the trigger's reason (enum
+ * memstow_reason); 0: no trigger was begun. */
 uint32_t watch_poll(uint64_t now_ns, bool (*ask)(uint32_t reason, const char *text, uint64_t needed));
 
 /* Whether there is anything to poll for: a limit for pressure (MEMSTOW_PRESSURE) or for idleness (MEMSTOW_IDLE) is
