@@ -95,8 +95,8 @@ struct stow_progress {
 struct stow_progress stow_progress(void);
 
 /* The bytes of an owner (0: of all owners) that were moved out and not brought back completely. If back_by_use is not
- * NULL, *back_by_use gets how many of these bytes are in memory again, because the program used them. It reads the page
- * map, so no hook may call it. */
+ * NULL, *back_by_use gets how many of these bytes are in memory again, because the program used them. This function
+ * may read the page map, so no hook may call it. */
 uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use);
 
 /* As stow_bytes, for a range of addresses and all owners. */

@@ -26,8 +26,8 @@ struct stow_ahead {
 
 /* Begins to make a range ready. `until`: the kernel may read the file ahead up to this address. `expected`: if this
  * range continues the range before it, the value of self->expected after that range; otherwise 0. `huge`: the file may
- * be read in huge pages. The caller should soon take these pages out of the page cache, because the next huge pages
- * would need fresh memory, which is slow. */
+ * be read in huge pages. The caller should soon take these pages out of the page cache; otherwise the next huge
+ * pages need fresh memory, which is slow. */
 void stow_ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
                       bool huge);
 /* Waits until the `wanted` bytes that follow the first `done` bytes are ready. Returns how many of them are ready. If

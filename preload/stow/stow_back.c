@@ -18,10 +18,11 @@
  * may refuse to start it.
  *
  * If nobody else uses the range (realloc, idle owners): threads that run ahead read the file past the page cache into
- * memory of ours (stow_read.c). This takes CAP_CHECKPOINT_RESTORE; without it, the steps are those above. Pages that
- * were written since they were stowed are copied over that memory. The empty range takes the mapping's place, and the
- * content is copied into the range. A thread that reads the range waits meanwhile, but a write between the two copies
- * would be lost. Without userfaultfd, fresh memory takes the mapping's place, and the content is copied into it. */
+ * memory of ours (stow_read.c). This needs the privilege CAP_CHECKPOINT_RESTORE; without it, the steps are those above.
+ * Pages that were written since they were stowed are copied over that memory. The empty range takes the mapping's
+ * place, and the content is copied into the range. A thread that reads the range waits meanwhile, but a write between
+ * the two copies would be lost. Without userfaultfd, fresh memory takes the mapping's place, and the content is copied
+ * into it. */
 #include "preload/stow/stow_back.h"
 
 #include <errno.h>

@@ -34,7 +34,7 @@ struct stow_back {
     int uffd, pagemap;
     struct back_pipe pipes[BACK_PIPES];
     uint32_t pipe_count;
-    int stop; /* a descriptor that ends the readers of events */
+    int stop; /* an eventfd: a write to it ends the readers of events */
     uint64_t pipes_capacity;
     uint64_t until, expected; /* until: see stow_back_expect; expected: the kernel was asked to read up to here */
     struct stow_read reading; /* for `mine`: the read into `buffer`, which goes on from one chunk to the next */

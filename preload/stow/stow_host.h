@@ -25,8 +25,8 @@ struct stow_host {
     struct stow_file file;
 };
 
-/* Finds the best method, and memory for it. `idle` allows methods that need an idle owner. The caller opens the file.
- * Returns enum stow_refusal; after a refusal stow_host_end need not be called. */
+/* Finds the first possible method, from `best` on, and memory for it. `idle`: methods for idle owners are possible,
+ * too. The caller opens the file. Returns enum stow_refusal; after a refusal stow_host_end need not be called. */
 uint32_t stow_host_begin(struct stow_host *self, enum stow_method best, bool idle);
 void stow_host_end(struct stow_host *self);
 

@@ -161,7 +161,7 @@ bool stow_forked_beside_threads(void) { return forked_beside_threads; }
 static void stow_abandon(void) {
     static uint32_t home;
     uint32_t pid = os_pid();
-    if (home == pid) return; /* the child has begun to move memory itself */
+    if (home == pid) return; /* this was done before; by now the child may move memory itself */
     home = pid;
     stow_table_abandon();
     stow_work_abandon();

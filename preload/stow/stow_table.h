@@ -1,5 +1,5 @@
-/* stow_table.h — the ranges of addresses whose content is in stow files, the files that hold moved memory (regions),
- * and the chunk that is moving.
+/* stow_table.h — the table of regions, and the chunk that is moving now. A region is a range of addresses whose content
+ * lies in a stow file (a file that holds moved memory).
  * In: regions and chunks, from the movers; the program's changes, from the hooks. Out: regions; a thread that asks for
  * a range waits while a chunk in it moves. There is one lock. It is held for microseconds, with signals blocked. A
  * moving chunk is a range that others wait for, not a lock. A thread that has the lock may take it again, as happens

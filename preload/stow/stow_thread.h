@@ -14,8 +14,8 @@
 struct stow_thread;
 
 /* Starts the thread; NULL: that failed. If `own_files` is not NULL, the thread gets a descriptor table of its own,
- * empty at first. Descriptors that it leaves open are closed after stow_thread_join. *own_files is set before `work` is
- * called. Before Linux 5.9 *own_files becomes false, because there the thread shares its maker's descriptors. */
+ * empty at first. Descriptors that it leaves open are closed after stow_thread_join. Before `work` is called,
+ * *own_files says whether the thread has that table; before Linux 5.9 it shares its maker's descriptors instead. */
 struct stow_thread *stow_thread_start(void (*work)(void *context), void *context, bool *own_files);
 /* Starts a process that shares memory and descriptors with its maker. The process goes on when a debugger has stopped
  * all threads of the program. NULL: that failed. */
