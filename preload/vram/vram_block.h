@@ -19,8 +19,8 @@ enum {
 enum vram_state {
     VRAM_LIVE,
     VRAM_STOWED, /* its content is in `backup`, or was discarded */
-    /* freed by the program. The memory is given back when `event` has come and, if `copied` is set, nothing runs in the
-     * block's context. Without an event: when nothing runs in the block's context */
+    /* freed by the program. The memory goes back to the driver when both are true: `event`, if there is one, has come;
+     * and nothing runs in the block's context, if there is no event or `copied` is set */
     VRAM_FREEING,
     VRAM_WRECK, /* it is being ended, or the driver did not take back all of it */
     VRAM_SPARE, /* freed, and kept with its memory for the next request of its size (vram_spare.h) */

@@ -84,8 +84,8 @@ const void *vram_end_stream(cuda_handle stream) {
 }
 
 /* Equal handles of the stream and of the event's stream prove nothing: after a stream is destroyed, the driver gives
- * its handle to another stream. A stream in capture must not wait for an event from outside the capture, because that
- * would break the capture. */
+ * its handle to another stream. So the stream waits even then. A stream in capture must not wait for an event from
+ * outside the capture, because that would break the capture. */
 bool vram_end_order(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
     struct vram_visit visit;
     if (!self->event) return true;

@@ -8,7 +8,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Gives back a block that the caller has taken, and sets its state. */
+/* Lets go of a block that the caller has taken, so that others can take it (vram_table.h). Sets its state. */
 void vram_end_give_back(struct vram_block *self, enum vram_state state);
 /* Ends the block now. False: the driver did not take back all of it, and the block is a wreck (VRAM_WRECK). */
 bool vram_end_now(const struct vram_driver *driver, struct vram_block *self);

@@ -1,6 +1,6 @@
 /* vram_leaving.h — copies blocks from a device to memory of the host, one after the other on one stream. While the
- * device copies a block, the earlier ones whose copies are over are handed to `over`, which unmaps them. So the time
- * for this does not delay the copies.
+ * device copies a block, the earlier ones whose copies are over are handed to `over`, which unmaps them. So
+ * unmapping does not delay the copies.
  * In: blocks that the caller has taken (vram_table.h), with a backup in memory. Out: each block, in order, when its
  * copy is complete or has failed. One thread at a time, in the ring's context. */
 #ifndef MEMSTOW_VRAM_LEAVING_H

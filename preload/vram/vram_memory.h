@@ -33,7 +33,8 @@ bool vram_memory_free(uint64_t at, int *result);
 bool vram_memory_free_in(uint64_t at, cuda_handle stream, int *result);
 /* Gives back blocks that were freed and whose work is done by now, or keeps them as spares (vram_spare.h). */
 void vram_memory_reap(void);
-/* As vram_memory_reap, and gives back all spares, so that the device has as much free memory as possible. */
+/* Does what vram_memory_reap does, and then gives back all spares, so that the device has as much free memory as
+ * possible. */
 void vram_memory_give_back(void);
 /* Gives back the spares of an owner (0: of all owners). False: there were none. */
 bool vram_memory_end_spares(uint32_t owner);

@@ -287,8 +287,8 @@ static void collect_backups(void) {
     if (pressure_left() < vram_stock_bytes()) vram_stock_shrink(&vram_driver);
 }
 
-/* Takes the next block to move out. The wait for all contexts is over (`quieting`). From now on, a thread that ends a
- * context waits for the mover only if that context is this block's or the ring's. */
+/* Takes the next block to move out. The wait for all contexts is over, so `quieting` becomes false. From now on, a
+ * thread that ends a context waits for the mover only if that context is this block's or the ring's. */
 static struct vram_block *take_next(struct move *self) {
     vram_table_lock();
     struct vram_block *block = move_is_ended(self->options->end) ? NULL : next_block(self, VRAM_LIVE);

@@ -26,7 +26,8 @@ void vram_owned_visit_stowed(vram_stowed_visitor *visit, void *context);
 /* Gives all served memory of the owner `from` to the owner `to`. */
 void vram_owned_change(uint32_t from, uint32_t to);
 /* Takes the block at `at`, so that it does not move until vram_owned_let_go. Waits while another thread has taken it.
- * True with *held NULL: no served block begins there. False: the block is off its device, and was not taken. */
+ * True: *held is the block; NULL: no served block begins there. False: the block is off its device, and was not
+ * taken. */
 bool vram_owned_hold(uint64_t at, struct vram_block **held);
 /* Gives the block to an owner (0: nobody). `mixed`: other owners have parts of it, so it does not move. */
 void vram_owned_assign(struct vram_block *held, uint32_t owner, bool mixed);
