@@ -1,7 +1,7 @@
 /* abi.h — the parts of CUPTI's binary interface that are used here: functions, numbers and records of memory.
- * The build needs no header of CUPTI, and does not link it. Newer versions add fields at the end of a record. From CUDA
- * 11.2 on, no version has any of these declarations in another form. (tests/real/cupti_layout compares them with
- * NVIDIA's headers.) */
+ * The build needs no header of CUPTI, and does not link it. Each declaration has this form in all versions from CUDA
+ * 11.2 on that have it, except that newer versions add fields at the end of a record. (tests/real/cupti_layout compares
+ * the declarations with NVIDIA's headers.) */
 #ifndef MEMSTOW_CUPTI_ABI_H
 #define MEMSTOW_CUPTI_ABI_H
 
@@ -24,7 +24,7 @@ enum { CUPTI_DOMAIN_DRIVER = 1, CUPTI_DOMAIN_RESOURCE = 3, CUPTI_CONTEXT_DESTROY
 
 typedef void *cupti_context, *cupti_subscriber;
 
-/* CUpti_ActivityMemory4. CUpti_ActivityMemory2 ends before pool.used, CUpti_ActivityMemory3 before source. */
+/* CUpti_ActivityMemory4. The older CUpti_ActivityMemory2 ends before pool.used, CUpti_ActivityMemory3 before source. */
 struct cupti_memory {
     uint32_t kind, operation, memory_kind, correlation;
     uint64_t address, bytes, timestamp, pc;
@@ -40,7 +40,7 @@ struct cupti_memory {
 _Static_assert(offsetof(struct cupti_memory, source) == 120 && sizeof(struct cupti_memory) == 128, "as in CUPTI");
 
 enum { CUPTI_POOL_LOCAL = 1, CUPTI_POOL_CREATED = 1, CUPTI_POOL_DESTROYED = 2, CUPTI_POOL_TRIMMED = 3 };
-/* CUpti_ActivityMemoryPool2. The first version ends before used; the third has more fields. */
+/* CUpti_ActivityMemoryPool2. The first version ends before `used`; the third has more fields. */
 struct cupti_pool {
     uint32_t kind, operation, type, correlation, process, device;
     uint64_t keep, address, size, threshold, timestamp, used;

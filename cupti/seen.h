@@ -21,7 +21,9 @@ struct seen {
     uint8_t kind;   /* enum snap_cuda_kind; 0: a kind that the ledger does not list */
     uint8_t source; /* index of the library that made the call: seen_source */
     int8_t owed;    /* how many records of frees must still come; below 0: how many came before their block's record */
-    bool lives, matched, suspect; /* compare.c sets `matched` and `suspect`; a newer record clears them */
+    /* matched: the ledger has the block, too; suspect: an earlier comparison found a difference. compare.c sets these
+     * two; a newer record clears them */
+    bool lives, matched, suspect;
 };
 
 /* Callbacks, which are called while a record is read; NULL: none. `passed`: a block that was freed before its record

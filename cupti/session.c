@@ -29,8 +29,8 @@ static bool has_second_generation(const struct cupti *cupti) {
     return true;
 }
 
-/* Becomes a client of CUPTI. If the second generation of functions fails for another reason than another client, the
- * first generation may work. */
+/* Becomes a client of CUPTI. If the second generation of functions fails, the first generation is tried, unless the
+ * reason is that CUPTI has another client. */
 static int session_subscribe(struct session *self, cupti_callback *call) {
     struct cupti_subscriber_wish wish = {.size = sizeof wish,
                                          .name = "memstow",

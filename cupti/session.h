@@ -29,7 +29,8 @@ int session_begin(struct session *self, const struct cupti *cupti, cupti_callbac
                   cupti_buffer_completed *take);
 /* Requests records of this kind. Returns CUPTI's result. */
 int session_enable(struct session *self, int kind);
-/* `wanted`: requests callbacks for a function of the driver, or for an event. Else ends these callbacks. */
+/* Requests callbacks for a function of the driver, or for an event; without `wanted`, ends these callbacks. Returns
+ * CUPTI's result. */
 int session_enable_call(struct session *self, bool wanted, int domain, uint32_t id);
 /* Finds the next record in a buffer that CUPTI handed over (records_next). */
 int session_next(uint8_t *buffer, size_t valid, void **record);

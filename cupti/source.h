@@ -10,8 +10,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Begins the ledger. From now on the blocks of seen.h are counted in it. False: this process must have no ledger, or
- * has one, or there is no memory. */
+/* Begins the ledger. From now on the blocks of seen.h are counted in it. False: this process is to have no ledger,
+ * or it has one already, or there is no memory. */
 bool source_begin(struct cupti_sections *sections);
 /* Counts records that were lost, or could not be read. */
 void source_lost(uint64_t records);
