@@ -75,8 +75,8 @@ int32_t memstow_owner_retire(uint32_t owner);
 enum memstow_policy { MEMSTOW_NO_POLICY = 0, MEMSTOW_KEEP = 1, MEMSTOW_STOW = 2, MEMSTOW_FREE = 3 };
 
 /* Sets what a trigger does with a model or custom: keep: nothing; stow: its memory is moved out (memstow_stow); free:
- * the program drops its objects (memstow_trigger_begin). MEMSTOW_NO_POLICY, the initial value, counts as keep. Under
- * pressure, owners of lower priority go first; the initial priority is 0. */
+ * the program drops the owner's objects (memstow_trigger_begin). MEMSTOW_NO_POLICY, the initial value, counts as keep.
+ * Under pressure, owners of lower priority go first; the initial priority is 0. */
 int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority);
 
 /* idle = 1: the program promises that nobody reads or writes the owner's memory, on the host or on a device, until it
@@ -111,7 +111,7 @@ struct memstow_figures {
      * be told from others: they count, and memstow_stow moves them. UINT64_MAX: not known. */
     uint64_t resident_bytes;
     uint64_t stowed_bytes;  /* bytes whose content was moved out; their addresses stay */
-    uint64_t movable_bytes; /* whole pages of large blocks and mappings, and served device memory */
+    uint64_t movable_bytes; /* whole pages of large blocks and mappings, and device memory that can move */
     /* since 1.3: the part of stowed_bytes that was device memory. A use does not bring this memory back: a use before
      * memstow_restore breaks the device's context. */
     uint64_t device_stowed_bytes;
@@ -254,8 +254,10 @@ enum memstow_reason {
 /* What a trigger has decided for one owner. */
 struct memstow_decision {
     uint32_t owner;
-    uint32_t policy;       /* the present policy: enum memstow_policy, never MEMSTOW_NO_POLICY */
-    uint32_t action;       /* what to do now: the policy, or MEMSTOW_KEEP if the policy does not apply now */
+    uint32_t policy; /* the present policy: enum memstow_policy, never MEMSTOW_NO_POLICY */
+    /* what to do now: the policy, or MEMSTOW_KEEP if the policy does not apply now, or MEMSTOW_STOW if `why` is
+     * MEMSTOW_WHY_PRESSURE */
+    uint32_t action;
     uint32_t why;          /* enum memstow_why */
     uint64_t live_bytes;   /* the owner's host and mapped memory together */
     uint64_t device_bytes; /* since 1.4: device memory of the owner, not part of live_bytes */
@@ -402,7 +404,8 @@ int64_t memstow_state_commit(int64_t state);
 /* Ends the iteration, and drops the values that were put. 0 also if no iteration has begun. */
 int32_t memstow_state_abandon(int64_t state);
 
-/* Where the bytes of a value are. */
+/* Where the bytes of a value are. MEMORY: in memory. FILE: in a file, since the value was put or its loop was opened.
+ * STOWED: in a file to which they were moved. */
 enum memstow_state_place { MEMSTOW_STATE_MEMORY = 1, MEMSTOW_STATE_FILE = 2, MEMSTOW_STATE_STOWED = 3 };
 
 struct memstow_state_value {
@@ -465,7 +468,7 @@ int32_t memstow_shutdown_files(const char *log, const char *registry);
  * finish, clean up; then the processes and threads are ended. */
 enum memstow_stage {
     MEMSTOW_STOP_ACCEPTING = 1,
-    MEMSTOW_DRAIN = 2,  /* handlers run side by side, within 10 s or the longest of their limits, if longer */
+    MEMSTOW_DRAIN = 2,  /* handlers run side by side, within 10 s, or the longest of their limits if that is longer */
     MEMSTOW_CANCEL = 3, /* runs only if a handler of DRAIN failed or was late */
     MEMSTOW_CLEAN = 4,
     MEMSTOW_END_PROCESSES = 5, /* since 1.6, like the next; memstow_shutdown_run runs neither of them */
@@ -479,7 +482,7 @@ struct memstow_handler {
     const char *after; /* comma-separated names of handlers of the same stage that must end before this one begins */
     /* The time limit of the handler; 0: 10,000. A handler that takes longer is abandoned, and the shutdown goes on. */
     uint32_t milliseconds;
-    uint32_t parallel;             /* 1: other handlers may run beside it */
+    uint32_t parallel;             /* 1: it may run beside other handlers that have 1 here */
     int32_t (*run)(void *context); /* runs on a thread of its own; returns 0 or -errno */
     void *context;
 };
