@@ -283,7 +283,7 @@ static void enable_calls(void) {
         session_enable_call(&session, false, CUPTI_DOMAIN_DRIVER, ids[i]);
 }
 
-/* Begins a session with CUPTI, which may have another client already. */
+/* Begins a session with CUPTI, which may have another client already. False: that failed, and the reason is noted. */
 static bool begin_session(void) {
     int result = session_begin(&session, &cupti, listen_called, lend_buffer, read_buffer);
     memcpy(sections.head->other, session.other, sizeof sections.head->other);

@@ -88,7 +88,8 @@ static bool take_number(struct cursor *in) {
 
 static bool take_value(struct cursor *in, int depth);
 
-/* Takes the rest of an object or array, after its opening bracket: members if `end` is a brace, else elements. */
+/* Takes the rest of an object or array, after its opening bracket: members if `end` is a brace, else elements. False:
+ * the text is wrong; in->at is where. */
 static bool take_list(struct cursor *in, char end, int depth) {
     skip_blanks(in);
     if (take_char(in, end)) return true;

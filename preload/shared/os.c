@@ -225,9 +225,9 @@ uint32_t os_pid(void) { return (uint32_t)os_call(SYS_getpid); }
 
 uint32_t os_tid(void) { return (uint32_t)os_call(SYS_gettid); }
 
-/* A folder has two links more than it has subfolders, and each thread has a subfolder of /proc/self/task. */
 bool os_single_threaded(void) {
     struct stat tasks;
+    /* Each thread has a subfolder here, and a folder has two links more than it has subfolders. */
     return os_call(SYS_newfstatat, AT_FDCWD, "/proc/self/task", &tasks) == 0 && tasks.st_nlink == 3;
 }
 

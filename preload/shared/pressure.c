@@ -137,10 +137,10 @@ static bool controls_memory(const char *list) {
     }
 }
 
-/* A line is "ID:CONTROLLERS:PATH". In version 2 of cgroups the line has ID 0 and no controllers. */
 bool pressure_cgroup(const char *text, char *path, size_t capacity, bool *version1) {
     bool found = false;
     *version1 = false;
+    /* A line is "ID:CONTROLLERS:PATH". In version 2 of cgroups the line has ID 0 and no controllers. */
     for (const char *line = text; line && *line && !*version1; line = strchr(line, '\n'), line += line != NULL) {
         const char *list = line + strcspn(line, ":\n");
         if (*list != ':') continue;

@@ -255,9 +255,9 @@ static void link_marked(struct table *table) {
     }
 }
 
-/* Whether `process` belongs to a pipeline beside this process, or was started by a part of it. A shell may start this
- * process as the leader of a pipeline's group; the other parts descend from this process's parent. If that parent is
- * init, orphans of this process descend from init, too, so only init's own children count. */
+/* Whether `process` belongs to another part of the pipeline that this process is a part of. A shell may start this
+ * process as the leader of a pipeline's group; the other parts, and what they start, descend from this process's
+ * parent. If that parent is init, orphans of this process descend from init, too, so only init's own children count. */
 static bool is_beside(struct table *table, const struct process *process) {
     uint32_t parent = table->self.kin.parent;
     for (int left = parent == 1 ? 1 : GENERATIONS; process && left; left--) {

@@ -97,8 +97,8 @@ static void refuse_all(struct stow_session *self, uint32_t refusal) {
     for (uint32_t i = 0; i < self->count; i++) stow_work_refuse(&self->work[i], refusal);
 }
 
-/* The result of stow_out or stow_in: the bytes that moved. If nothing moved: of the errors of the refusals
- * (stow_work_error), the first one other than -ENOTSUP, because it explains most; if there is none, -ENOTSUP or 0. */
+/* The result of stow_out or stow_in: the bytes that moved. If none moved, an error of the pieces' refusals
+ * (stow_work_error): the first one other than -ENOTSUP, which explains least; else -ENOTSUP; 0: there is no error. */
 static int64_t stow_outcome(const struct stow_session *self, int64_t moved) {
     int error = 0;
     for (uint32_t i = 0; i < self->count && !moved; i++) {

@@ -18,7 +18,8 @@ static void parse_path(const char *path, struct stow_area *out) {
     if (out->file && strlen(path) < sizeof out->path) strcpy(out->path, path);
 }
 
-/* Reads the first line of a mapping: "start-end rwxp offset major:minor inode   path". */
+/* Reads the first line of a mapping: "start-end rwxp offset major:minor inode   path". False: the line has another
+ * form. */
 static bool parse_header(const char *line, struct stow_area *out) {
     *out = (struct stow_area){.start = os_take_hexadecimal(&line)};
     if (*line++ != '-') return false;

@@ -141,7 +141,7 @@ static uint32_t stow_file_reserve(int fd, uint64_t size) {
 
 /* --- writing to the file --- */
 
-/* The program may have closed the descriptor, with closefrom() for example, and another file may have its number. */
+/* False: the program has closed the descriptor, with closefrom() for example. Another file may have its number now. */
 bool stow_file_is_still(const struct stow_file *self) {
     struct stat now;
     return os_stat_fd(self->fd, &now) == 0 && now.st_dev == self->device && now.st_ino == self->inode;

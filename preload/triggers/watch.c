@@ -74,7 +74,7 @@ static bool somebody_became_idle(uint64_t now_ns) {
 }
 
 /* Looks for idle owners, but rarely: the figures of all owners are sums over all threads and sites, which takes
- * milliseconds in a large program. */
+ * milliseconds in a large program. True: a trigger was begun. */
 static bool poll_idle(uint64_t now_ns, ask_function *ask) {
     uint64_t idle_ns = pressure_wishes()->idle_ns;
     bool gave;

@@ -23,7 +23,7 @@ void vram_dying_over(const uintptr_t *mark);
 bool vram_dying_has(cuda_handle context);
 /* Whether any call is in the list. First removes the calls that were left by longjmp. */
 bool vram_dying_any(void);
-/* Whether the list has a call, be it one that was left by longjmp. Needs no lock: if this returns false, the caller
+/* Whether the list has a call, even one that was left by longjmp. Needs no lock: if this returns false, the caller
  * need not take the lock at all. */
 bool vram_dying_maybe(void);
 /* Removes this thread's calls whose marks lie below `frame`, which is a stack frame of this thread: these calls were

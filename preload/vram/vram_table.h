@@ -1,6 +1,6 @@
 /* vram_table.h — the table of all blocks of device memory that memstow serves (makes in place of the driver). It finds
  * blocks by address, and has a queue of freed blocks, and one of spares (freed blocks that are kept).
- * In: blocks that are new or change, addresses. Out: a block, or sums. A thread *takes* a block (`moving`) before it
+ * In: new blocks, changes of blocks, addresses. Out: a block, or sums. A thread *takes* a block (`moving`) before it
  * calls the driver for the block. Until the block is given back, no other thread takes it. Any thread may call. The
  * lock is held only to look at blocks and to mark them, never while the driver is called. */
 #ifndef MEMSTOW_VRAM_TABLE_H
