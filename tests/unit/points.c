@@ -1,6 +1,7 @@
 // The points of a curve: the first, the highest and the newest stay, whatever comes; there are never more than fit; and
 // after each step of the work, all points are points that were added.
 #include <criterion/criterion.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "preload/ledger/points.h"

@@ -88,8 +88,11 @@ __attribute__((format(printf, 5, 6))) static inline void small_check(int holds, 
 #define cr_expect_geq(a, b, ...) SMALL_CHECK(0, (a) >= (b), #a " >= " #b, __VA_ARGS__)
 #define cr_expect_null(p, ...) SMALL_CHECK(0, !(p), #p " is NULL", __VA_ARGS__)
 #define cr_expect_float_eq(a, b, e, ...) SMALL_CHECK(0, (a) - (b) <= (e) && (b) - (a) <= (e), #a " == " #b, __VA_ARGS__)
+#define cr_expect_arr_eq(a, b, n, ...) SMALL_CHECK(0, !memcmp(a, b, n), #a " == " #b, __VA_ARGS__)
+#define cr_expect_str_empty(a, ...) SMALL_CHECK(0, !*(a), #a " is empty", __VA_ARGS__)
 #define cr_expect_str_eq(a, b, ...) SMALL_CHECK(0, !strcmp(a, b), #a " is " #b, __VA_ARGS__)
 
+#define cr_skip cr_skip_test
 #define cr_skip_test(...) (fprintf(stderr, "skipped: " __VA_ARGS__), fputc('\n', stderr), exit(0))
 
 static inline void small_child(const struct small_test *test) {
