@@ -325,9 +325,9 @@ int counters_name_sites(struct reader *reader) {
     return 0;
 }
 
-/* Adds the counters of each thread to `total` of its slot. There `total` already has what the slot counted at sites
- * that were freed since. The sites were read before, so in a running process the sums by thread are a moment newer than
- * those by site. */
+/* Adds the counters of each thread to `total` of its slot. As it was read, `total` has only what the slot counted at
+ * sites that were freed since. The totals by site were read before, so in a running process the sums by thread are a
+ * moment newer. */
 int counters_sum_threads(struct reader *reader) {
     struct counters_chunk *refs;
     size_t count;

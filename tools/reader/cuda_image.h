@@ -18,8 +18,7 @@ int cuda_image_load(struct reader *reader);
 
 /* "device", "pool", "managed" … */
 const char *cuda_kind_name(uint32_t kind);
-/* Whether reports show this kind, as a line or as a JSON member. They show kinds in the order of their numbers, and
- * leave out kinds for bookkeeping. */
+/* Whether reports show memory of this kind, as a line or as a JSON member. False for kinds of bookkeeping. */
 bool cuda_kind_is_shown(uint32_t kind);
 
 /* The tag under which the block is counted. 0: no tag, or the block's site is missing. */
@@ -31,8 +30,9 @@ struct image cuda_view(const struct image *image);
 void cuda_view_end(struct image *view);
 
 /* All memory that an owner may leave behind, one total for each index below cuda_every_count: first the totals of host
- * memory and mappings, then those of CUDA memory. In *out, device memory has the class SNAP_ON_CUDA, and pinned host
- * memory SNAP_HOST. False: the total at this index is of another kind of CUDA memory, and the caller leaves it out. */
+ * memory and mappings, then those of CUDA memory. cuda_every_total gives the total at an index in *out: device memory
+ * with the class SNAP_ON_CUDA, pinned host memory with the class SNAP_HOST. False: the total is of another kind of CUDA
+ * memory, and the caller leaves it out. */
 size_t cuda_every_count(const struct image *image);
 bool cuda_every_total(const struct image *image, size_t index, struct total *out);
 
@@ -44,8 +44,9 @@ struct cuda_share {
  * The caller frees the array. NULL: no memory. */
 struct cuda_share *cuda_shares(const struct image *image);
 
-/* A device's memory in use according to the driver, and what the ledger and the driver know of its parts, at the time
- * when the driver was last asked. */
+/* A device's memory in use by the driver's figures (`used`), and its parts, at the time when the driver was last asked.
+ * live: in the ledger; pool_idle: the unused part of what the driver's pool reserved; graphs: reserved by graphs.
+ * `known` is false if the driver was never asked, or if its figures make no sense. */
 struct cuda_gap {
     bool known;
     uint64_t used, live, pool_idle, graphs;

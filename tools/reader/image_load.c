@@ -69,7 +69,7 @@ static int load_tables(struct reader *reader) {
 
 /* Reads the list of sections again, after the counters were read. A running process registers sites, modules and
  * strings before it counts at them, so the new sections have everything that the counters refer to. *steady becomes
- * false if chunks were added meanwhile, or if the file has grown beyond its source. */
+ * false if chunks were added meanwhile, or if the file is now larger than the part of it that was mapped. */
 static int image_load_rescan(struct reader *reader, bool *steady) {
     uint64_t chunks = counters_chunks(reader), size = 0;
     free(reader->sections);
@@ -93,7 +93,7 @@ static uint32_t fold_sequence(const struct reader *reader) {
 /* Waits until no fold is in progress, before anything is read. In a fold, the process gives the ids of stacks without
  * live blocks to other stacks, a group of ids at a time. fold_sequence is odd while a group is given away. `seen`: the
  * value at the last try; odd: no such value is known. If fold_sequence has changed since `seen`, more groups will
- * follow soon. The wait has a limit, because the process may be stopped. */
+ * follow soon. The wait has a limit (*waits: the pauses that are left), because the process may be stopped. */
 static void wait_for_fold(const struct reader *reader, uint32_t seen, int *waits) {
     const struct timespec pause = {.tv_nsec = FOLD_WAIT_NS};
     uint32_t now = fold_sequence(reader);
@@ -113,7 +113,7 @@ static bool folds_meanwhile(const struct reader *reader) {
 }
 
 /* Marks all figures as possibly wrong, because a fold happened or a wide counter was missing. While the process is
- * alive, this image is used only if no further try is left. */
+ * alive, the ledger is then read again, and this image is used only if no further try is left. */
 static void mark_inexact(struct image *image) {
     for (size_t i = 0; i < image->total_count; i++) image->totals[i].flags |= TOTAL_INEXACT;
 }

@@ -10,8 +10,8 @@
 /* Loads the whole file. Returns 0, or -1 with image->error set. `live`: the process lives and may write meanwhile. */
 int image_load(struct image *image, struct source *source, bool live);
 /* As image_load, without the parts that only people look at: call stacks, the peak of each site, origins, misuse,
- * memory over time, the series of earlier readings, and the sums of threads. The totals are those of image_load, and so
- * is everything that is made of totals, owners, blocks and mappings. */
+ * memory over time, the series of earlier readings, and the sums of threads. All else is as with image_load, so figures
+ * that are made of totals, owners, blocks and mappings are the same. */
 int image_load_figures(struct image *image, struct source *source, bool live);
 
 #endif

@@ -47,8 +47,8 @@ static void write_execed(int fd, uint64_t end_ns) {
 }
 
 /* Writes into a ledger how its program ended. The wait status is that of the process's last program; exec replaced
- * each earlier one. If an earlier program's ledger does not say so, the library did not see the exec, and it is
- * written now. */
+ * each earlier one. If the ledger of an earlier program does not have the state SNAP_EXECED, the library did not see
+ * the exec, and the state is written now. */
 static void write_end(struct last *last, int fd, const struct snap_header *header) {
     if (header->state == SNAP_EXECED) return;
     if (header->start_ns == last->start_ns)

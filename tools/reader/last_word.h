@@ -14,8 +14,9 @@
  * says that its program still runs, it gets the state SNAP_EXECED. If there is no ledger, nothing is done. */
 void last_word_write(const char *path, const uint8_t run_id[16], pid_t pid, int status);
 
-/* How the process of a ledger ended, if it is gone and did not record its end: "exited with 3, by a system call that
- * memstow does not see", "was killed by SIGKILL", or that memstow knows neither a status nor a signal. */
+/* How the process of a ledger ended, in words, if it is gone and did not record its end: "exited with 3, by a system
+ * call that memstow does not see", "was killed by SIGKILL", or, if neither a status nor a signal is known, "ended
+ * unseen, by a raw exit or a signal". */
 struct text_line last_word_of_untold(const struct snap_header *header);
 /* Whether the process of a ledger is gone and did not record its end. */
 bool last_word_is_untold(const struct image *image);

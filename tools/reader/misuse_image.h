@@ -1,5 +1,5 @@
-/* misuse_image.h — misused blocks of an image: freed twice, or with an overwritten header, or used by a CUDA kernel
- * when its device met an illegal address.
+/* misuse_image.h — misused blocks of an image: freed twice, with an overwritten header, or perhaps used by a CUDA
+ * kernel when they were no longer on their device.
  * In: the MISUSE section of a file, which is treated as hostile. Out: its records, and their call stacks. */
 #ifndef MEMSTOW_MISUSE_IMAGE_H
 #define MEMSTOW_MISUSE_IMAGE_H

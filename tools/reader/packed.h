@@ -1,4 +1,4 @@
-/* packed.h — packs and unpacks SNAP_TOTALS, the totals of a snapshot.
+/* packed.h — packs and unpacks the totals of a snapshot, which are in its section SNAP_TOTALS.
  * In: totals, or the bytes of a file, which is treated as hostile. Out: bytes, or totals. */
 #ifndef MEMSTOW_PACKED_H
 #define MEMSTOW_PACKED_H

@@ -16,8 +16,9 @@ struct section {
     uint64_t capacity; /* how many records fit into the section */
 };
 
-/* For counters.c: the sections that hold wide counters. A chunk has one word a counter; a counter that does not fit
- * into its word is in such a section, and the word has its address in the process. */
+/* For counters.c: the sections that hold wide counters. A chunk has one word for each counter. A counter that does not
+ * fit into its word is a wide counter: it is in one of these sections, and the word has the wide counter's address in
+ * the process. */
 struct wide_counters {
     struct wide_section {
         struct section section;
