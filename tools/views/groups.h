@@ -22,10 +22,12 @@ struct row_side {
 
 struct row {
     uint32_t model, node, run, member; /* ids of names; member: a module or a thread */
-    uint64_t stack;                    /* by site: a hash of the call stack; 0: none, and member is the module */
-    uint32_t stack_node : 31;          /* the node of that call stack in an image */
-    uint32_t stack_side : 1;           /* the side of that image: 0 or 1 */
-    float variance;                    /* the sum of the variances of the bytes on all sides; 0: the bytes are exact */
+    /* In the view by site: a hash of the call stack. 0: the site has no stack, and member is its module. Other views:
+     * 0. */
+    uint64_t stack;
+    uint32_t stack_node : 31; /* the node of that call stack in an image */
+    uint32_t stack_side : 1;  /* the side of that image: 0 or 1 */
+    float variance;           /* the sum of the variances of the bytes on all sides; 0: the bytes are exact */
     union {
         struct row_side side[2];
         struct { /* for a single image only */
@@ -63,7 +65,8 @@ void groups_begin(struct groups *groups, enum view view, int sides);
 int groups_add(struct groups *groups, const struct image *image, int side);
 void groups_end(struct groups *groups);
 
-/* The owner's key: its name, origin and kind, with separators between them. NULL for untagged. */
+/* The key of the owner with the name id `name`: its name, origin and kind, with separators between them. NULL:
+ * untagged. */
 const char *groups_owner(const struct groups *groups, uint32_t name);
 /* The name of the row's module or thread; never NULL. */
 const char *groups_member(const struct groups *groups, const struct row *row);
@@ -78,12 +81,12 @@ struct groups_owner {
     uint32_t kind; /* enum snap_owner_kind */
 };
 bool groups_owner_parts(const struct groups *groups, uint32_t name, struct groups_owner *owner);
-/* The name of a row in the view. */
+/* The name of a row, without the origins of owners. */
 void groups_label(const struct groups *groups, const struct row *row, char *label, size_t size);
-/* The name of a row for people. It has the origins of models, which tell models of the same name apart. */
+/* The name of a row, with the origins of models and custom owners, which tell owners of the same name apart. */
 void groups_words(const struct groups *groups, const struct row *row, char *label, size_t size);
-/* Sorts by the measure of side 0, the largest first, then by name; only the first `most` rows need be in order. Threads
- * are sorted by allocated bytes, the only measure that they have. Returns 0, or -1: no memory. */
+/* Sorts the rows of a single image by their bytes in a measure, the largest first, then by name; only the first `most`
+ * rows need be in order. Threads are always sorted by allocated bytes. Returns 0, or -1: no memory. */
 int groups_sort_by(struct groups *groups, enum measure measure, size_t most);
 /* Sorts by growth, the largest first, then by name. Rows without a change are left out. Returns 0, or -1: no memory. */
 int groups_sort_by_growth(struct groups *groups, size_t most);

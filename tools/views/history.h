@@ -27,7 +27,7 @@ enum { HISTORY_WITHIN = 1 << 20 };
 
 static inline uint64_t history_bytes(const struct snap_point *point) { return point->host + point->mapped; }
 
-/* Nanoseconds from the start of the process. */
+/* The nanoseconds from the start of the process to the time `ns`; 0 if `ns` is earlier. */
 static inline uint64_t history_since(const struct history *history, uint64_t ns) {
     return ns > history->start_ns ? ns - history->start_ns : 0;
 }

@@ -231,8 +231,8 @@ static int resident_prepare(struct split *split) {
     return 0;
 }
 
-/* Whether the regions are sorted and do not overlap. In a damaged file they may overlap: then one edge cuts several
- * regions, and the list of files is too short. */
+/* Whether the regions are sorted and do not overlap. If they overlapped, as in a damaged file, one edge would cut
+ * several regions, and the list of files would be too short. */
 static bool in_order(const struct image *image) {
     for (size_t i = 0; i < image->region_count; i++)
         if (image->regions[i].end <= image->regions[i].start ||
