@@ -79,10 +79,10 @@ void report_json_tag(struct json *json, const struct image *image, uint32_t id);
 /* Writes id and name of an owner. For id 0 (no owner) both are null. If no owner has that id, the name is null. */
 void report_json_owner(struct json *json, const struct image *image, uint64_t id);
 
-/* Whether the text shows the call stacks, and whether it shows a table; *view: the view of that table. If the user
- * asked for a view, it shows the table of that view, or the call stacks instead if the view is by site and there are
- * any. Otherwise it shows the call stacks, if there are any, and the table by model, if there are owners; if there is
- * neither, the table by module. */
+/* report_shows_stacks: whether the text shows the call stacks. report_shows_table: whether it shows a table; *view: the
+ * view of this table. If the user chose a view, the text shows one of the two: the call stacks, if the view is by site
+ * and there are any, and otherwise the table of that view. If the user chose none, the text shows the call stacks, if
+ * there are any, and the table by model, if there are owners; or the table by module, if there is neither. */
 bool report_shows_stacks(const struct report *report);
 bool report_shows_table(const struct report *report, enum view *view);
 

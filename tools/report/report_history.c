@@ -3,7 +3,7 @@
 #include "tools/report/report.h"
 #include "tools/views/history.h"
 
-/* Each array is one line. */
+/* Begins the array of a column, which is written on one line. */
 static void column_begin(struct json *json, const char *key) {
     json_array(json, key);
     json->one_line = true;

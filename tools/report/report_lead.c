@@ -1,7 +1,7 @@
 /* report_lead.c — the first two lines of a report in text: where most memory is, and which command to type next; see
  * report.h.
- * In: an image and its sites. Out: the lines "where" and "next". If the user asked for another measure, for a view, or
- * with --match, nothing is printed, because then the user knows where to look. */
+ * In: an image and its sites. Out: the lines "where" and "next". If the user chose another measure or a view, or gave
+ * --match, nothing is printed, because then the user knows where to look. */
 #include "tools/reader/last_word.h"
 #include "tools/report/report.h"
 #include "tools/symbols/innermost.h"
