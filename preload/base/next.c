@@ -114,6 +114,8 @@ bool next_is_allocator_code(uintptr_t address) {
     return next_within(library, address) || next_within(foreign, address);
 }
 
+bool next_exempts(void) { return ignore_leak != NULL; }
+
 void next_exempt(const void *raw, uintptr_t caller) {
     if (ignore_leak && next_within(loader, caller)) ignore_leak(raw);
 }

@@ -51,6 +51,8 @@ void *next_aligned_alloc(size_t alignment, size_t size);
  * as leaks. But it recognises them by the caller of malloc, and under memstow our hook is that caller. `caller`: an
  * address in the code that asked for the block. The block must be from a foreign allocator. */
 void next_exempt(const void *raw, uintptr_t caller);
+/* Whether next_exempt does anything. */
+bool next_exempts(void);
 
 /* Whether the code at `address` is our library's (which has mimalloc in it) or a foreign allocator's. Mappings that
  * such code makes are not the program's. */

@@ -29,8 +29,10 @@ struct tracked_page {
     uint32_t stage;
     uint32_t entering; /* the number of threads that are entering a sandbox (sandbox.c) */
     uint32_t note;     /* the sign of this process in the notes of freed blocks (header_note_sign) */
+    /* as `mark`, but over a foreign allocator (next.h), where `mark` stays 0: headers there have a key (host.h) */
+    uint32_t keyed;
     const void *turn;  /* for sandbox.c: the thread that stops or starts our threads */
-    char pad[OS_PAGE - 6 * sizeof(uint32_t) - sizeof(void *)];
+    char pad[OS_PAGE - 8 * sizeof(uint32_t) - sizeof(void *)];
 };
 extern struct tracked_page tracked_page;
 

@@ -54,9 +54,14 @@ static inline struct header *host_header(const void *p) { return (struct header 
  * that were made before the next allocator was known have one, too: their mark is not plain.) Over glibc and mimalloc,
  * plain blocks have no key, because the fast path has no time for it. If the seal of a plain block is damaged so that
  * it yields the mark of another kind of block, the missing key shows the damage. */
+static inline uint32_t host_key_of(const void *p, uint32_t mark) {
+    return header_key((uintptr_t)p, mark, (uintptr_t)&tracked_page);
+}
+
+/* The key, or 0 for a block that has none. */
 static inline uint32_t host_key(const void *p, uint32_t mark) {
     bool keyed = next_found == NEXT_FOREIGN || !header_is_plain(mark);
-    return keyed ? header_key((uintptr_t)p, mark, (uintptr_t)&tracked_page) : 0;
+    return keyed ? host_key_of(p, mark) : 0;
 }
 
 static inline bool host_has_key(const void *p, const struct header *header) {

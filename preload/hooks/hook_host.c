@@ -3,7 +3,8 @@
  * behave as the family does without us: results, errno, alignment, usable sizes, the reaction to an invalid pointer.
  *
  * Most blocks are small and 16-aligned. malloc, calloc, realloc and free have a fast path for such blocks, while
- * tracked_page allows it. Everything else goes through host_alloc and host_free. */
+ * tracked_page allows it. Over a foreign allocator the headers have a key, and the fast path is another one (`keyed`).
+ * Everything else goes through host_alloc and host_free. */
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -242,13 +243,14 @@ __attribute__((noinline)) static void *stamp_unless_sampled(struct header *heade
     return stamp_here(self, mark, header, size);
 }
 
-/* Counts the block at a site, and ends the pin that was taken for it. */
-static inline void *stamp_pinned(struct thread *self, struct header *header, size_t size, uint32_t site) {
+/* Counts the block at a site, and ends the pin that was taken for it. `mark` is 0 in a child that a signal handler
+ * forked meanwhile. */
+static inline void *stamp_pinned(struct thread *self, struct header *header, size_t size, uint32_t site, uint32_t mark,
+                                 uint32_t key) {
     struct snap_counter *counter = account_counter(self, site);
-    uint32_t mark = tracked_page.mark;
     if (unlikely(!counter || !mark)) return stamp_at(header, size, site);
-    header->site = site;
-    header->seal = mark + site + (uint32_t)size;
+    header->site = site + key;
+    header->seal = mark + site + key + (uint32_t)size;
     header->size = size;
     bool due = account_alloc_at(self, counter, size);
     __atomic_store_n(&self->pinned, 0, __ATOMIC_RELEASE);
@@ -267,7 +269,8 @@ __attribute__((noinline)) static void *stamp_tagged(struct header *header, size_
     self->pinned = slot;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (sample_bytes) os_store(&self->until, until - size);
-    return stamp_pinned(self, header, size, tags_site(sample_here));
+    uint32_t site = tags_site(sample_here);
+    return stamp_pinned(self, header, size, site, tracked_page.mark, 0);
 }
 
 /* Counts a block while call stacks are recorded or sampled, or owners are in use. */
@@ -281,7 +284,7 @@ __attribute__((noinline)) static void *stamp_by_stack(struct header *header, siz
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     uint32_t site = stack_site(slot, address, rbp);
     if (unlikely(tags_used)) site = tags_site(site);
-    return stamp_pinned(self, header, size, site);
+    return stamp_pinned(self, header, size, site, tracked_page.mark, 0);
 }
 
 static inline void *hook_host_stamp(struct header *header, size_t size, struct caller caller) {
@@ -292,8 +295,45 @@ static inline void *hook_host_stamp(struct header *header, size_t size, struct c
     return stamp_here(self, mark, header, size);
 }
 
+/* --- the same over a foreign allocator --- */
+
+/* Looks up the site of a block that is no sample. The caller is pinned. */
+static inline uint32_t keyed_site(uintptr_t slot, uintptr_t address, uintptr_t rbp) {
+    uint32_t site = sample_here ? sample_here : stack_site(slot, address, rbp);
+    return unlikely(tags_used) ? tags_site(site) : site;
+}
+
+/* Counts a block. Samples, blocks at a page's start and blocks in a hook that is under way already are left to
+ * host_alloc's functions. */
+static inline void *stamp_keyed(struct header *header, size_t size, uintptr_t slot, uintptr_t address, uintptr_t rbp) {
+    struct thread *self = thread_self;
+    uint32_t mark = tracked_page.keyed;
+    void *p = header + 1;
+    uint64_t until = os_load(&self->until);
+    if (unlikely(!mark || self->pinned || host_on_page(p) || (sample_bytes && size >= until)))
+        return describe_raw((char *)header, size, site_counted(p, size, (struct caller){slot, address, rbp}));
+    self->pinned = slot;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (sample_bytes) os_store(&self->until, until - size);
+    uint32_t site = keyed_site(slot, address, rbp);
+    return stamp_pinned(self, header, size, site, tracked_page.keyed, host_key_of(p, mark));
+}
+
+/* Allocates a block that malloc and calloc do not serve at once. */
+__attribute__((noinline)) static void *alloc_apart(size_t size, bool zero, uintptr_t slot, uintptr_t address,
+                                                   uintptr_t rbp) {
+    if (!tracked_page.keyed || size >= SNAP_LARGE_BYTES)
+        return host_alloc(BEFORE, size, zero, (struct caller){slot, address, rbp});
+    struct header *header = zero ? next.calloc(1, size + BEFORE) : next.malloc(size + BEFORE);
+    return likely(header) ? stamp_keyed(header, size, slot, address, rbp) : NULL;
+}
+
+static inline void *host_alloc_apart(size_t size, bool zero, struct caller caller) {
+    return alloc_apart(size, zero, caller.slot, caller.address, caller.rbp);
+}
+
 HOOK void *malloc(size_t size) {
-    if (!is_plain(size)) return host_alloc(BEFORE, size, false, CALLER);
+    if (!is_plain(size)) return host_alloc_apart(size, false, CALLER);
     struct header *header = next.malloc(size + BEFORE);
     return hook_host_stamp(header, size, CALLER);
 }
@@ -301,7 +341,7 @@ HOOK void *malloc(size_t size) {
 HOOK void *calloc(size_t count, size_t each) {
     size_t size;
     if (unlikely(__builtin_mul_overflow(count, each, &size))) return no_memory();
-    if (!is_plain(size)) return host_alloc(BEFORE, size, true, CALLER);
+    if (!is_plain(size)) return host_alloc_apart(size, true, CALLER);
     return hook_host_stamp(next.calloc(1, size + BEFORE), size, CALLER);
 }
 
@@ -438,12 +478,43 @@ __attribute__((noinline)) static void free_counted(struct header *header, uintpt
     next.free(header);
 }
 
+/* Whether p is a small block over a foreign allocator. The header in front of a page-aligned block, or of a block that
+ * is gone, must not be read. */
+static inline bool is_keyed(const void *p) {
+    uint32_t mark = tracked_page.keyed;
+    if (!mark || host_on_page(p) || gone_has(p)) return false;
+    const struct header *header = host_header(p);
+    uint32_t key = host_key_of(p, mark), site = header->site - key;
+    return site < SITE_LIMIT && (uint64_t)mark + site + header->size == header->seal - key;
+}
+
+/* Frees a block while tracked_page.mark is 0. */
+__attribute__((noinline)) static void free_keyed(void *p, uintptr_t slot) {
+    struct header *header = host_header(p);
+    struct thread *self = thread_self;
+    struct snap_counter *counter = is_keyed(p) ? account_counter(self, header_site(header)) : NULL;
+    if (unlikely(!counter || probe_hears_free())) {
+        host_free(p, slot);
+        return;
+    }
+    uint64_t size = header->size;
+    end_plain(header, size, header_site(header), slot);
+    if (unlikely(account_free_at(self, counter, size)))
+        free_flushed(self, header);
+    else
+        next.free(header);
+}
+
 __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
     struct header *header = host_header(p);
     struct thread *self = thread_self;
     /* 0 over a foreign allocator: words in front of its blocks may be 0, and would match a mark of 0. */
     uint32_t mark = tracked_page.mark;
-    if (unlikely(!mark || !header_is_small(header, mark))) {
+    if (unlikely(!mark)) {
+        free_keyed(p, slot);
+        return;
+    }
+    if (unlikely(!header_is_small(header, mark))) {
         host_free(p, slot);
         return;
     }
@@ -746,9 +817,7 @@ HOOK void free_aligned_sized(void *p, size_t alignment, size_t size) {
     program_free(p);
 }
 
-/* Returns every byte that the allocator gave, as without us: some programs (redis) use all of them. If the header is
- * damaged, and the table knows the block, returns the size that the program asked for. */
-HOOK size_t malloc_usable_size(void *p) {
+__attribute__((noinline)) static size_t host_usable(void *p) {
     struct block entry;
     if (!p) return 0;
     struct host_known block = host_look_at(p);
@@ -756,4 +825,10 @@ HOOK size_t malloc_usable_size(void *p) {
     struct misuse misuse = block.ours ? (struct misuse){0} : misuse_at(p);
     if (misuse.raw) block = (struct host_known){.raw = misuse.raw, .ours = true};
     return usable_in(p, &block);
+}
+
+/* Returns every byte that the allocator gave, as without us: some programs (redis) use all of them. If the header is
+ * damaged, and the table knows the block, returns the size that the program asked for. */
+HOOK size_t malloc_usable_size(void *p) {
+    return likely(is_keyed(p)) ? next.usable(host_header(p)) - BEFORE : host_usable(p);
 }

@@ -365,7 +365,10 @@ static enum tracked_stage process_begin_once(void) {
  * value there, but while tags are in use only frees read it. */
 void process_allow_fast_path(void) {
     tracked_page.note = header_note_sign(header_generation(tracked_mark));
-    if (next_found == NEXT_FOREIGN) return;
+    if (next_found == NEXT_FOREIGN) {
+        if (!next_exempts()) __atomic_store_n(&tracked_page.keyed, tracked_mark, __ATOMIC_RELEASE);
+        return;
+    }
     tracked_page.mark_here = sample_here && (!tags_used || sample_bytes) ? tracked_mark + sample_here : 0;
     __atomic_store_n(&tracked_page.mark, tracked_mark, __ATOMIC_RELEASE);
     __atomic_store_n(&tracked_page.small, SNAP_LARGE_BYTES, __ATOMIC_RELEASE);

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-# needs: cc
+# needs: cc deb:libjemalloc2
 # timeout: 300
 """Instructions for one malloc and one free in each mode, and with three kinds of call stacks: found in the leaf cache,
-joined to the last stack, and new. Also for entering and leaving a scope. callgrind counts them, so a busy machine gives
-the same numbers.
+joined to the last stack, and new. Also for entering and leaving a scope, and for what redis does over jemalloc: a
+malloc and its free, with the usable size after the one and before the other. callgrind counts them, so a busy machine
+gives the same numbers.
 
 Each figure is the difference of a long and a short run, so that the start does not count. It may not grow by more than
 5 % over tests/cost/budget.json. `RECORD_COST=1 tests/check cost` writes that file. The leaf cache adapts to the stacks
@@ -26,8 +27,13 @@ MODES = { # program, and options of `memstow run`
     "stacks join": (["stacks", "join"], []),
     "stacks new": (["stacks", "new"], []),
     "scope": (["scopes"], []),
+    "jemalloc untracked": (["usable"], None),
+    "jemalloc none": (["usable"], ["--stacks=none"]),
+    "jemalloc sample": (["usable"], ["--stacks=sample"]),
+    "jemalloc default": (["usable"], []),
 }
 FLAGS = ("-O2", "-fno-optimize-sibling-calls")
+PROGRAMS = {"pairs": (), "stacks": (), "scopes": (), "usable": ("-Wl,--no-as-needed", "-l:libjemalloc.so.2")}
 
 
 def count(command, rounds, options, without=None):
@@ -47,7 +53,7 @@ def count(command, rounds, options, without=None):
 def measure():
     modes = {m: how for m, how in MODES.items() if m != "mimalloc" or support.features()["mimalloc"]}
     here = pathlib.Path(__file__).parent
-    programs = {name: support.compile(here / f"{name}.c", flags=FLAGS) for name in ("pairs", "stacks", "scopes")}
+    programs = {name: support.compile(here / f"{name}.c", flags=(*FLAGS, *more)) for name, more in PROGRAMS.items()}
     numbers = {}
     for mode, ((name, *arguments), options) in modes.items():
         counts = [count([programs[name], *arguments], rounds, options) for rounds in (SHORT, LONG)]

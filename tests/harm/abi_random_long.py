@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-# needs: cc mimalloc
+# needs: cc mimalloc deb:libjemalloc2
 # timeout: 2700
 # long
 """abi_random for ten minutes instead of ten seconds."""
