@@ -117,21 +117,23 @@ void account_free(uint32_t site, uint64_t bytes) {
     move_host(self, -bytes);
 }
 
-static void account_shift_counter(struct snap_counter *counter, uint64_t bytes, uint64_t blocks, bool freed) {
+static void account_shift_counter(struct counters_place at, uint64_t bytes, uint64_t blocks, bool freed) {
+    struct snap_counter *counter = at.counter;
     __atomic_fetch_add(freed ? &counter->free_bytes : &counter->alloc_bytes, bytes, __ATOMIC_RELAXED);
     __atomic_fetch_add(freed ? &counter->free_blocks : &counter->alloc_blocks, blocks, __ATOMIC_RELAXED);
+    __atomic_fetch_add(at.mark, 1, __ATOMIC_RELEASE);
 }
 
 /* When there is no memory for the thread's own counter, the shared slot's counter is used. */
-static struct snap_counter *counter_to_shift(struct thread *self, uint32_t site) {
-    struct snap_counter *counter = counters_wide(self, site);
-    return counter ? counter : counters_wide(&thread_shared, site);
+static struct counters_place counter_to_shift(struct thread *self, uint32_t site) {
+    struct counters_place own = counters_wide(self, site);
+    return own.counter ? own : counters_wide(&thread_shared, site);
 }
 
 /* Moves counts within one slot. The slot's count may become negative, but the sum over all slots does not. */
 static bool shift_in(struct thread *self, uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, bool freed) {
-    struct snap_counter *less = counter_to_shift(self, from), *more = counter_to_shift(self, to);
-    if (!less || !more) return false;
+    struct counters_place less = counter_to_shift(self, from), more = counter_to_shift(self, to);
+    if (!less.counter || !more.counter) return false;
     account_shift_counter(more, bytes, blocks, freed);
     account_shift_counter(less, -bytes, -blocks, freed);
     return true;
@@ -144,7 +146,7 @@ bool account_shift(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, 
 
 bool account_shift_reserve(uint32_t site) {
     struct thread *self = thread_self == &thread_nobody ? thread_acquire() : thread_self;
-    return counter_to_shift(self == &thread_nobody ? &thread_shared : self, site) != NULL;
+    return counter_to_shift(self == &thread_nobody ? &thread_shared : self, site).counter != NULL;
 }
 
 bool account_shift_mapped(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks) {
@@ -156,27 +158,24 @@ void account_free_inherited(uint64_t bytes) {
     __atomic_fetch_add(&inherited_freed, bytes, __ATOMIC_RELAXED);
 }
 
-static struct snap_counter *mapped_counter(uint32_t site) {
-    struct snap_counter *counter = counters_wide(&thread_mapped, site);
-    return counter ? counter : account_counter(&thread_mapped, SNAP_SITE_UNKNOWN);
+/* account_shift_mapped may run on another thread meanwhile, so the mark is changed atomically. */
+static void count_mapped(uint32_t site, uint64_t bytes, uint64_t blocks, bool unmapped) {
+    struct counters_place at = counters_wide(&thread_mapped, site);
+    if (!at.counter) at = account_place(&thread_mapped, SNAP_SITE_UNKNOWN);
+    if (!at.counter) return;
+    os_add(unmapped ? &at.counter->free_bytes : &at.counter->alloc_bytes, bytes);
+    os_add(unmapped ? &at.counter->free_blocks : &at.counter->alloc_blocks, blocks);
+    __atomic_fetch_add(at.mark, 1, __ATOMIC_RELEASE);
 }
 
 void account_map(uint32_t site, uint64_t bytes, uint64_t blocks) {
-    struct snap_counter *counter = mapped_counter(site);
-    if (counter) {
-        os_add(&counter->alloc_bytes, bytes);
-        os_add(&counter->alloc_blocks, blocks);
-    }
+    count_mapped(site, bytes, blocks, false);
     __atomic_fetch_add(&live_mapped, (int64_t)bytes, __ATOMIC_RELAXED);
     note_totals();
 }
 
 void account_unmap(uint32_t site, uint64_t bytes, uint64_t blocks) {
-    struct snap_counter *counter = mapped_counter(site);
-    if (counter) {
-        os_add(&counter->free_bytes, bytes);
-        os_add(&counter->free_blocks, blocks);
-    }
+    count_mapped(site, bytes, blocks, true);
     __atomic_fetch_sub(&live_mapped, (int64_t)bytes, __ATOMIC_RELAXED);
     note_totals();
 }

@@ -5,6 +5,7 @@
 #define MEMSTOW_ACCOUNT_FAST_H
 
 #include "preload/count/account.h"
+#include "preload/count/counters.h"
 #include "preload/count/thread_inside.h"
 
 #pragma GCC visibility push(hidden)
@@ -18,30 +19,45 @@ static inline bool account_move(struct thread *self, uint64_t bytes) {
 
 void account_flush(struct thread *self);
 
-/* The thread's wide counter (counters.h) of a site. NULL: the thread has none yet; then call account_alloc or
- * account_free. */
-static inline struct snap_counter *account_counter(const struct thread *self, uint32_t site) {
+/* The thread's wide counter of a site. No counter: the thread has none yet; then call account_alloc or account_free. */
+static inline struct counters_place account_place(const struct thread *self, uint32_t site) {
     uint32_t index = site / SNAP_CHUNK_SITES;
-    const uint64_t *words = likely(index < THREAD_CHUNKS) ? self->chunks[index] : NULL;
-    if (unlikely(!words)) return NULL;
+    uint64_t *words = likely(index < THREAD_CHUNKS) ? self->chunks[index] : NULL;
+    if (unlikely(!words)) return (struct counters_place){NULL, NULL};
     uint64_t word = os_load(&words[site % SNAP_CHUNK_SITES]);
-    if (unlikely(!(word & SNAP_WIDE_BIT))) return NULL;
-    struct snap_counter *counter = (struct snap_counter *)(word & ~SNAP_WIDE_BIT);
+    if (unlikely(!os_take_highest_bit(&word))) return (struct counters_place){NULL, NULL};
+    struct snap_counter *counter = (struct snap_counter *)word;
     if (!counter) __builtin_unreachable();
-    return counter;
+    return (struct counters_place){counter, counters_mark_of(words)};
 }
 
-/* Counts a block that now exists. True when account_flush is due. */
-static inline bool account_alloc_at(struct thread *self, struct snap_counter *counter, uint64_t bytes) {
-    os_add(&counter->alloc_bytes, bytes);
-    os_add(&counter->alloc_blocks, 1);
+/* Each counts a block: account_alloc_* one that now exists, account_free_* one that is about to be freed. `at`: a place
+ * of the thread itself. `here`: the thread's counter for events without a call stack. Its site is in the first chunk,
+ * which readers always read, so it needs no mark. True when account_flush is due. */
+static inline bool account_alloc_here(struct thread *self, struct snap_counter *here, uint64_t bytes) {
+    os_add(&here->alloc_bytes, bytes);
+    os_add(&here->alloc_blocks, 1);
     return account_move(self, bytes);
 }
 
-/* Counts a block that is about to be freed. True when account_flush is due. */
-static inline bool account_free_at(struct thread *self, struct snap_counter *counter, uint64_t bytes) {
-    os_add(&counter->free_bytes, bytes);
-    os_add(&counter->free_blocks, 1);
+static inline bool account_free_here(struct thread *self, struct snap_counter *here, uint64_t bytes) {
+    os_add(&here->free_bytes, bytes);
+    os_add(&here->free_blocks, 1);
+    return account_move(self, -bytes);
+}
+
+/* The mark comes after the counter (snapshot.h): x86 makes stores visible to others in their order. */
+static inline bool account_alloc_at(struct thread *self, struct counters_place at, uint64_t bytes) {
+    os_add(&at.counter->alloc_bytes, bytes);
+    os_add(&at.counter->alloc_blocks, 1);
+    os_add(at.mark, 1);
+    return account_move(self, bytes);
+}
+
+static inline bool account_free_at(struct thread *self, struct counters_place at, uint64_t bytes) {
+    os_add(&at.counter->free_bytes, bytes);
+    os_add(&at.counter->free_blocks, 1);
+    os_add(at.mark, 1);
     return account_move(self, -bytes);
 }
 

@@ -70,13 +70,24 @@ static bool may_grow(const struct thread *self) {
     return self->slot < SNAP_THREAD_FIRST || likely(!budget_is_full(BUDGET_STACKS));
 }
 
-/* The thread's word for a site; NULL: there is no memory. */
-static uint64_t *word_of(struct thread *self, uint32_t site) {
+/* The words of the thread's chunk with the site; NULL: there is no memory. */
+static uint64_t *words_with(struct thread *self, uint32_t site) {
     uint32_t index = site / SNAP_CHUNK_SITES;
     if (index >= THREAD_CHUNKS) return NULL;
     uint64_t *words = self->chunks[index];
     if (unlikely(!words)) words = may_grow(self) ? make_chunk(self, index) : NULL;
-    return words ? words + site % SNAP_CHUNK_SITES : NULL;
+    return words;
+}
+
+static void atomic_add(uint64_t *word, uint64_t n) { __atomic_fetch_add(word, n, __ATOMIC_RELAXED); }
+
+/* Tells readers of an event in a chunk, after it was counted. Several threads may use the fixed slots at once. */
+static void mark_changed(const struct thread *self, uint64_t *words) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (self->slot < SNAP_THREAD_FIRST)
+        atomic_add(counters_mark_of(words), 1);
+    else
+        os_add(counters_mark_of(words), 1);
 }
 
 /* A new wide counter. The first record of a section is no counter: it holds the section's address (series.h). */
@@ -112,11 +123,13 @@ static bool counters_widen(uint64_t *word, uint64_t *seen) {
     return true;
 }
 
-struct snap_counter *counters_wide(struct thread *self, uint32_t site) {
-    uint64_t *word = word_of(self, site), seen = word ? os_load(word) : 0;
-    while (word && !(seen & SNAP_WIDE_BIT))
-        if (!counters_widen(word, &seen)) return NULL;
-    return word ? wide_of(seen) : NULL;
+struct counters_place counters_wide(struct thread *self, uint32_t site) {
+    uint64_t *words = words_with(self, site);
+    if (!words) return (struct counters_place){NULL, NULL};
+    uint64_t *word = &words[site % SNAP_CHUNK_SITES], seen = os_load(word);
+    while (!(seen & SNAP_WIDE_BIT))
+        if (!counters_widen(word, &seen)) return (struct counters_place){NULL, NULL};
+    return (struct counters_place){wide_of(seen), counters_mark_of(words)};
 }
 
 /* Returns the word with one more event. SNAP_WIDE_BIT: the word cannot hold the event, so it needs a wide counter. */
@@ -126,17 +139,14 @@ static uint64_t one_more(uint64_t word, uint64_t bytes, bool freed) {
     return (word | bytes) + snap_narrow(0, !freed, freed);
 }
 
-static void atomic_add(uint64_t *word, uint64_t n) { __atomic_fetch_add(word, n, __ATOMIC_RELAXED); }
-
 static void count_wide(struct snap_counter *counter, uint64_t bytes, bool freed) {
     atomic_add(freed ? &counter->free_bytes : &counter->alloc_bytes, bytes);
     atomic_add(freed ? &counter->free_blocks : &counter->alloc_blocks, 1);
 }
 
-/* Counts an event in this slot. False: there is no memory for its counter. */
-static bool count_in(struct thread *self, uint32_t site, uint64_t bytes, bool freed) {
-    uint64_t *word = word_of(self, site), seen = word ? os_load(word) : 0;
-    if (!word) return false;
+/* Counts an event in a word. False: there is no memory for a wide counter. */
+static bool count_in_word(uint64_t *word, uint64_t bytes, bool freed) {
+    uint64_t seen = os_load(word);
     while (!(seen & SNAP_WIDE_BIT)) {
         uint64_t sum = one_more(seen, bytes, freed);
         if (sum == SNAP_WIDE_BIT) {
@@ -149,10 +159,18 @@ static bool count_in(struct thread *self, uint32_t site, uint64_t bytes, bool fr
     return true;
 }
 
+/* Counts an event in this slot. False: there is no memory for its counter. */
+static bool count_in(struct thread *self, uint32_t site, uint64_t bytes, bool freed) {
+    uint64_t *words = words_with(self, site);
+    if (!words || !count_in_word(&words[site % SNAP_CHUNK_SITES], bytes, freed)) return false;
+    mark_changed(self, words);
+    return true;
+}
+
 /* Counts an event at SNAP_SITE_UNKNOWN, for which the shared slot always has a counter. Returns that site. */
 static uint32_t count_unknown(uint64_t bytes, bool freed) {
     ledger_lost(SNAP_LOST_SITES);
-    struct snap_counter *counter = account_counter(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
+    struct snap_counter *counter = account_place(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN).counter;
     if (counter) count_wide(counter, bytes, freed);
     return SNAP_SITE_UNKNOWN;
 }
@@ -240,14 +258,14 @@ static void take_out(uint32_t slot, uint64_t *words, const uint32_t to[SNAP_CHUN
 
 /* The shared slot's counter of a site. If there is no memory for it: the shared slot's counter of SNAP_SITE_UNKNOWN. */
 static struct snap_counter *shared_counter(uint32_t site) {
-    struct snap_counter *counter = counters_wide(thread_at(SNAP_THREAD_SHARED), site);
+    struct snap_counter *counter = counters_wide(thread_at(SNAP_THREAD_SHARED), site).counter;
     if (counter) return counter;
     ledger_lost(SNAP_LOST_SITES);
-    return account_counter(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
+    return account_place(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN).counter;
 }
 
 /* The counts of all slots move into the shared slot. Only one thread at a time may call it. `sums` is static, because
- * that thread's stack may be too small for it. */
+ * that thread's stack may be too small for it. No marks are needed, because readers see that a fold happened. */
 void counters_move(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]) {
     static struct snap_counter sums[SNAP_CHUNK_SITES];
     memset(sums, 0, sizeof sums);

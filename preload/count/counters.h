@@ -17,8 +17,19 @@
  * slot. Returns the site at which it counted: `site` or SNAP_SITE_UNKNOWN. */
 uint32_t counters_add(struct thread *self, uint32_t site, uint64_t bytes, bool freed);
 
-/* The slot's wide counter of a site, which is made if it does not exist. NULL: there is no memory. */
-struct snap_counter *counters_wide(struct thread *self, uint32_t site);
+/* A wide counter, and the mark of its chunk (snapshot.h). Whoever changes the counter adds 1 to the mark afterwards. */
+struct counters_place {
+    struct snap_counter *counter;
+    uint64_t *mark;
+};
+
+/* The mark of the chunk that has these words. */
+static inline uint64_t *counters_mark_of(uint64_t *words) {
+    return words + (offsetof(struct snap_chunk, mark) - offsetof(struct snap_chunk, words)) / sizeof *words;
+}
+
+/* The slot's wide counter of a site, which is made if it does not exist. No counter: there is no memory. */
+struct counters_place counters_wide(struct thread *self, uint32_t site);
 
 /* Returns `sum` plus everything that the slot counted. */
 struct snap_counter counters_of_thread(const struct thread *self, struct snap_counter sum);

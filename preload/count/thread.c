@@ -202,7 +202,7 @@ void thread_begin_quantum(struct thread *self) {
 }
 
 static void begin_here(struct thread *self) {
-    self->here = sample_here ? counters_wide(self, sample_here) : NULL;
+    self->here = sample_here ? counters_wide(self, sample_here).counter : NULL;
     self->nowhere = self->here ? 0 : NOWHERE;
     sample_begin(self);
 }

@@ -228,7 +228,7 @@ static inline void *stamp_here(struct thread *self, uint32_t base, struct header
     __atomic_store_n(&header->site, sample_here, __ATOMIC_RELAXED);
     header->seal = base + (uint32_t)size;
     header->size = size;
-    if (unlikely(account_alloc_at(self, self->here, size))) return flushed(self, header + 1);
+    if (unlikely(account_alloc_here(self, self->here, size))) return flushed(self, header + 1);
     return header + 1;
 }
 
@@ -247,12 +247,12 @@ __attribute__((noinline)) static void *stamp_unless_sampled(struct header *heade
  * forked meanwhile. */
 static inline void *stamp_pinned(struct thread *self, struct header *header, size_t size, uint32_t site, uint32_t mark,
                                  uint32_t key) {
-    struct snap_counter *counter = account_counter(self, site);
-    if (unlikely(!counter || !mark)) return stamp_at(header, size, site);
+    struct counters_place place = account_place(self, site);
+    if (unlikely(!place.counter || !mark)) return stamp_at(header, size, site);
     header->site = site + key;
     header->seal = mark + site + key + (uint32_t)size;
     header->size = size;
-    bool due = account_alloc_at(self, counter, size);
+    bool due = account_alloc_at(self, place, size);
     __atomic_store_n(&self->pinned, 0, __ATOMIC_RELEASE);
     if (unlikely(due)) return flushed(self, header + 1);
     return header + 1;
@@ -492,14 +492,15 @@ static inline bool is_keyed(const void *p) {
 __attribute__((noinline)) static void free_keyed(void *p, uintptr_t slot) {
     struct header *header = host_header(p);
     struct thread *self = thread_self;
-    struct snap_counter *counter = is_keyed(p) ? account_counter(self, header_site(header)) : NULL;
-    if (unlikely(!counter || probe_hears_free())) {
+    struct counters_place place = {0};
+    if (is_keyed(p)) place = account_place(self, header_site(header));
+    if (unlikely(!place.counter || probe_hears_free())) {
         host_free(p, slot);
         return;
     }
     uint64_t size = header->size;
     end_plain(header, size, header_site(header), slot);
-    if (unlikely(account_free_at(self, counter, size)))
+    if (unlikely(account_free_at(self, place, size)))
         free_flushed(self, header);
     else
         next.free(header);
@@ -519,13 +520,13 @@ __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
         return;
     }
     uint64_t size = header->size;
-    struct snap_counter *counter = account_counter(self, header->site);
-    if (unlikely(!counter)) {
+    struct counters_place place = account_place(self, header->site);
+    if (unlikely(!place.counter)) {
         free_counted(header, slot);
         return;
     }
     end_plain(header, size, header->site, slot);
-    if (unlikely(account_free_at(self, counter, size)))
+    if (unlikely(account_free_at(self, place, size)))
         free_flushed(self, header);
     else
         next.free(header);
@@ -543,7 +544,7 @@ __attribute__((noinline)) static void free_told(void *p) {
 static inline void free_here(struct thread *self, struct header *header) {
     uint64_t size = header->size;
     header_end(header);
-    if (unlikely(account_free_at(self, self->here, size)))
+    if (unlikely(account_free_here(self, self->here, size)))
         free_flushed(self, header);
     else
         next.free(header);

@@ -335,12 +335,21 @@ struct snap_counter {
  * events, of blocks of one size: bits 0-31 are that size, 32-47 the number of allocations, 48-62 the number of frees.
  * With SNAP_WIDE_BIT, the word is wide: a record of WIDE has the counter, and the other bits of the word are that
  * record's address in the process. The first record of each WIDE section is no counter: its alloc_bytes holds its own
- * address. A word becomes wide once, and each change of it is atomic. */
+ * address. A word becomes wide once, and each change of it is atomic.
+ *
+ * The mark grows by 1 after each event at a site of the chunk. So a reader that looks again and again reads the marks
+ * first, and then only the chunks whose marks have changed. Three kinds of changes leave no mark: those at sites below
+ * SNAP_CHUNK_SITES, which a reader must always read; those of a fold, after which everything is read again; and the
+ * last event of a process that was killed before it wrote the mark. */
 enum { SNAP_CHUNK_SITES = 128 };
 struct snap_chunk {
     uint32_t thread; /* slot in THREAD, plus 1; 0: not in use yet */
     uint32_t index;  /* the chunk counts sites from index * SNAP_CHUNK_SITES on */
     uint64_t words[SNAP_CHUNK_SITES];
+    uint64_t mark; /* [live] since 1.6 */
+    /* The size is a multiple of a cache line. So the mark, which its thread writes all the time, shares no line with
+     * the words of the next chunk, which may belong to another thread. */
+    uint64_t reserved[6];
 };
 #define SNAP_WIDE_BIT ((uint64_t)1 << 63)
 
@@ -787,7 +796,9 @@ _Static_assert(sizeof(struct snap_owner) == 88, "owner");
 _Static_assert(sizeof(struct snap_site) == 8, "site");
 _Static_assert(SNAP_SITE_TAG_BITS + SNAP_SITE_STACK_BITS + SNAP_SITE_MODULE_BITS == 64, "a site is one word");
 _Static_assert(sizeof(struct snap_counter) == 32, "counter");
-_Static_assert(sizeof(struct snap_chunk) == 1032, "chunk");
+_Static_assert(sizeof(struct snap_chunk) == 1088 && sizeof(struct snap_chunk) % 64 == 0, "chunk");
+_Static_assert(offsetof(struct snap_chunk, words) + sizeof(struct snap_chunk) - offsetof(struct snap_chunk, mark) >= 64,
+               "a mark and the words of the next chunk share no cache line");
 _Static_assert(sizeof(struct snap_thread) == 128, "thread");
 _Static_assert(sizeof(struct snap_large) == 40, "large");
 _Static_assert(sizeof(struct snap_mapping) == 64, "mapping");

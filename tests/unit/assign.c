@@ -156,7 +156,7 @@ static uint32_t use_up(uint32_t site, uint32_t slot) {
     for (uint32_t k = 1; k < MODELS; k++) cr_assert(site_of_model(site, models[k], &sites[k]));
     for (size_t length = 64 << 20; length >= 64; length /= 2)
         while (ledger_section(0, 1, length, 0)) continue;
-    while (i < MODELS && counters_wide(thread_at(slot), sites[i])) i++;
+    while (i < MODELS && counters_wide(thread_at(slot), sites[i]).counter) i++;
     cr_assert_lt(i, MODELS, "there is room for all of them");
     return i;
 }

@@ -100,6 +100,9 @@ Test(top_rows, the_first_ranks_are_right_after_every_look) {
         }
         enum rows_sort sort = look % 10 < 7 ? ROWS_BY_SIZE : ROWS_BY_NOW;
         cr_assert_eq(rows_sort(&rows, sort, MOST), 0);
+        size_t visible = 0;
+        for (uint32_t row = 0; row < rows.count; row++) visible += rows.shown[row] & rows.matched[row];
+        cr_assert_eq(rows.visible, visible, "look %d", look);
         for (size_t rank = 0; rank < MOST; rank++) {
             uint32_t row = rows_ranked(&rows, rank);
             int64_t value = sort == ROWS_BY_SIZE ? rows_size(&rows, row) : rows_gain(&rows, row);

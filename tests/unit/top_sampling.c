@@ -8,12 +8,12 @@
 #include "tools/proc/process.h"
 #include "tools/top/grouping.h"
 
-enum { SITE = 20, SITES = 2 * SNAP_CHUNK_SITES, BLOCK = 4096 };
+enum { SITE = 20, MARKED = SNAP_CHUNK_SITES + 20, SITES = 2 * SNAP_CHUNK_SITES, BLOCK = 4096 };
 
 struct seen {
     struct builder ledger;
     struct sampling sampling;
-    size_t sites, chunk; /* offsets of the sections */
+    size_t sites, chunk, marked; /* offsets of the sections; marked: a chunk of counters with a mark */
     char error[300];
 };
 
@@ -29,6 +29,8 @@ static void seen_begin(struct seen *seen) {
     seen->sites = builder_section(&seen->ledger, SNAP_SITE, sizeof *words, words, SITES, 0);
     seen->chunk = seen->ledger.size;
     builder_word(&seen->ledger, 0, SITE, 0);
+    seen->marked = seen->ledger.size;
+    builder_word(&seen->ledger, SNAP_THREAD_FIRST, MARKED, 0);
     struct snap_header *header = builder_header(&seen->ledger);
     header->state = SNAP_RUNNING;
     header->pid = (uint32_t)getpid();
@@ -48,6 +50,10 @@ static int look(struct seen *seen) { return sampling_look(&seen->sampling, seen-
 
 static struct snap_chunk *chunk_of(struct seen *seen) {
     return (struct snap_chunk *)(void *)(seen->ledger.bytes + seen->chunk + sizeof(struct snap_section));
+}
+
+static struct snap_chunk *marked_of(struct seen *seen) {
+    return (struct snap_chunk *)(void *)(seen->ledger.bytes + seen->marked + sizeof(struct snap_section));
 }
 
 static void word_set(struct seen *seen, uint32_t site, uint64_t word) {
@@ -110,6 +116,79 @@ Test(top_sampling, a_failed_look_is_made_up_for) {
     cr_expect_eq(seen.sampling.totals.host, 3 * BLOCK);
     cr_assert_eq(look(&seen), 0, "%s", seen.error);
     cr_expect(!seen.sampling.anew);
+    seen_end(&seen);
+}
+
+/* The test changes counters without a mark, which no program does, to see whether they are read. */
+static void changed_unmarked(struct seen *seen, uint64_t count) {
+    marked_of(seen)->words[MARKED % SNAP_CHUNK_SITES] = BLOCK | count << 32;
+}
+
+Test(top_sampling, only_chunks_whose_mark_changed_are_read) {
+    struct seen seen;
+    seen_begin(&seen);
+    changed_unmarked(&seen, 1);
+    cr_assert_eq(look(&seen), 0, "%s", seen.error);
+    cr_expect_eq(seen.sampling.totals.host, BLOCK, "the first look reads everything");
+    changed_unmarked(&seen, 3);
+    cr_assert_eq(look(&seen), 0, "%s", seen.error);
+    cr_expect_eq(seen.sampling.totals.host, BLOCK, "without a new mark nothing is read");
+    marked_of(&seen)->mark++;
+    cr_assert_eq(look(&seen), 0, "%s", seen.error);
+    cr_expect_eq(seen.sampling.totals.host, 3 * BLOCK);
+    cr_assert_eq(seen.sampling.change_count, 1);
+    cr_expect_eq(seen.sampling.changes[0].site, MARKED);
+    cr_expect_eq(sampling_thread(&seen.sampling, SNAP_THREAD_FIRST).alloc_blocks, 3);
+    seen_end(&seen);
+}
+
+Test(top_sampling, the_first_chunk_is_always_read) {
+    struct seen seen;
+    seen_begin(&seen);
+    for (uint64_t count = 1; count < 4; count++) {
+        blocks_set(&seen, SITE, count);
+        cr_assert_eq(look(&seen), 0, "%s", seen.error);
+        cr_expect_eq(seen.sampling.totals.host, count * BLOCK);
+    }
+    seen_end(&seen);
+}
+
+/* A fold moves counters to other sites and writes no marks. */
+Test(top_sampling, after_a_fold_everything_is_read) {
+    struct seen seen;
+    seen_begin(&seen);
+    cr_assert_eq(look(&seen), 0, "%s", seen.error);
+    changed_unmarked(&seen, 3);
+    builder_header(&seen.ledger)->fold_sequence += 2;
+    cr_assert_eq(look(&seen), 0, "%s", seen.error);
+    cr_expect_eq(seen.sampling.totals.host, 3 * BLOCK);
+    seen_end(&seen);
+}
+
+/* A process may be killed after it has counted and before it has written the mark. */
+Test(top_sampling, the_last_look_reads_everything) {
+    struct seen seen;
+    seen_begin(&seen);
+    cr_assert_eq(look(&seen), 0, "%s", seen.error);
+    changed_unmarked(&seen, 3);
+    builder_header(&seen.ledger)->start_ticks++; /* as if another process had the pid now */
+    cr_assert_eq(look(&seen), 0, "%s", seen.error);
+    cr_assert_eq(seen.sampling.state, SAMPLING_ENDED);
+    cr_expect_eq(seen.sampling.totals.host, 3 * BLOCK);
+    seen_end(&seen);
+}
+
+/* The ledger of a program that was started with an older library. */
+Test(top_sampling, chunks_without_marks_are_always_read) {
+    enum { OLD_SIZE = offsetof(struct snap_chunk, mark) };
+    struct seen seen;
+    seen_begin(&seen);
+    builder_head(&seen.ledger, seen.marked)->record_size = OLD_SIZE;
+    for (uint64_t count = 1; count < 4; count++) {
+        changed_unmarked(&seen, count);
+        cr_assert_eq(look(&seen), 0, "%s", seen.error);
+        cr_expect_eq(seen.sampling.totals.host, count * BLOCK);
+    }
     seen_end(&seen);
 }
 

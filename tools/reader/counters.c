@@ -3,24 +3,26 @@
  * adding to. Out: totals that are exact if the counters held still for a moment, and are marked inexact otherwise. It
  * never stops the process.
  *
- * Counters are read three times, because one thread may free a block of another. If all allocations are read before all
- * frees, the frees may include blocks that were not yet allocated then. In the other order, blocks that were allocated
- * and freed in between look live. So frees are read before and after the allocations. If the frees of all threads are
- * the same both times, nothing was freed in between, and the figures are exact for the moment when the allocations were
- * read. */
+ * One thread may free a block of another. If all allocations are read before all frees, the frees may include blocks
+ * that were not yet allocated then. In the other order, blocks that were allocated and freed in between look live. So
+ * the marks of the chunks (snapshot.h) are read before and after the counters. If they are the same both times, no
+ * event came to its end in between, and the figures are exact. If there are no marks, or they do not hold still, frees
+ * are read before and after the allocations. If the frees of all threads are the same both times, nothing was freed in
+ * between, and the figures are exact for the moment when the allocations were read. */
 #include "tools/reader/counters.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SETTLE_TRIES = 64 };
+enum { SETTLE_TRIES = 64, MARK_TRIES = 2 };
 
 struct group {
     struct reader *reader;
     const struct counters_chunk *refs;
     size_t count;
     struct counters_sites *taken; /* the result */
+    struct snap_counter *sums;    /* of each chunk, over its sites; NULL: not wanted */
 };
 
 static int by_index(const void *left, const void *right) {
@@ -36,11 +38,17 @@ uint64_t counters_chunks(const struct reader *reader) {
     return count;
 }
 
+struct counters_chunk counters_chunk_at(const struct section *section, uint64_t record) {
+    size_t stride = section->head.record_size;
+    return (struct counters_chunk){.offset = section->data + record * stride,
+                                   .marked = stride >= offsetof(struct snap_chunk, reserved)};
+}
+
 static int collect_section(const struct reader *reader, const struct section *section, struct counters_chunk *refs,
                            size_t *used) {
     for (uint64_t i = 0; i < section->head.count; i++) {
         uint32_t start[2]; /* thread and index */
-        struct counters_chunk ref = {.offset = section->data + i * section->head.record_size};
+        struct counters_chunk ref = counters_chunk_at(section, i);
         if (source_read(reader->source, ref.offset, start, sizeof start) < 0)
             return reader_damaged(reader, ref.offset, "counters cannot be read");
         if (start[0] == 0) continue;
@@ -129,20 +137,7 @@ static int read_wide(struct reader *reader, const struct counters_chunk *ref, ui
     return 0;
 }
 
-/* Reads `count` counters of a chunk, beginning with its site `first`. */
-static int counters_fetch(struct reader *reader, const struct counters_chunk *ref, size_t first, size_t count,
-                          struct snap_counter *counters) {
-    uint64_t words[SNAP_CHUNK_SITES], offset = ref->offset + offsetof(struct snap_chunk, words) + first * sizeof *words;
-    if (source_read(reader->source, offset, words, count * sizeof *words) < 0)
-        return reader_damaged(reader, ref->offset, "counters cannot be read");
-    for (size_t i = 0; i < count; i++) {
-        counters[i] = snap_narrow_counter(words[i]);
-        if (words[i] & SNAP_WIDE_BIT && read_wide(reader, ref, words[i] ^ SNAP_WIDE_BIT, &counters[i]) < 0) return -1;
-    }
-    return 0;
-}
-
-enum part { ALLOCATIONS = 1, FREES = 2 };
+enum part { ALLOCATIONS = 1, FREES = 2, ALL_PARTS = ALLOCATIONS | FREES };
 
 static void add_parts(struct snap_counter *to, const struct snap_counter *from, enum part parts) {
     if (parts & ALLOCATIONS) {
@@ -155,19 +150,95 @@ static void add_parts(struct snap_counter *to, const struct snap_counter *from, 
     }
 }
 
-/* Adds to `tally` the allocations, the frees or both (`parts`) of all threads, for `count` sites of the chunks from
- * their site `first` on. */
-static int read_parts(const struct group *group, struct counters_sites *tally, enum part parts, size_t first,
-                      size_t count) {
-    struct snap_counter counters[SNAP_CHUNK_SITES];
-    for (size_t i = 0; i < group->count; i++) {
-        if (counters_fetch(group->reader, &group->refs[i], first, count, counters) < 0) return -1;
-        bool mapping = group->refs[i].thread == SNAP_THREAD_MAPPINGS + 1;
-        struct snap_counter *to = (mapping ? tally->mapped : tally->host) + first;
-        for (size_t site = 0; site < count; site++) add_parts(&to[site], &counters[site], parts);
+/* Aligned words of the source: where they are in memory, or copied to `space`. NULL: the source does not have them. */
+static const uint64_t *words_at(const struct source *source, uint64_t offset, uint64_t *space, size_t count) {
+    const void *there = source_bytes(source, offset, count * sizeof *space);
+    if (there && (uintptr_t)there % sizeof *space == 0) return there;
+    return source_read(source, offset, space, count * sizeof *space) == 0 ? space : NULL;
+}
+
+/* Adds the counters of a chunk, or a part of each, to `to`: those of `count` sites, beginning with its site `first`.
+ * Adds them to `sum`, too, unless that is NULL. */
+static int counters_fetch(struct reader *reader, const struct counters_chunk *ref, size_t first, size_t count,
+                          enum part parts, struct snap_counter *to, struct snap_counter *sum) {
+    uint64_t space[SNAP_CHUNK_SITES], offset = ref->offset + offsetof(struct snap_chunk, words) + first * sizeof *space;
+    const uint64_t *words = words_at(reader->source, offset, space, count);
+    if (!words) return reader_damaged(reader, ref->offset, "counters cannot be read");
+    for (size_t i = 0; i < count; i++) {
+        uint64_t word = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
+        if (!word) continue;
+        struct snap_counter counter = snap_narrow_counter(word);
+        if (word & SNAP_WIDE_BIT && read_wide(reader, ref, word ^ SNAP_WIDE_BIT, &counter) < 0) return -1;
+        if (to) add_parts(&to[i], &counter, parts);
+        if (sum) add_parts(sum, &counter, parts);
     }
     return 0;
 }
+
+static struct snap_counter *sites_of(struct counters_sites *tally, const struct counters_chunk *chunk) {
+    return chunk->thread == SNAP_THREAD_MAPPINGS + 1 ? tally->mapped : tally->host;
+}
+
+/* Adds up the allocations or the frees (`part`) of all threads, for `count` sites of the chunk from its site `first`
+ * on. */
+static int read_part(const struct group *group, struct counters_sites *tally, enum part part, size_t first,
+                     size_t count) {
+    for (size_t i = 0; i < group->count; i++) {
+        struct snap_counter *to = sites_of(tally, &group->refs[i]) + first;
+        if (counters_fetch(group->reader, &group->refs[i], first, count, part, to, NULL) < 0) return -1;
+    }
+    return 0;
+}
+
+/* Reads each counter once. */
+static int read_once(const struct group *group) {
+    memset(group->taken, 0, sizeof *group->taken);
+    for (size_t i = 0; i < group->count; i++) {
+        const struct counters_chunk *chunk = &group->refs[i];
+        struct snap_counter *to = sites_of(group->taken, chunk), *sum = group->sums ? &group->sums[i] : NULL;
+        if (sum) *sum = (struct snap_counter){0};
+        if (counters_fetch(group->reader, chunk, 0, SNAP_CHUNK_SITES, ALL_PARTS, to, sum) < 0) return -1;
+    }
+    return 0;
+}
+
+/* --- settling by marks --- */
+
+bool counters_chunk_tells(const struct counters_chunk *chunk) { return chunk->marked && chunk->index; }
+
+int counters_mark(const struct reader *reader, const struct counters_chunk *chunk, uint64_t *mark) {
+    uint64_t offset = chunk->offset + offsetof(struct snap_chunk, mark);
+    return source_read(reader->source, offset, mark, sizeof *mark) < 0 ? reader_truncated(reader, offset) : 0;
+}
+
+/* Marks only grow. So their sum is the same only if each of them is. */
+static int marks_sum(const struct group *group, uint64_t *sum) {
+    *sum = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        uint64_t mark;
+        if (counters_mark(group->reader, &group->refs[i], &mark) < 0) return -1;
+        *sum += mark;
+    }
+    return 0;
+}
+
+static bool group_has_marks(const struct group *group) {
+    for (size_t i = 0; i < group->count; i++)
+        if (!counters_chunk_tells(&group->refs[i])) return false;
+    return true;
+}
+
+/* Returns 1 if the counters held still while they were read, 0 if not, or -1.
+ *
+ * Why this is exact: thread B can free a block of thread A only after A has written the mark of the allocation. So if
+ * the free is seen and the allocation is not, A's mark has changed. */
+static int settle_by_marks(struct group *group) {
+    uint64_t before, after;
+    if (marks_sum(group, &before) < 0 || read_once(group) < 0 || marks_sum(group, &after) < 0) return -1;
+    return before == after;
+}
+
+/* --- settling by frees --- */
 
 static bool same_frees(const struct snap_counter *a, const struct snap_counter *b) {
     return a->free_bytes == b->free_bytes && a->free_blocks == b->free_blocks;
@@ -181,8 +252,8 @@ static int settle_once(struct group *group, size_t first, size_t count) {
     memset(&before.mapped[first], 0, count * sizeof *before.mapped);
     memset(&after.host[first], 0, count * sizeof *after.host);
     memset(&after.mapped[first], 0, count * sizeof *after.mapped);
-    if (read_parts(group, &before, FREES, first, count) < 0 ||
-        read_parts(group, &after, ALLOCATIONS, first, count) < 0 || read_parts(group, &after, FREES, first, count) < 0)
+    if (read_part(group, &before, FREES, first, count) < 0 || read_part(group, &after, ALLOCATIONS, first, count) < 0 ||
+        read_part(group, &after, FREES, first, count) < 0)
         return -1;
     for (size_t i = first; i < first + count; i++) {
         group->taken->host[i] = after.host[i];
@@ -195,8 +266,7 @@ static int settle_once(struct group *group, size_t first, size_t count) {
 
 /* Reads all sites together. Then reads the sites that changed meanwhile again, one by one, because counters are more
  * likely to hold still during a shorter reading. */
-static int group_settle(struct group *group) {
-    if (!group->reader->live) return read_parts(group, group->taken, ALLOCATIONS | FREES, 0, SNAP_CHUNK_SITES);
+static int settle_by_frees(struct group *group) {
     if (settle_once(group, 0, SNAP_CHUNK_SITES) < 0) return -1;
     for (size_t site = 0; site < SNAP_CHUNK_SITES; site++)
         for (int try = 1; group->taken->inexact[site] && try < SETTLE_TRIES; try++)
@@ -204,19 +274,25 @@ static int group_settle(struct group *group) {
     return 0;
 }
 
+static int sums_read(const struct group *group) {
+    for (size_t i = 0; group->sums && i < group->count; i++)
+        if (counters_sum_chunk(group->reader, &group->refs[i], &group->sums[i]) < 0) return -1;
+    return 0;
+}
+
 int counters_settle(struct reader *reader, const struct counters_chunk *chunks, size_t count,
-                    struct counters_sites *sites) {
-    struct group group = {.reader = reader, .refs = chunks, .count = count, .taken = sites};
-    memset(sites, 0, sizeof *sites);
-    return group_settle(&group);
+                    struct counters_sites *sites, struct snap_counter *sums) {
+    struct group group = {.reader = reader, .refs = chunks, .count = count, .taken = sites, .sums = sums};
+    int settled = 0, tries = group_has_marks(&group) ? MARK_TRIES : 0;
+    if (!reader->live) return read_once(&group);
+    while (settled == 0 && tries-- > 0) settled = settle_by_marks(&group);
+    if (settled) return settled < 0 ? -1 : 0;
+    return settle_by_frees(&group) < 0 ? -1 : sums_read(&group);
 }
 
 int counters_sum_chunk(struct reader *reader, const struct counters_chunk *chunk, struct snap_counter *sum) {
-    struct snap_counter counters[SNAP_CHUNK_SITES];
-    if (counters_fetch(reader, chunk, 0, SNAP_CHUNK_SITES, counters) < 0) return -1;
     *sum = (struct snap_counter){0};
-    for (size_t site = 0; site < SNAP_CHUNK_SITES; site++) add_parts(sum, &counters[site], ALLOCATIONS | FREES);
-    return 0;
+    return counters_fetch(reader, chunk, 0, SNAP_CHUNK_SITES, ALL_PARTS, NULL, sum);
 }
 
 static int counters_emit(struct group *group, uint32_t site, const struct snap_counter *counter, uint8_t class,
@@ -251,7 +327,7 @@ static int tally_all(struct reader *reader, const struct counters_chunk *refs, s
         for (next = first + 1; next < count && refs[next].index == refs[first].index;) next++;
         struct counters_sites taken;
         struct group group = {.reader = reader, .refs = refs + first, .count = next - first, .taken = &taken};
-        if (counters_settle(reader, group.refs, group.count, &taken) < 0 || group_emit(&group) < 0) return -1;
+        if (counters_settle(reader, group.refs, group.count, &taken, NULL) < 0 || group_emit(&group) < 0) return -1;
     }
     return 0;
 }
@@ -343,7 +419,7 @@ int counters_sum_threads(struct reader *reader) {
             free(refs);
             return -1;
         }
-        add_parts(&image->threads[refs[i].thread - 1].total, &sum, ALLOCATIONS | FREES);
+        add_parts(&image->threads[refs[i].thread - 1].total, &sum, ALL_PARTS);
     }
     free(refs);
     return 0;

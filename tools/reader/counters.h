@@ -2,10 +2,12 @@
  * class (host or mapped memory), and sums by thread. counters.c says how.
  * In: the sections of a file, which is treated as hostile, and to which its process may be writing. Out: totals in the
  * image; each has the figures of one moment, or is marked as inexact. */
-#ifndef MEMSTOW_COUNTERS_H
-#define MEMSTOW_COUNTERS_H
+#ifndef MEMSTOW_READER_COUNTERS_H
+#define MEMSTOW_READER_COUNTERS_H
 
 #include "tools/reader/reader.h"
+
+#include <stdbool.h>
 
 /* The steps of the reading. First, counters_find_wide finds the sections of wide counters (struct wide_counters). Then
  * counters_tally makes the totals. Then counters_name_sites gives each total the tag, stack and module of its site.
@@ -27,7 +29,14 @@ uint64_t counters_chunks(const struct reader *reader);
 struct counters_chunk {
     uint64_t offset;
     uint32_t index, thread; /* thread: its slot + 1 */
+    bool marked;            /* the chunk has a mark (snapshot.h), which older libraries do not write */
 };
+/* A chunk of a section, whose thread and index have not been read yet. */
+struct counters_chunk counters_chunk_at(const struct section *section, uint64_t record);
+
+/* Whether the chunk's mark tells of all its events. */
+bool counters_chunk_tells(const struct counters_chunk *chunk);
+int counters_mark(const struct reader *reader, const struct counters_chunk *chunk, uint64_t *mark); /* 0 or -1 */
 
 /* The sums of all threads' counters, for the sites of one index. inexact: 1 if the site's counters changed during each
  * try to read them. */
@@ -36,9 +45,10 @@ struct counters_sites {
     uint8_t inexact[SNAP_CHUNK_SITES];
 };
 
-/* *sites: the sums of `count` chunks, which must be the chunks of all threads for one index. Returns 0 or -1. */
+/* *sites: the sums of `count` chunks, which must be the chunks of all threads for one index. sums[i]: the sum of chunk i
+ * over its sites; `sums` may be NULL. Returns 0 or -1. */
 int counters_settle(struct reader *reader, const struct counters_chunk *chunks, size_t count,
-                    struct counters_sites *sites);
+                    struct counters_sites *sites, struct snap_counter *sums);
 /* *sum: the sum over all sites of a chunk. Returns 0 or -1. */
 int counters_sum_chunk(struct reader *reader, const struct counters_chunk *chunk, struct snap_counter *sum);
 

@@ -68,7 +68,7 @@ static size_t least_record(uint32_t type) {
         [SNAP_OWNER] = offsetof(struct snap_owner, policy), /* before 1.3, shorter: the rest reads as 0 */
         [SNAP_SITE] = sizeof(struct snap_site),
         [SNAP_THREAD] = sizeof(struct snap_thread),
-        [SNAP_COUNTERS] = sizeof(struct snap_chunk),
+        [SNAP_COUNTERS] = offsetof(struct snap_chunk, mark), /* older libraries write no mark */
         [SNAP_LARGE] = sizeof(struct snap_large),
         [SNAP_MAPPING] = sizeof(struct snap_mapping),
         [SNAP_PEAK_0] = 1,

@@ -1,42 +1,27 @@
 /* chunks.c — see chunks.h.
  *
- * A chunk has a word for the counter of each site. A counter that has outgrown its word is wide: it lies in another
- * section, and the word has its address. A look reads counters of both kinds. A wide counter always belongs to the same
- * word, so a table can say which chunk it belongs to. */
+ * All marks are read before any counter. The process writes the mark after the counter. So if the process counts
+ * something that this look does not see, the mark is another one at the next look. */
 #include "tools/top/chunks.h"
 #include "tools/base/list.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDE_BLOCK = 128, COUNTER_WORDS = sizeof(struct snap_counter) / sizeof(uint64_t) };
-
 void chunks_clear(struct sampling *sampling) {
     free(sampling->chunks);
     free(sampling->by_index);
     free(sampling->index_first);
     free(sampling->dirty);
-    free(sampling->wide_seen);
-    free(sampling->wide_index);
     sampling->chunks = NULL;
     sampling->by_index = NULL;
     sampling->index_first = NULL;
     sampling->dirty = NULL;
-    sampling->wide_seen = NULL;
-    sampling->wide_index = NULL;
     sampling->chunk_count = sampling->chunk_capacity = sampling->index_count = sampling->used_count = 0;
-    sampling->wide_count = 0;
     if (sampling->threads) memset(sampling->threads, 0, sampling->thread_capacity * sizeof *sampling->threads);
 }
 
 /* --- finding the chunks --- */
-
-/* Bytes of the source, in memory or copied to `space`. NULL: the source does not have them. */
-static const void *bytes_at(const struct sampling *sampling, uint64_t offset, void *space, size_t length) {
-    const void *there = source_bytes(&sampling->source, offset, length);
-    if (there && (uintptr_t)there % sizeof(uint64_t) == 0) return there;
-    return source_read(&sampling->source, offset, space, length) == 0 ? space : NULL;
-}
 
 /* Reads the thread and the index of a chunk. If its sites are newer than the list of sections, leaves the chunk for the
  * next look. */
@@ -64,7 +49,7 @@ static int chunks_note(struct sampling *sampling) {
                 if (!LIST_GROW(sampling->chunks, sampling->chunk_count, sampling->chunk_capacity))
                     return reader_memory(&sampling->reader);
                 sampling->chunks[sampling->chunk_count++] =
-                    (struct sampling_chunk){.at.offset = section->data + k * section->head.record_size};
+                    (struct sampling_chunk){.at = counters_chunk_at(section, k)};
             }
             struct sampling_chunk *chunk = &sampling->chunks[number];
             if (!chunk->at.thread && chunk_head(sampling, chunk) < 0) return -1;
@@ -127,88 +112,20 @@ static int chunks_index(struct sampling *sampling) {
 
 /* --- finding the chunks that changed --- */
 
-/* The number of the wide counter at an address of the process. SIZE_MAX: it is not in a known section. */
-static size_t wide_number(const struct sampling *sampling, uint64_t address) {
-    size_t base = 0;
-    for (size_t i = 0; i < sampling->reader.wide.count; i++) {
-        const struct wide_section *wide = &sampling->reader.wide.sections[i];
-        uint64_t number = (address - wide->address) / wide->section.head.record_size;
-        if (address >= wide->address && number < wide->section.capacity) return base + (size_t)number;
-        base += (wide->section.capacity + WIDE_BLOCK - 1) / WIDE_BLOCK * WIDE_BLOCK; /* no block spans two sections */
-    }
-    return SIZE_MAX;
-}
-
-static void wide_note(struct sampling *sampling, const struct sampling_chunk *chunk, const uint64_t *words) {
-    for (size_t i = 0; i < SNAP_CHUNK_SITES; i++) {
-        if (!(words[i] & SNAP_WIDE_BIT)) continue;
-        size_t number = wide_number(sampling, words[i] ^ SNAP_WIDE_BIT);
-        if (number < sampling->wide_count) sampling->wide_index[number] = chunk->at.index + 1;
-    }
-}
-
-static int chunk_look(struct sampling *sampling, struct sampling_chunk *chunk) {
-    uint64_t space[SNAP_CHUNK_SITES];
-    uint64_t offset = chunk->at.offset + offsetof(struct snap_chunk, words);
-    const uint64_t *words = bytes_at(sampling, offset, space, sizeof space);
-    if (!words) return reader_truncated(&sampling->reader, offset);
-    struct changes_sum sum = changes_of_chunk(words);
-    if (changes_same(sum, chunk->seen)) return 0;
-    chunk->seen = sum;
+static int chunk_look(struct sampling *sampling, struct sampling_chunk *chunk, bool whatever) {
+    bool tells = counters_chunk_tells(&chunk->at);
+    uint64_t mark = 0;
+    if (tells && counters_mark(&sampling->reader, &chunk->at, &mark) < 0) return -1;
+    if (tells && chunk->known && mark == chunk->mark && !whatever) return 0;
+    chunk->mark = mark;
+    chunk->known = true;
     sampling->dirty[chunk->at.index] = 1;
-    wide_note(sampling, chunk, words);
     return 0;
 }
 
-static int wide_grow(struct sampling *sampling) {
-    size_t count = 0;
-    for (size_t i = 0; i < sampling->reader.wide.count; i++)
-        count += (sampling->reader.wide.sections[i].section.capacity + WIDE_BLOCK - 1) / WIDE_BLOCK * WIDE_BLOCK;
-    if (count <= sampling->wide_count) return 0;
-    uint64_t *seen = reallocarray(sampling->wide_seen, count / WIDE_BLOCK, sizeof *seen);
-    if (seen) sampling->wide_seen = seen;
-    uint32_t *index = reallocarray(sampling->wide_index, count, sizeof *index);
-    if (index) sampling->wide_index = index;
-    if (!seen || !index) return reader_memory(&sampling->reader);
-    memset(seen + sampling->wide_count / WIDE_BLOCK, 0, (count - sampling->wide_count) / WIDE_BLOCK * sizeof *seen);
-    memset(index + sampling->wide_count, 0, (count - sampling->wide_count) * sizeof *index);
-    sampling->wide_count = count;
-    return 0;
-}
-
-static void wide_dirty(struct sampling *sampling, size_t first, size_t count) {
-    for (size_t i = first; i < first + count; i++) {
-        uint32_t index = sampling->wide_index[i];
-        if (index && index <= sampling->index_count) sampling->dirty[index - 1] = 1;
-    }
-}
-
-static int wide_look(struct sampling *sampling, const struct section *section, size_t base) {
-    uint64_t space[WIDE_BLOCK * COUNTER_WORDS];
-    if (section->head.record_size != sizeof(struct snap_counter))
-        return reader_damaged(&sampling->reader, section->data, "wide counters of another size");
-    for (uint64_t done = 0; done < section->head.count; done += WIDE_BLOCK) {
-        size_t count = section->capacity - done < WIDE_BLOCK ? (size_t)(section->capacity - done) : WIDE_BLOCK;
-        uint64_t offset = section->data + done * sizeof(struct snap_counter);
-        const uint64_t *words = bytes_at(sampling, offset, space, count * sizeof(struct snap_counter));
-        if (!words) return reader_truncated(&sampling->reader, offset);
-        uint64_t sum = changes_of_wide(words, count * COUNTER_WORDS), *seen;
-        seen = &sampling->wide_seen[(base + (size_t)done) / WIDE_BLOCK];
-        if (sum == *seen) continue;
-        *seen = sum;
-        wide_dirty(sampling, base + (size_t)done, count);
-    }
-    return 0;
-}
-
-static int wide_look_all(struct sampling *sampling) {
-    size_t base = 0;
-    for (size_t i = 0; i < sampling->reader.wide.count; i++) {
-        const struct section *section = &sampling->reader.wide.sections[i].section;
-        if (wide_look(sampling, section, base) < 0) return -1;
-        base += (section->capacity + WIDE_BLOCK - 1) / WIDE_BLOCK * WIDE_BLOCK;
-    }
-    return 0;
+/* A process that was killed may have counted an event whose mark it did not write. */
+static bool marks_may_lack(const struct sampling *sampling) {
+    return sampling->state != SAMPLING_RUNS || sampling->exec_waits;
 }
 
 /* --- reading the chunks that changed --- */
@@ -223,10 +140,10 @@ static int threads_grow(struct sampling *sampling, uint32_t slot) {
     return 0;
 }
 
-static int thread_take(struct sampling *sampling, struct sampling_chunk *chunk) {
-    struct snap_counter now, *sum = &chunk->sum;
+static int thread_take(struct sampling *sampling, struct sampling_chunk *chunk, struct snap_counter now) {
+    struct snap_counter *sum = &chunk->sum;
     uint32_t slot = chunk->at.thread - 1;
-    if (threads_grow(sampling, slot) < 0 || counters_sum_chunk(&sampling->reader, &chunk->at, &now) < 0) return -1;
+    if (threads_grow(sampling, slot) < 0) return -1;
     struct snap_counter *thread = &sampling->threads[slot];
     thread->alloc_bytes += now.alloc_bytes - sum->alloc_bytes;
     thread->alloc_blocks += now.alloc_blocks - sum->alloc_blocks;
@@ -236,34 +153,36 @@ static int thread_take(struct sampling *sampling, struct sampling_chunk *chunk) 
     return 0;
 }
 
-static int index_read(struct sampling *sampling, size_t index, struct counters_chunk *chunks) {
-    size_t first = sampling->index_first[index], end = sampling->index_first[index + 1];
+static int index_read(struct sampling *sampling, size_t index, struct counters_chunk *chunks,
+                      struct snap_counter *sums) {
+    size_t first = sampling->index_first[index], count = sampling->index_first[index + 1] - first;
+    const uint32_t *by_index = sampling->by_index + first;
     struct counters_sites sites;
-    for (size_t i = first; i < end; i++) {
-        struct sampling_chunk *chunk = &sampling->chunks[sampling->by_index[i]];
-        chunks[i - first] = chunk->at;
-        if (thread_take(sampling, chunk) < 0) return -1;
-    }
-    if (end == first) return 0;
-    if (counters_settle(&sampling->reader, chunks, end - first, &sites) < 0) return -1;
+    for (size_t i = 0; i < count; i++) chunks[i] = sampling->chunks[by_index[i]].at;
+    if (count == 0) return 0;
+    if (counters_settle(&sampling->reader, chunks, count, &sites, sums) < 0) return -1;
+    for (size_t i = 0; i < count; i++)
+        if (thread_take(sampling, &sampling->chunks[by_index[i]], sums[i]) < 0) return -1;
     return sampling_take(sampling, (uint32_t)index, &sites);
 }
 
 static int dirty_read(struct sampling *sampling) {
     struct counters_chunk *chunks = malloc((sampling->used_count + 1) * sizeof *chunks);
-    int result = chunks ? 0 : reader_memory(&sampling->reader);
+    struct snap_counter *sums = malloc((sampling->used_count + 1) * sizeof *sums);
+    int result = chunks && sums ? 0 : reader_memory(&sampling->reader);
     for (size_t i = 0; result == 0 && i < sampling->index_count; i++)
-        if (sampling->dirty[i]) result = index_read(sampling, i, chunks);
+        if (sampling->dirty[i]) result = index_read(sampling, i, chunks, sums);
     free(chunks);
+    free(sums);
     return result;
 }
 
 int chunks_look(struct sampling *sampling) {
     if (chunks_moved(sampling)) chunks_clear(sampling);
-    if (chunks_note(sampling) < 0 || chunks_index(sampling) < 0 || wide_grow(sampling) < 0) return -1;
+    bool whatever = marks_may_lack(sampling);
+    if (chunks_note(sampling) < 0 || chunks_index(sampling) < 0) return -1;
     if (sampling->dirty) memset(sampling->dirty, 0, sampling->index_count);
     for (size_t i = 0; i < sampling->chunk_count; i++)
-        if (sampling->chunks[i].at.thread && chunk_look(sampling, &sampling->chunks[i]) < 0) return -1;
-    if (wide_look_all(sampling) < 0) return -1;
+        if (sampling->chunks[i].at.thread && chunk_look(sampling, &sampling->chunks[i], whatever) < 0) return -1;
     return dirty_read(sampling);
 }

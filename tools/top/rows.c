@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST = 256, SLACK = 256 };
+enum { LEAST = 256, SLACK = 256, CHANGED = 1, MOVED = 2 };
 
 void rows_begin(struct rows *rows) { *rows = (struct rows){0}; }
 
@@ -20,6 +20,7 @@ void rows_end(struct rows *rows) {
     free(rows->matched);
     free(rows->slots);
     free(rows->changed);
+    free(rows->moved);
     free(rows->marked);
     free(rows->order);
     *rows = (struct rows){0};
@@ -55,6 +56,7 @@ static bool rows_grow(struct rows *rows) {
         !column_grow(&rows->began, sizeof *rows->began, capacity) || !column_grow(&rows->shown, 1, capacity) ||
         !column_grow(&rows->matched, 1, capacity) || !column_grow(&rows->marked, 1, capacity) ||
         !column_grow(&rows->changed, sizeof *rows->changed, capacity) ||
+        !column_grow(&rows->moved, sizeof *rows->moved, capacity) ||
         !column_grow(&rows->order, sizeof *rows->order, capacity)) {
         free(slots);
         return false;
@@ -80,7 +82,6 @@ uint32_t rows_find(struct rows *rows, uint64_t key) {
     rows->shown[row] = rows->marked[row] = 0;
     rows->matched[row] = 1;
     rows_place(rows, row);
-    rows->in_order = false;
     return row;
 }
 
@@ -88,22 +89,31 @@ int64_t rows_size(const struct rows *rows, uint32_t row) { return rows->live[row
 int64_t rows_gain(const struct rows *rows, uint32_t row) { return rows_size(rows, row) - rows->before[row]; }
 int64_t rows_growth(const struct rows *rows, uint32_t row) { return rows_size(rows, row) - rows->began[row]; }
 
-static void shown_update(struct rows *rows, uint32_t row) {
+static void rows_move(struct rows *rows, uint32_t row, bool shown, bool matched) {
+    rows->visible -= rows->shown[row] & rows->matched[row];
+    rows->visible += shown && matched;
+    rows->shown[row] = shown;
+    rows->matched[row] = matched;
+    if (!(rows->marked[row] & MOVED)) rows->moved[rows->moved_count++] = row;
+    rows->marked[row] |= MOVED;
     rows->in_order = false;
-    rows->shown[row] =
-        (rows->live[row] | rows->blocks[row] | rows->device[row] | rows->before[row] | rows->began[row]) != 0;
+}
+
+static void shown_update(struct rows *rows, uint32_t row) {
+    bool shown = rows->live[row] | rows->blocks[row] | rows->device[row] | rows->before[row] | rows->began[row];
+    rows_move(rows, row, shown, rows->matched[row]);
 }
 
 static void rows_mark(struct rows *rows, uint32_t row) {
-    if (!rows->marked[row]) rows->changed[rows->changed_count++] = row;
-    rows->marked[row] = 1;
+    if (!(rows->marked[row] & CHANGED)) rows->changed[rows->changed_count++] = row;
+    rows->marked[row] |= CHANGED;
     shown_update(rows, row);
 }
 
 void rows_look(struct rows *rows) {
     for (size_t i = 0; i < rows->changed_count; i++) {
         uint32_t row = rows->changed[i];
-        rows->marked[row] = 0;
+        rows->marked[row] &= MOVED;
         rows->before[row] = rows_size(rows, row);
         shown_update(rows, row);
     }
@@ -135,20 +145,13 @@ void rows_add_began(struct rows *rows, uint32_t row, int64_t bytes) {
 }
 
 void rows_keep(struct rows *rows, uint32_t row, bool keep) {
-    rows->matched[row] = keep;
-    rows->in_order = false;
+    rows_move(rows, row, rows->shown[row], keep);
 }
 
 /* --- sorting rows --- */
 
-struct rank {
-    int64_t value, size;
-    uint64_t key;
-    uint32_t row;
-};
-
 static int by_rank(const void *left, const void *right, void *context) {
-    const struct rank *a = left, *b = right;
+    const struct rows_rank *a = left, *b = right;
     (void)context;
     if (a->value != b->value) return a->value > b->value ? -1 : 1;
     if (a->size != b->size) return a->size > b->size ? -1 : 1;
@@ -162,57 +165,74 @@ static int64_t rows_value(const struct rows *rows, enum rows_sort sort, uint32_t
                                     : rows_size(rows, row);
 }
 
-static struct rank rows_make_rank(const struct rows *rows, enum rows_sort sort, uint32_t row) {
-    return (struct rank){rows_value(rows, sort, row), rows_size(rows, row), rows->keys[row], row};
+static struct rows_rank rows_make_rank(const struct rows *rows, enum rows_sort sort, uint32_t row) {
+    return (struct rows_rank){rows_value(rows, sort, row), rows_size(rows, row), rows->keys[row], row};
 }
 
-/* Takes the visible rows whose value is at least `least`, at most `most` of them. Returns their number, or most + 1 if
- * there are more. */
-static size_t rows_take(const struct rows *rows, enum rows_sort sort, int64_t least, struct rank *ranks, size_t most) {
+/* Takes the visible rows, at most `most` of them. Returns their number. */
+static size_t rows_take(const struct rows *rows, enum rows_sort sort, struct rows_rank *ranks, size_t most) {
     size_t taken = 0;
-    for (uint32_t row = 0; row < rows->count; row++) {
-        if (rows_value(rows, sort, row) < least || !(rows->shown[row] & rows->matched[row])) continue;
-        if (taken == most) return most + 1;
-        ranks[taken++] = rows_make_rank(rows, sort, row);
-    }
+    for (uint32_t row = 0; row < rows->count && taken < most; row++)
+        if (rows->shown[row] & rows->matched[row]) ranks[taken++] = rows_make_rank(rows, sort, row);
     return taken;
 }
 
-static void visible_count(struct rows *rows) {
-    rows->visible = 0;
-    for (size_t i = 0; i < rows->count; i++) rows->visible += rows->shown[i] & rows->matched[i];
+static size_t take_one(const struct rows *rows, enum rows_sort sort, uint32_t row, struct rows_rank *ranks,
+                       size_t taken) {
+    ranks[taken] = rows_make_rank(rows, sort, row);
+    return taken + (rows->shown[row] & rows->matched[row] && by_rank(&ranks[taken], &rows->threshold, NULL) <= 0);
 }
 
-/* Most looks change little. Therefore only rows whose value is at least the threshold of the last sort are taken first:
- * rows that were in order then, and rows that have become as large since. If these are too few or too many, all rows
- * are taken. */
-int rows_sort(struct rows *rows, enum rows_sort sort, size_t most) {
-    if (rows->in_order && rows->sort == sort && (most <= rows->ordered || rows->ordered == rows->visible)) return 0;
-    if (!rows->in_order) visible_count(rows);
-    if (most > rows->visible) most = rows->visible;
-    size_t wanted = most + SLACK, capacity = 8 * wanted < rows->visible ? 8 * wanted : rows->visible,
-           taken = capacity + 1;
-    struct rank *ranks = malloc((capacity + 1) * sizeof *ranks);
-    if (!ranks) return -1;
-    if (rows->has_threshold && rows->sort == sort) taken = rows_take(rows, sort, rows->threshold, ranks, capacity);
-    if (taken > capacity || taken < most) {
-        struct rank *all = realloc(ranks, (rows->visible + 1) * sizeof *ranks);
-        if (!all) {
-            free(ranks);
-            return -1;
-        }
-        ranks = all;
-        taken = rows_take(rows, sort, INT64_MIN, ranks, rows->visible);
-    }
+/* Takes the visible rows that are not lower than the threshold of the last sort. Rows that were lower then and have not
+ * changed since still are. So only rows that were in order then, and those that changed, are looked at. */
+static size_t take_moved(const struct rows *rows, enum rows_sort sort, struct rows_rank *ranks) {
+    size_t taken = 0;
+    for (size_t i = 0; i < rows->moved_count; i++) taken = take_one(rows, sort, rows->moved[i], ranks, taken);
+    for (size_t i = 0; i < rows->ordered; i++)
+        if (!(rows->marked[rows->order[i]] & MOVED)) taken = take_one(rows, sort, rows->order[i], ranks, taken);
+    return taken;
+}
+
+/* Puts the best of the taken rows in order. `complete`: all rows that are visible were taken. */
+static void rows_order(struct rows *rows, enum rows_sort sort, struct rows_rank *ranks, size_t taken, size_t wanted,
+                       bool complete) {
     top_sort(ranks, taken, sizeof *ranks, wanted, by_rank, NULL);
     rows->ordered = taken < wanted ? taken : wanted;
     for (size_t i = 0; i < rows->ordered; i++) rows->order[i] = ranks[i].row;
+    for (size_t i = 0; i < rows->moved_count; i++) rows->marked[rows->moved[i]] &= CHANGED;
+    rows->moved_count = 0;
     rows->sort = sort;
     rows->in_order = true;
-    rows->has_threshold = rows->ordered == wanted;
-    if (rows->has_threshold) rows->threshold = ranks[wanted - 1].value;
+    if (complete) rows->has_threshold = rows->ordered == wanted;
+    if (rows->ordered == wanted && wanted) rows->threshold = ranks[wanted - 1];
+}
+
+/* Sorts the rows that have changed into those that are in order. Returns 1, 0 if there are too few of them, or -1: no
+ * memory. */
+static int sort_moved(struct rows *rows, enum rows_sort sort, size_t most, size_t wanted) {
+    if (!rows->has_threshold || rows->sort != sort) return 0;
+    struct rows_rank *ranks = malloc((rows->moved_count + rows->ordered + 1) * sizeof *ranks);
+    if (!ranks) return -1;
+    size_t taken = take_moved(rows, sort, ranks);
+    if (taken >= most) rows_order(rows, sort, ranks, taken, wanted, false);
+    free(ranks);
+    return taken >= most;
+}
+
+static int sort_all(struct rows *rows, enum rows_sort sort, size_t wanted) {
+    struct rows_rank *ranks = malloc((rows->visible + 1) * sizeof *ranks);
+    if (!ranks) return -1;
+    size_t taken = rows_take(rows, sort, ranks, rows->visible);
+    rows_order(rows, sort, ranks, taken, wanted, true);
     free(ranks);
     return 0;
+}
+
+int rows_sort(struct rows *rows, enum rows_sort sort, size_t most) {
+    if (rows->in_order && rows->sort == sort && (most <= rows->ordered || rows->ordered == rows->visible)) return 0;
+    if (most > rows->visible) most = rows->visible;
+    int sorted = sort_moved(rows, sort, most, most + SLACK);
+    return sorted ? (sorted < 0 ? -1 : 0) : sort_all(rows, sort, most + SLACK);
 }
 
 uint32_t rows_ranked(const struct rows *rows, size_t rank) {

@@ -1,6 +1,6 @@
 /* rows.h — the rows of a list that is looked at again and again: the memory that each row has and has gained.
  * In: keys, and changes of their figures. Out: rows by rank, sorted by one figure. Pure: it knows nothing of files,
- * names or terminals. A million rows are looked at in one pass without a call for each. */
+ * names or terminals. If few of a million rows have changed, only these are sorted again. */
 #ifndef MEMSTOW_TOP_ROWS_H
 #define MEMSTOW_TOP_ROWS_H
 
@@ -10,6 +10,13 @@
 
 enum rows_sort { ROWS_BY_SIZE, ROWS_BY_NOW, ROWS_BY_GROWTH, ROWS_BY_BLOCKS, ROWS_SORTS };
 enum { ROWS_NONE = UINT32_MAX };
+
+/* What a row is sorted by: its figure, then its size, then its key. */
+struct rows_rank {
+    int64_t value, size;
+    uint64_t key;
+    uint32_t row;
+};
 
 struct rows {
     size_t count, capacity;
@@ -24,14 +31,15 @@ struct rows {
     uint32_t *slots;  /* open addressing: 1 + row */
     size_t slot_count;
     uint32_t *changed; /* rows that changed since the last look */
-    uint8_t *marked;   /* whether the row is in `changed` */
-    size_t changed_count;
+    uint32_t *moved;   /* rows whose figures or visibility changed since the last sort */
+    uint8_t *marked;   /* whether the row is in `changed`, in `moved`, or in both */
+    size_t changed_count, moved_count;
     uint32_t *order; /* the rows that the last sort put in order, the largest first */
     size_t ordered;  /* how many rows `order` has */
     size_t visible;  /* how many rows have both `shown` and `matched` */
     bool in_order;   /* nothing has changed since the last sort */
     enum rows_sort sort;
-    int64_t threshold; /* the lowest value of a row in `order`, at the last sort */
+    struct rows_rank threshold; /* visible rows that are not in `order` were lower than this at the last sort */
     bool has_threshold;
 };
 

@@ -187,19 +187,29 @@ static int words_read(struct sampling *sampling, const struct section *section, 
     return 0;
 }
 
-/* The offset of a record in the ledger; 0: no section has it. */
-static uint64_t record_find(const struct sampling *sampling, uint32_t type, uint64_t id) {
+static bool section_has(const struct section *section, uint64_t id) {
+    return id >= section->head.first && id - section->head.first < section->head.count;
+}
+
+/* NULL: no section has the record. */
+static const struct section *section_find(const struct sampling *sampling, uint32_t type, uint64_t id) {
     for (size_t i = 0; i < sampling->reader.section_count; i++) {
         const struct section *section = &sampling->reader.sections[i];
-        if (section->head.type == type && id >= section->head.first && id - section->head.first < section->head.count)
-            return section->data + (id - section->head.first) * section->head.record_size;
+        if (section->head.type == type && section_has(section, id)) return section;
     }
-    return 0;
+    return NULL;
+}
+
+/* The offset of a record in the ledger. */
+static uint64_t record_at(const struct section *section, uint64_t id) {
+    return section->data + (id - section->head.first) * section->head.record_size;
 }
 
 static int word_read(struct sampling *sampling, uint32_t id) {
-    uint64_t offset = record_find(sampling, SNAP_SITE, id);
-    if (!offset || source_read(&sampling->source, offset, &sampling->sites[id].word, sizeof(uint64_t)) == 0) return 0;
+    const struct section *section = section_find(sampling, SNAP_SITE, id);
+    if (!section) return 0;
+    uint64_t offset = record_at(section, id);
+    if (source_read(&sampling->source, offset, &sampling->sites[id].word, sizeof(uint64_t)) == 0) return 0;
     return reader_truncated(&sampling->reader, offset);
 }
 
@@ -499,21 +509,28 @@ int sampling_look(struct sampling *sampling, char *error, size_t size) {
 
 /* --- reading stacks --- */
 
-static uint32_t sampling_word_at(const struct sampling *sampling, uint64_t id) {
-    uint32_t word = 0;
-    uint64_t offset = record_find(sampling, SNAP_RUN, id);
-    return offset && source_read(&sampling->source, offset, &word, sizeof word) == 0 ? word : 0;
+/* Reads a word of a stack. *section: where the last word was, which is the usual place of the next one, or NULL.
+ * False: no section has the word. */
+static bool run_word(const struct sampling *sampling, const struct section **section, uint64_t id, uint32_t *word) {
+    if (!*section || !section_has(*section, id)) *section = section_find(sampling, SNAP_RUN, id);
+    return *section && source_read(&sampling->source, record_at(*section, id), word, sizeof *word) == 0;
 }
 
 /* Follows the stack from the word at `place` outwards. The word before a frame is its caller. The first frame of a run
  * of frames has no word before it; the head of the run has the place of its caller. A hostile file may lead in a
  * circle, so the number of steps is limited. */
 size_t sampling_stack(const struct sampling *sampling, uint32_t place, uint32_t *frames, size_t most) {
+    const struct section *section = NULL;
     size_t count = 0;
     for (size_t steps = 0; place >= SNAP_RUN_HEAD && count < most && steps < 2 * most; steps++) {
-        uint32_t word = sampling_word_at(sampling, place);
+        uint32_t word;
+        if (!run_word(sampling, &section, place, &word)) break;
         if ((word & SNAP_RUN_FRAME) != SNAP_RUN_FRAME) frames[count++] = word & SNAP_RUN_FRAME;
-        place = word & SNAP_RUN_FIRST ? sampling_word_at(sampling, place - SNAP_RUN_HEAD + SNAP_RUN_OUTER) : place - 1;
+        uint32_t outside = place - 1;
+        if (word & SNAP_RUN_FIRST &&
+            !run_word(sampling, &section, place - SNAP_RUN_HEAD + SNAP_RUN_OUTER, &outside))
+            break;
+        place = outside;
     }
     return count;
 }

@@ -1,12 +1,11 @@
 /* sampling.h — looks at the ledger of one running process again and again, and reads what changed since the last look.
  * In: a pid. Out: totals, figures by site, and the sites that changed. It reads the mapped file from outside: the
- * process pays nothing. Counters are added up at each look; only if their sum has changed, they are read one by one. */
+ * process pays nothing. A mark at each chunk of counters tells whether they have changed; others are not read. */
 #ifndef MEMSTOW_TOP_SAMPLING_H
 #define MEMSTOW_TOP_SAMPLING_H
 
 #include "tools/reader/counters.h"
 #include "tools/reader/reader.h"
-#include "tools/top/changes.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,10 +26,11 @@ struct sampling_change {
     int64_t live, blocks;
 };
 
-/* A chunk of counters as of the last look: where it is, the sums of its words, and the sum of its counters. */
+/* A chunk of counters as of the last look: where it is, its mark, and the sum of its counters. */
 struct sampling_chunk {
     struct counters_chunk at;
-    struct changes_sum seen;
+    bool known; /* it was read before */
+    uint64_t mark;
     struct snap_counter sum;
 };
 
@@ -65,11 +65,8 @@ struct sampling {
     size_t chunk_count, chunk_capacity;
     uint32_t *by_index;  /* chunks sorted by index */
     size_t *index_first; /* by index: where the chunks of the index begin in by_index; one entry more at the end */
-    uint8_t *dirty;      /* by index: 1 if a counter of its chunks has changed */
+    uint8_t *dirty;      /* by index: 1 if a counter of its chunks may have changed */
     size_t index_count, used_count;
-    uint64_t *wide_seen;  /* for each WIDE_BLOCK wide counters, their sum at the last look */
-    uint32_t *wide_index; /* by wide counter: 1 + the index of its chunk; 0: not known */
-    size_t wide_count;
 
     struct sampling_site *sites;
     size_t site_count, site_capacity;
