@@ -44,7 +44,7 @@ int complain_finish(int code) {
     progress_end();
     errno = 0;
     if (fflush(stdout) == 0 && !ferror(stdout)) return code;
-    if (!errno) { /* the output failed earlier: another flush fails again, and sets errno */
+    if (!errno) { /* an earlier write failed, and its errno is lost: another write fails in the same way, and sets it */
         clearerr(stdout);
         putchar('\n');
         fflush(stdout);

@@ -9,7 +9,7 @@ enum exit_code {
     EXIT_USAGE = 2,      /* wrong usage */
     EXIT_UNREADABLE = 3, /* input unreadable or damaged; or output that could not be written */
     EXIT_PROGRAM = 4,    /* memstow check: the program that it ran has failed */
-    EXIT_CANNOT_TELL = 5 /* memstow leaks: runs are too few, growth too uneven or garbage too much for a verdict */
+    EXIT_CANNOT_TELL = 5 /* memstow leaks: no verdict, because of too few runs, uneven growth or too much garbage */
 };
 
 /* Prints "memstow: …" on standard error. */
@@ -18,8 +18,8 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int complain_usage(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Says which option of `command` is wrong, after getopt_long has returned `result`: '?' or ':'. Returns EXIT_USAGE. */
 int complain_option(const char *command, int result, char **argv);
-/* Flushes standard output at the end of a command. Returns `code`, or EXIT_UNREADABLE if the output could not be
- * written. It then prints an error message, too, except if the reader has closed the pipe. */
+/* Flushes standard output at the end of a command, and returns `code`. If the output could not be written, returns
+ * EXIT_UNREADABLE instead, after an error message (none if standard output is a pipe that its reader has closed). */
 int complain_finish(int code);
 
 #endif

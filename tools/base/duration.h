@@ -1,4 +1,4 @@
-/* duration.h — parses lengths of time.
+/* duration.h — parses lengths of time, and reads the clock.
  * In: "60s", "500ms", "2m", "1.5s" or a plain number of seconds. Out: nanoseconds. */
 #ifndef MEMSTOW_DURATION_H
 #define MEMSTOW_DURATION_H
@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Parses a text. False: it is malformed, or longer than a day. */
+/* Parses a length of time, and sets *ns to it. False: the text is malformed, or the time is longer than a day. */
 bool duration_parse(const char *text, uint64_t *ns);
-/* The time now, by CLOCK_MONOTONIC. */
+/* The time now in nanoseconds, by CLOCK_MONOTONIC. */
 uint64_t duration_now(void);
 #define SECOND_NS UINT64_C(1000000000)
 

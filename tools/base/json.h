@@ -12,7 +12,7 @@ struct json {
     FILE *out;
     int depth;
     bool some;     /* the innermost object or array has a member already */
-    bool one_line; /* the innermost object or array is written on one line, with all that is in it */
+    bool one_line; /* set by the caller: what is written from now on goes on one line */
     size_t used;
     char buffer[1 << 16];
 };

@@ -10,8 +10,8 @@
 #include <sys/auxv.h>
 #include <unistd.h>
 
-/* Finds the path of this command as exec was given it. A relative path is only right while the process is in the folder
- * in which it was started. */
+/* Finds this command by the path that exec was given. If that path is relative, it is right only while the process is
+ * in the folder in which it was started. False: there is no such file. */
 static bool given_to_exec(char path[PATH_MAX]) {
     const char *given = (const char *)getauxval(AT_EXECFN);
     return given && realpath(given, path);

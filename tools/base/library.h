@@ -1,6 +1,6 @@
 /* library.h — finds this command, libmemstow.so and libmemstow_cupti.so.
- * In: MEMSTOW_LIBRARY, or the path of this command, which the kernel tells even without /proc. Out: a path that the
- * loader takes from LD_PRELOAD, or the reason why there is none. */
+ * In: the variable MEMSTOW_LIBRARY, or the path of this command, which the kernel tells even without /proc. Out: a path
+ * that can stand in LD_PRELOAD, or the reason why there is none. */
 #ifndef MEMSTOW_LIBRARY_H
 #define MEMSTOW_LIBRARY_H
 

@@ -16,8 +16,8 @@ struct new_file {
 /* Opens the stream. With `for_all`, the file gets the mode that a shell would give it; otherwise only its owner can
  * read it. Returns 0, or an errno. */
 int new_file_begin(struct new_file *file, const char *path, bool for_all);
-/* Closes the stream. With `keep`, and if everything was written, the temporary file gets its name. Otherwise the
- * temporary file is removed. Returns 0, or the errno of the first failure. */
+/* Closes the stream. If `keep` is true and everything was written, renames the temporary file to `path`; otherwise
+ * removes it. Returns 0, or the errno of the first failure. */
 int new_file_end(struct new_file *file, bool keep);
 /* The errno as text for people. */
 const char *new_file_why(int error);

@@ -1,5 +1,5 @@
 /* position.h — turns an offset in a text into line and column.
- * In: a text and an offset. Out: line and column, both from 1; a column is a byte. */
+ * In: a text and an offset. Out: line and column, both counted from 1; each byte of a line is a column. */
 #ifndef MEMSTOW_POSITION_H
 #define MEMSTOW_POSITION_H
 

@@ -14,11 +14,11 @@ enum program_verdict {
     PROGRAM_NO_INTERPRETER, /* a script that cannot run, because its interpreter does not exist */
 };
 
-/* Finds a command as execvp does. Returns 0 and its path, or ENOENT or EACCES. */
+/* Finds a command as execvp does. Returns 0 and its path, or an errno, such as ENOENT or EACCES. */
 int program_find(const char *command, char *path, size_t size);
 
-/* Judges the program at `path`. note: a sentence that follows the program's name, such as "is a static program …". For
- * PROGRAM_NO_INTERPRETER, note is the name of the missing interpreter. */
+/* Judges the program at `path`. note: what a message says behind the program's name, such as "is a static program …".
+ * For PROGRAM_NO_INTERPRETER, note is the path of the missing interpreter; for PROGRAM_FINE, it is "". */
 enum program_verdict program_look(const char *path, char *note, size_t size);
 
 /* Whether the program is linked with a library whose name begins with `library`. */

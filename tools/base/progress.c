@@ -12,8 +12,9 @@ static const uint64_t AFTER_NS = SECOND_NS, EVERY_NS = SECOND_NS / 5;
 
 static uint64_t begun_ns, said_ns; /* begun_ns 0: no progress is shown now; said_ns 0: no line is shown */
 
-/* Whether standard error is a terminal. If it is, standard output on a terminal is kept back until the end of the
- * command, or until there is much of it. Otherwise the output would run into the progress line. */
+/* Whether standard error is a terminal. If standard output is one, too, gives it a large buffer, so that the output is
+ * kept back until the end of the command, or until it is longer than the buffer. Otherwise it would run into the
+ * progress line. */
 static bool has_terminal(void) {
     static char held[1 << 20];
     static int terminal = -1;

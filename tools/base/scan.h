@@ -24,12 +24,12 @@ void scan_begin(struct scan *scan, const char *file, const char *text, size_t le
 int scan_open(struct scan *scan, const char *path);
 void scan_close(struct scan *scan);
 
-/* Goes to the next line that is not empty or a comment; false at the end of the text. */
+/* Goes to the next line that has more than blanks and a comment. False: there is none. */
 bool scan_line(struct scan *scan);
-/* Whether anything is left on the line. */
+/* Skips blanks. Returns whether anything but a comment is left on the line. */
 bool scan_more(struct scan *scan);
 
-/* Reads letters, digits, '-' and '_'; "" if there are none. The next character is not consumed. */
+/* Reads letters, digits, '-' and '_'; "" if there are none. Stops in front of the first other character. */
 void scan_word(struct scan *scan, char *to, size_t capacity);
 /* Consumes the character if it comes next, and returns whether it did. */
 bool scan_character(struct scan *scan, char wanted);

@@ -14,8 +14,8 @@ struct template {
 
 /* Makes a template of `file`: as given with -o, or NULL for the default. Returns 0, or -1 with the reason in error. */
 int template_make(struct template *template, const char *file, char *error, size_t error_size);
-/* Replaces the conversions. False: the template has %p and pid is 0, so the name is not known yet; or the path is too
- * long. */
+/* Replaces the conversions; a pid of 0 means that the pid is not known yet. False: the template has %p and the pid is
+ * not known, or the path is too long. */
 bool template_expand(const struct template *template, const char *name, long pid, char *path, size_t size);
 /* The directory part, with its conversions replaced. All files of a run are searched for there. */
 bool template_directory(const struct template *template, const char *name, long pid, char *path, size_t size);

@@ -53,7 +53,7 @@ void text_heading(const char *format, ...) __attribute__((format(printf, 1, 2)))
  * columns of the first line; further lines begin with `indent` blanks. */
 void text_wrap(FILE *to, const char *string, int column, int indent);
 
-/* Writes bytes as TEXT_BASE64(length) letters, and nothing behind them. */
+/* Writes bytes as TEXT_BASE64(length) letters, without a NUL behind them. */
 #define TEXT_BASE64(length) (((length) + 2) / 3 * 4)
 void text_base64(char *to, const void *bytes, size_t length);
 
