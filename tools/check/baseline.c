@@ -47,7 +47,8 @@ static int figure_take(struct figures *figures, struct scan *scan, enum figure_k
     return 0;
 }
 
-/* Reads texts in quotes and appends them to `name`, until the line ends or a word without quotes comes. */
+/* Reads `least` to `most` texts in quotes, up to the end of the line or a word without quotes, and appends them to
+ * `name`. Returns 0, or -1 with the message. */
 static int read_texts(struct scan *scan, char *name, size_t least, size_t most, const char *expected) {
     char text[SCAN_STRING_MOST];
     size_t count = 0;
@@ -129,7 +130,7 @@ static int baseline_read_line(struct figures *figures, struct scan *scan, struct
         figures->runs = runs < UINT32_MAX ? (uint32_t)runs : UINT32_MAX;
         return result;
     }
-    static const char cuda[] = "cuda-"; /* words for devices, which version 2 added, begin so */
+    static const char cuda[] = "cuda-"; /* begins the words for devices, which version 2 added */
     parsed->cuda = figures->with_cuda && strncmp(word, cuda, sizeof cuda - 1) == 0;
     const char *of = parsed->cuda ? word + sizeof cuda - 1 : word;
     if (strcmp(of, "total") != 0 && strcmp(of, "owner") != 0 && strcmp(of, "site") != 0)

@@ -44,9 +44,9 @@ int check_files(const struct check *check);
 void check_launch_begin(void);
 /* Returns 0; or, after an error message, 128 plus the number of the signal that asks memstow check to end. */
 int check_interrupted(void);
-/* Starts the command, waits for its end, and stores its exit status in *status; if it cannot be started, prints an
- * error message and stores EXIT_PROGRAM. Returns the result of check_interrupted(). The output of the command goes to
- * standard error. */
+/* Starts the command, waits for its end, and stores its exit status in *status. If it cannot be started, prints an
+ * error message that begins with `name`, and stores EXIT_PROGRAM. Returns the result of check_interrupted(). The output
+ * of the command goes to standard error. */
 int check_launch(char **argv, const char *name, int *status);
 
 /* check_program.c: runs the program until no limit is passed and there is no warning, at most check->runs times.
@@ -62,8 +62,8 @@ void check_junit(const struct check *check, FILE *to);
 void check_github(const struct check *check, FILE *to);
 void check_markdown(const struct check *check, FILE *to);
 
-/* check_html.c: writes the verdict and the report of the last run as a page, while its ledgers exist. Returns 0, or an
- * exit code after an error message. */
+/* check_html.c: writes the verdict and the report of the last run as a page. Must be called while the ledgers of that
+ * run exist. Returns 0, or an exit code after an error message. */
 int check_html(const struct check *check);
 
 /* check_words.c: text that the writers have in common. */

@@ -15,7 +15,8 @@
 
 enum { OPTIONS = 20, WINDOW_MOST = 3 };
 
-/* Finds memstow_comfy.py, which CMake or pip has installed, or which is in the source tree. */
+/* Finds memstow_comfy.py: as CMake or pip has installed it, or in the source tree. `command` is the path of memstow.
+ * False: it is in none of these places. */
 static bool find_helper(char *path, const char *command) {
     static const char *const below[] = {"../share/memstow/python", "../lib/python3*/site-packages",
                                         "../lib/python3*/dist-packages", "../../tools/python", "../tools/python"};
@@ -80,8 +81,8 @@ static int runs_take(const struct check *check, struct figures *figures, uint32_
     return code;
 }
 
-/* Compares the last third of the runs with the baseline, or with the first third if there is no baseline. A third is at
- * least one run here, and at most three runs. */
+/* Compares the last third of the runs with the baseline or, if there is no baseline, with the first third of the runs.
+ * A third is at least one run here, and at most three runs. */
 static int check_comfy_compare(struct check *check, int what) {
     uint32_t window = check->runs / 3 < WINDOW_MOST ? check->runs / 3 : WINDOW_MOST;
     if (!window) window = 1;

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The peak in the ledger, in bytes, plus 1; 0: the file is not a ledger. */
+/* 1 + the peak in the ledger, in bytes; 0: the file is not a ledger, or cannot be read. */
 static uint64_t peak_of(const char *path) {
     struct source source;
     struct snap_header header;

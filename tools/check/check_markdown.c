@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-/* Puts text as code, fenced by more backticks than the text has in a row. */
+/* Puts text as code, fenced by more backticks than the text has in a row. cell: the code stands in a table. */
 static void put_code(FILE *to, const char *text, bool cell) {
     size_t longest = 0, row = 0;
     for (const char *c = text; *c; c++) {

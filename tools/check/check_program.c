@@ -76,7 +76,7 @@ static int take_folder(struct figures *figures, const char *folder, int what) {
     return EXIT_UNREADABLE;
 }
 
-/* Whether the verdict needs call sites. If not, they are read only when something is over a limit. */
+/* Whether the verdict needs call sites. If not, they are read only when something is over a limit or has a warning. */
 static bool sites_matter(const struct check *check) {
     return check->update || check->suppressions.count || limits_have(&check->thresholds.limits, LIMIT_SITE);
 }
@@ -88,8 +88,9 @@ static int check_program_judge(struct check *check, bool *fine) {
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
-/* Judges a run by its owners first. If a limit was passed or there is a warning, reads and judges the same run again
- * with call sites, which counts as the same run. */
+/* Adds a run to the figures and, without --update, judges it; sets *fine if no limit was passed and there is no
+ * warning. The first judgement is by owners, unless call sites are needed. If that one is not fine, reads and judges
+ * the same run again with call sites; the run still counts once. */
 static int check_program_measure(struct check *check, const char *folder, bool *fine) {
     bool sites = sites_matter(check) || check->sites;
     int code = take_folder(&check->now, folder, sites ? TALLY_ALL : TALLY_OWNERS);
@@ -126,7 +127,7 @@ int check_program(struct check *check) {
     int code = EXIT_FINE;
     bool fine = false;
     for (uint32_t n = 1; code == EXIT_FINE && n <= check->warm_up; n++) code = warm_up(check, n);
-    /* another run is needed only while it could turn the verdict to pass */
+    /* once the verdict is pass, no further run is needed: another run could not change it (gate.h) */
     for (uint32_t n = 1; code == EXIT_FINE && n <= check->runs && !fine; n++) code = measured_run(check, n, &fine);
     return code;
 }
