@@ -176,15 +176,16 @@ static void cmd_control_cancel(struct order *order, int fd) {
     order->cancelled = cmd_control_now();
 }
 
-/* Whether the process has been silent for too long. After a cancellation because of --timeout, the process has
- * LATE_SILENCE_SECONDS to confirm it. */
+/* Whether the process has been silent for too long: for SILENCE_SECONDS or, if the request was cancelled because of
+ * --timeout, for LATE_SILENCE_SECONDS since the cancellation. */
 static bool is_silent(const struct order *order) {
     double since = cmd_control_now() - order->heard;
     return since > SILENCE_SECONDS ||
            (order->late && since > LATE_SILENCE_SECONDS && cmd_control_now() - order->cancelled > LATE_SILENCE_SECONDS);
 }
 
-/* Cancels the request if an interrupt has come or the time is up. Returns an exit code, or -1: go on waiting. */
+/* Cancels the request if an interrupt has come, or if the time is up before the process has begun. Returns an exit code
+ * if nothing more is to be waited for, else -1. */
 static int look_at_time(struct order *order, int fd) {
     bool begun = order->last.type == WIRE_WORKING;
     bool interrupted =
@@ -217,8 +218,8 @@ static int order_follow(struct order *order, int fd) {
     }
 }
 
-/* Whether the process is ending. A process that is being killed closes its socket a moment before it counts as
- * ending. */
+/* Whether the process is ending, now or within a second. A process that is being killed closes its socket a moment
+ * before it counts as ending. */
 static bool ends_now(pid_t pid) {
     const struct timespec pause = {.tv_nsec = 10000000};
     for (int i = 0; i < 100; i++) {

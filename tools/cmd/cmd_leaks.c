@@ -137,8 +137,8 @@ static int leaks_find_in(const struct choice *choice) {
     return leaks_group(&leaks, view.symbols) < 0 ? no_memory() : EXIT_FINE;
 }
 
-/* Finds the leaks again, with the present memory of the process. A site that the process no longer has keeps its old
- * figures. */
+/* Finds the leaks again, in the present memory of the process. If its ledger can no longer be read, the earlier
+ * findings stay. */
 static int find_again(const struct choice *choice) {
     static struct subject later;
     if (subject_open_pid(&later, choice->pid, true) != EXIT_FINE) return EXIT_FINE;

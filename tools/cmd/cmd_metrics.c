@@ -47,7 +47,8 @@ static int cmd_metrics_help(void) {
     return complain_finish(EXIT_FINE);
 }
 
-/* Finds the leaks of a process, whose call stacks must have been read, and adds them. Returns 0, or -1: no memory. */
+/* Finds the leaks of a process, and adds their figures. The call stacks of `subject` must have been read. Returns 0, or
+ * -1: no memory. */
 static int leaks_count(struct metrics *metrics, const struct subject *subject) {
     static struct leak_sites sites;
     static struct leaks leaks;

@@ -146,8 +146,8 @@ static int push_find(struct push *push) {
     return code;
 }
 
-/* Takes a profile of one process. A process that ends meanwhile is left out with --all, or if it had a profile
- * before. */
+/* Takes a profile of one process. If the process ends meanwhile, this is no error with --all, nor if a profile of the
+ * process was taken before. Returns 0, or an exit code after an error message. */
 static int push_take_one(struct push *push, struct moment *moment) {
     bool may_end = push->all || moment->looked_ns;
     if (may_end && process_is_over(moment->pid)) return EXIT_FINE;
@@ -155,9 +155,9 @@ static int push_take_one(struct push *push, struct moment *moment) {
     return code != EXIT_FINE && may_end && process_is_over(moment->pid) ? EXIT_FINE : code;
 }
 
-/* Takes and sends a profile of each process, one after the other. If a process cannot be read, the others still get
- * their profiles, and push->failed is set. Once the server is down, no more profiles are taken. Returns 0, or an exit
- * code after an error message: the server refuses a profile. */
+/* Takes and sends a profile of each process, one after the other. If a process cannot be read, push->failed is set, and
+ * the other processes still have their turn. Once the server is down, no more profiles are taken. Returns 0, or an exit
+ * code after an error message if the server refuses a profile or, without --every, cannot be reached. */
 static int push_round(struct push *push) {
     int code = EXIT_FINE;
     if (push->all) push->failed = push_find(push);
@@ -183,8 +183,8 @@ static bool push_is_over(const struct push *push) {
     return over || (!push->all && first->looked_ns && process_is_over(first->pid));
 }
 
-/* Sends profiles again and again. While the server is down, no profile is taken. The next profile then has all memory
- * that was allocated since the last profile. */
+/* Sends profiles again and again, until the command is to end. While the server is down, no profile is taken; the next
+ * one then has all memory that was allocated since the last one. */
 static int push_repeat(struct push *push) {
     uint64_t next = duration_now();
     int code = EXIT_FINE;

@@ -1,6 +1,6 @@
 /* cmd_reap.c — memstow reap: finds and ends the processes that a program left behind, by its process_registry.json.
- * Such a file is called a list here. A process is touched only if boot, pid and start time are the registered ones, and
- * the process belongs to this user. */
+ * Such a file is called a list here. An entry of a list stands for a process only if boot, pid and start time are still
+ * the registered ones. Only processes of this user are ended. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/duration.h"
@@ -35,7 +35,7 @@ struct reap {
     struct registry registry;
     struct proc_table table;
     size_t found, stayed;
-    struct registered *claimed; /* protected by any list: its program runs, or the list says that the process is kept */
+    struct registered *claimed; /* processes that any list protects: the list's program runs, or the list keeps them */
     size_t claims, claim_capacity;
     struct registered *programs; /* programs that run and have a list */
     size_t program_count, program_capacity;
@@ -124,8 +124,8 @@ static bool cmd_reap_stays(const struct reap *reap, const struct registered *reg
     return registered->keep || (entry && entry->mark == MARK_KEEP);
 }
 
-/* Whether the registry has a process that stays (with `keep`) or does not stay (without), and whose inherited mark
- * (started.h) is `mark`. With `keep`, processes that other lists protect count as well. */
+/* Whether `mark` is the inherited mark (started.h) of a registered process that stays, if `keep` is true, or that does
+ * not stay, if it is false. If `keep` is true, the marks of processes that other lists protect count as well. */
 static bool is_behind(const struct reap *reap, const char *mark, bool keep) {
     const struct registry *registry = &reap->registry;
     for (size_t i = 0; i < registry->count; i++)
@@ -142,9 +142,9 @@ static bool some_have_marks(const struct registered *list, size_t count) {
     return false;
 }
 
-/* Gives marks to processes that have the inherited mark of a registered process in their environment (started.h):
- * MARK_KEEP or, without `keep`, MARK_END. If a pid goes to another process before its environment is read, that process
- * has another start time than the table, and is not touched. Returns whether any process was marked. */
+/* Gives MARK_KEEP or, if `keep` is false, MARK_END to the processes whose environment has a mark that is_behind()
+ * finds. If a pid goes to another process before its environment is read, nothing happens to that process, because its
+ * start time is not that of the table. Returns whether any process was marked. */
 static bool mark_behind(struct reap *reap, bool keep) {
     const struct registry *registry = &reap->registry;
     char mark[STARTED_MARK];
@@ -209,10 +209,11 @@ static void spread_end(struct proc_table *table) {
     while (mark_started(table, MARK_END) || mark_groups(table)) continue;
 }
 
-/* Marks all processes. The first mark counts, so the order decides conflicts. First come processes that are to be kept,
- * whatever else the registry says. Then come running programs with their children, except for registered children. Some
- * processes share nothing but a session or group with a running program, as all processes of a service do. Such a
- * process is not ended because of an inherited mark, but it is ended if the registry names it. */
+/* Marks the processes that are to be kept, and those that are to be ended. The first mark of a process counts, so the
+ * order decides conflicts. First come processes that are to be kept, whatever else the registry says. Then come running
+ * programs with their children, except for registered children. Some processes share nothing but a session or group
+ * with a running program, as all processes of a service do. Such a process is not ended because of an inherited mark,
+ * but it is ended if the registry names it. */
 static void cmd_reap_mark(struct reap *reap) {
     struct proc_table *table = &reap->table;
     mark_ancestors(table);
@@ -280,7 +281,7 @@ static bool program_runs(const struct reap *reap) {
     return is_this_boot(reap) && process_find(&reap->table, &reap->registry.parent);
 }
 
-/* The reason why no process of the list is ended; NULL: there is none. */
+/* The reason why no process of the list may be ended; NULL: its processes may be ended. */
 static const char *left_alone(const struct reap *reap) {
     if (!reap->boot_known) return "it is not known whether the machine was started again since: left alone";
     if (!is_this_boot(reap)) return "written before this machine was started: none of its processes is there";
@@ -334,7 +335,7 @@ static int note_program(struct reap *reap) {
 }
 
 /* Adds the processes that this list protects to reap->claimed: all if its program runs, else those that are to be kept.
- * They stay, whatever other lists say. */
+ * They stay, whatever other lists say. -1: registry.error says why it failed. */
 static int note_claims(struct reap *reap, const char *path) {
     if (list_load(reap, path) < 0) return -1;
     if (!list_grow(&reap->claimed, sizeof *reap->claimed, reap->claims, reap->registry.count, &reap->claim_capacity))

@@ -21,8 +21,8 @@
 enum { OPTION_GRACE = START_OTHERS, OPTION_STRICT, OPTION_END, OPTION_QUIET, OPTION_PID, OPTION_SERVER_MODE };
 enum { GRACE_S = 60 };
 /* A wait begins when the program ends, when it is asked to end, or when a main thread ends. These times count from
- * there. The growth of processes is measured from MARK_AFTER on, so that a process that ends before it needs no second
- * look. Processes that are left are reported after TELL_AFTER. */
+ * there. The growth of processes is measured from MARK_AFTER on, so that a process that ends earlier is not looked at a
+ * second time. Processes that are left are reported after TELL_AFTER. */
 #define MARK_AFTER (SECOND_NS / 2)
 #define TELL_AFTER (5 * SECOND_NS)
 
@@ -116,7 +116,8 @@ static void watch_tell(struct watch *watch) {
     if (!watch->told_late) family_mark(family, true);
 }
 
-/* Measures growth and reports, if the time for it has come. */
+/* Begins to measure growth, makes the first report, makes the last report: each if its time in the present wait has
+ * come. */
 static void go_on(struct watch *watch) {
     uint64_t waited = duration_now() - watch->since_ns;
     uint64_t tell_after = TELL_AFTER < watch->grace_ns ? TELL_AFTER : watch->grace_ns;
