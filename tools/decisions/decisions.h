@@ -119,7 +119,7 @@ void decisions_text(const struct event *event, const char *key, char *to, size_t
 
 /* decisions_json.c: writes the trace as one JSON document. */
 void decisions_json(const struct decisions *decisions, const struct image *image, FILE *to);
-/* The number of lines that are lost at the beginning of the trace. */
+/* How many lines the trace had before the first one that it still has. */
 uint64_t decisions_lines_before(const struct decisions *decisions);
 
 /* decisions_text.c: prints the trace as text for people. */

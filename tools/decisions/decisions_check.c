@@ -202,7 +202,8 @@ static const struct event *set_for(struct range sets, const struct event *read, 
     return set;
 }
 
-/* A SET that is valid at `read`, whatever its ids; NULL: none. */
+/* Any SET that is valid at `read` and has ids, whichever these are; NULL: none. flag: only SETs of flags, or only SETs
+ * of policies. */
 static const struct event *any_that_holds(struct range sets, const struct event *read, bool flag) {
     for (size_t i = 0; i < sets.count; i++)
         if (sets.first[i]->flag == flag && decisions_check_holds(sets.first[i], read)) return sets.first[i];
@@ -242,8 +243,9 @@ static void check_no_flag(struct order *order, struct range sets, const struct e
               set->n, id_of(set), read->numbers[NUMBER_PATCHER]);
 }
 
-/* Checks a READ that found a policy. Programs reuse ids, so two rules may lead to the same policy. Then the READ may
- * have used either rule. */
+/* Checks a READ that found a policy. The rule that it names must lead to a SET. Its policy must be that of the first
+ * rule that leads to a SET; its rule need not be the first, because programs reuse ids, so that two rules may lead to
+ * the same policy. */
 static void check_policy_found(struct order *order, struct range sets, const struct event *read) {
     uint8_t said = read->words[WORD_RULE], rule;
     const struct event *set = set_by(sets, read, said, false), *right = set_for(sets, read, &rule, false);
@@ -256,7 +258,7 @@ static void check_policy_found(struct order *order, struct range sets, const str
               rule_names[rule]);
 }
 
-/* Whether a flag was seen on the object that gave a READ its policy. */
+/* Whether a SET says that a flag was seen on the object that gave a READ its policy. */
 static bool was_seen(struct range sets, const struct event *read) {
     uint64_t from = read->numbers[NUMBER_FROM];
     return set_with(sets, read, (struct wanted){from, 0, true}) || set_with(sets, read, (struct wanted){0, from, true});
@@ -447,7 +449,8 @@ static void check_counts(struct order *order, size_t index, const struct tally *
     check_device_counts(order, begin, act, tally);
 }
 
-/* Checks a decision of a finished trigger: it must have a category if the owner had memory, and none otherwise. */
+/* Checks a decision of a finished trigger: its owner must have a category in that trigger if it had memory, and must
+ * have none if it had no memory. */
 static void check_pairs(struct order *order, const struct event *decision) {
     struct range categories = events_find(order, EVENT_CATEGORY, decision->trigger, decision->numbers[NUMBER_OWNER]);
     if (decision->words[WORD_WHY] == MEMSTOW_WHY_EMPTY) {

@@ -375,7 +375,8 @@ static bool is_of_trigger(const struct page *page, const struct event *refused) 
     return event_find(&span, EVENT_DECISION, refused->numbers[NUMBER_OWNER]) != NULL;
 }
 
-/* Prints a line that is outside triggers. Lines of a trigger are printed with their trigger. */
+/* Prints a line that stands for itself: a SET, a LOST, a refused move without a decision, or an unknown kind. All other
+ * lines are printed with their trigger, or not at all. */
 static void print_event(struct page *page, const struct event *event) {
     bool refused = event->kind == EVENT_REFUSED && !is_of_trigger(page, event);
     if (refused || event->kind == EVENT_SET || event->kind == EVENT_LOST || event->kind == EVENT_OTHER)
