@@ -135,8 +135,8 @@ static unsigned cost_of(const struct row *row) {
     return cost;
 }
 
-/* Sets the weights of leaves, which decide what the page shows singly. A share of all change weighs eight times as much
- * as the same share of all memory. */
+/* Sets the weights of leaves, which decide what the page shows singly. The weight is a leaf's share of all change, or
+ * an eighth of its share of all memory, whichever is larger. */
 static void diff_html_weigh(const struct diff_page *self, struct html_leaf *leaves, size_t first, size_t end) {
     double grown = 1, held = 1;
     for (size_t i = first; i < end; i++) {

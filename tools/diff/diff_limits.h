@@ -26,6 +26,7 @@ struct over {
     bool cuda;                     /* the row is memory of CUDA devices */
 };
 
+/* without_runs: the names of runs do not tell rows apart (groups.h). */
 void diff_limits_begin(struct diff_limits *limited, const struct limits *limits, enum measure measure,
                        bool without_runs);
 /* Adds one image to the groups that the limits need. `cuda`: the image is a view of device memory. Returns 0, or -1: no

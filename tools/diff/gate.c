@@ -38,7 +38,7 @@ static void gate_measure(const struct gate *gate, const struct figure *figure, s
 static bool has_changed(const struct finding *finding) { return finding->growth.bytes || finding->growth.blocks; }
 
 /* The highest possible growth of a suppressed call site. `what`: 0 for bytes, 1 for blocks. If the baseline lacks the
- * site, all of its memory counts as growth, or none if it is below the floor. */
+ * site, all memory of the site counts as growth; but if it is below the baseline's floor, none does. */
 static int64_t most_grown(const struct gate *gate, const struct finding *site, int what) {
     uint64_t high = site->now[what].high, low = site->is_new ? 0 : site->before[what].low;
     if (site->is_new && site->now[0].high < gate->before->floor) return 0;
@@ -55,8 +55,8 @@ static int over_add(struct gate *gate, const struct figure *figure, size_t capac
     return 0;
 }
 
-/* Whether the figure is judged. A figure of devices is judged if devices were looked at for the baseline and for the
- * present runs. For a baseline of version 1 they were not. */
+/* Whether the figure is judged. Figures of the host always are. A figure of devices is judged if both the baseline and
+ * the present runs have figures for devices; a baseline of version 1 has none. */
 static bool is_judged(const struct gate *gate, const struct figure *figure) {
     return !figure->cuda || (gate->before->with_cuda && gate->now->with_cuda);
 }

@@ -25,7 +25,7 @@ struct finding {
     bool is_new;                    /* the name is not in the baseline */
     enum verdict verdict;
     const struct limit *limit;             /* the limit that it passed, or NULL */
-    const struct limit *below_floor;       /* a limit that was passed, but by less than the floor; or NULL */
+    const struct limit *below_floor;       /* a limit that does not count, because growth is below the floor; or NULL */
     const struct suppression *suppression; /* the suppression that lets it pass, or NULL */
 };
 

@@ -10,7 +10,7 @@
 /* Reads the lines of the file. path NULL: there are no lines. Returns 0, or an exit code after an error message. Call
  * suppressions_end() at the end. */
 int known_load(struct suppressions *suppressions, const char *path);
-/* Why the line is useless, such as "has expired"; NULL if it is not. */
+/* Why the line is useless, such as "has expired"; NULL: the line has suppressed growth. */
 const char *known_useless(const struct suppression *suppression);
 /* The conditions of a line as text. */
 void known_words(const struct suppression *suppression, char *to, size_t capacity);
