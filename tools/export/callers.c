@@ -67,7 +67,7 @@ static size_t same_line(const struct caller *list, size_t first, size_t count) {
     return next;
 }
 
-/* Callers whose lines have the same text get the same line. */
+/* Gives callers whose lines have the same text the same line, and sorts the callers by line. */
 static void callers_unite(const struct callers *self, struct caller *list, size_t count) {
     for (size_t i = 0, next; i < count; i = next) {
         next = same_line(list, i, count);

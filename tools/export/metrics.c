@@ -256,7 +256,8 @@ static int trigger_add(struct metrics *metrics, const struct image *image, const
 }
 
 /* Adds the figures of triggers. Triggers are numbered from 1, so the number of the last trigger is their count. If the
- * trace has no trigger, the count is 0; but it is not known, and not added, if the trace has dropped earlier lines. */
+ * trace has no trigger, and has dropped no line, the count is 0. If it has dropped lines, the count is not known, and
+ * is left out. */
 static int add_triggers(struct metrics *metrics, const struct image *image) {
     struct decisions decisions;
     const struct event *acts[REASONS] = {NULL};

@@ -20,7 +20,8 @@ struct metrics {
 
 /* Adds the figures of a running process. Call stacks are not needed. Returns 0, or -1: no memory. */
 int metrics_add(struct metrics *metrics, const struct image *image);
-/* Adds the leaks of a process. Returns 0, or -1: no memory. */
+/* Adds the number and the growth of a process's leaks; nothing if no verdict is possible. Returns 0, or -1: no
+ * memory. */
 int metrics_add_leaks(struct metrics *metrics, const struct image *image, const struct leaks *leaks);
 /* The two forms differ in the names of counters, in lines about units, and in the end of the text. */
 enum metrics_form { METRICS_OPENMETRICS, METRICS_PROMETHEUS };

@@ -126,7 +126,8 @@ static int profile_tree_enter(struct walk *walk, const struct branch *branch, st
     return 0;
 }
 
-/* Writes `count` merged branches as one frame. */
+/* Writes `count` merged branches, whose sum is `amounts`, as one frame. deeper: they were merged because they are too
+ * deep; false: because they are too small. */
 static void write_merged(struct walk *walk, size_t count, struct amounts amounts, bool deeper) {
     char name[64];
     size_t before = walk->sink->used;
@@ -137,8 +138,8 @@ static void write_merged(struct walk *walk, size_t count, struct amounts amounts
     *(deeper ? &walk->merged->deeper : &walk->merged->smaller) += both_of(amounts);
 }
 
-/* Writes the next branch of the innermost level. If the branch is too small or too deep, it writes the remaining
- * branches as one frame, and leaves the level. */
+/* Writes the next branch of the innermost level. If that branch is too small or too deep, or if there is none, writes
+ * all remaining branches of the level as one frame, and leaves the level. Returns 0, or -1: no memory. */
 static int profile_tree_step(struct walk *walk) {
     struct level *level = &walk->levels[walk->depth - 1];
     const struct branch *branch = &level->below.list[level->next];
@@ -206,8 +207,8 @@ static bool is_like(const struct profile_part *a, const struct profile_part *b) 
     return a->nowhere == b->nowhere || strcmp(a->nowhere, b->nowhere) == 0;
 }
 
-/* Writes parts without a call stack. Parts with the same name are neighbours, because parts are sorted. They become one
- * frame. */
+/* Writes parts without a call stack. Parts with the same name become one frame; they are neighbours, because parts are
+ * sorted. */
 static void write_stackless(struct walk *walk, size_t first, size_t end) {
     size_t before = walk->sink->used;
     for (size_t i = first, next; i < end; i = next) {

@@ -168,7 +168,8 @@ static void write_stackless(const struct stackless *one) {
     putchar('\n');
 }
 
-/* Moves stacks of which --python leaves out all frames from the groups to the memory without a call stack. */
+/* Takes the group of stacks without a frame, because --python leaves out all their frames, out of the groups, and adds
+ * it to the memory without a call stack. */
 static void move_ended(const struct tree *tree, struct sites *sites, struct caller_group *groups, size_t *count) {
     for (size_t i = 0; i < *count; i++) {
         if (!groups[i].ended) continue;
@@ -216,8 +217,8 @@ static void put_snapshot(struct massif *massif, uint64_t ns, uint64_t bytes, con
            massif->snapshots++, since / 1000000, bytes, tree);
 }
 
-/* Writes a snapshot with call stacks, in the measure of the report. It is marked as peak only if it is not lower than
- * earlier peaks, so readers, which take the last mark, find the highest peak. */
+/* Writes a snapshot with call stacks, in the measure of the report. The snapshot of a peak is marked as peak only if it
+ * is not lower than earlier ones. So readers, which take the last mark, find the highest peak. */
 static int put_detailed(struct massif *massif, const struct report *report, uint64_t ns, bool is_peak) {
     struct tree tree = {.report = report, .callers = {report->image, report->symbols, report_massif_skips, report}};
     struct sites sites = {0};
@@ -238,8 +239,8 @@ static int put_detailed(struct massif *massif, const struct report *report, uint
     return result;
 }
 
-/* Makes readings from the history: the highest point of each hundredth of the time. Points before the last snapshot
- * that was written for an earlier file are left out. */
+/* Makes readings from the history: the highest point of each hundredth of the time. Leaves out points that are not
+ * later than the last snapshot that was written for an earlier file. */
 static int take_history(const struct massif *massif, const struct image *image, struct leak_sites *readings) {
     struct history history;
     size_t last = CURVE;
@@ -272,8 +273,8 @@ static void put_head(const struct report *report) {
     fputs("\ntime_unit: ms\n", stdout);
 }
 
-/* Writes the peak of a file. A peak before the last snapshot that was written is left out: the previous file had it,
- * too. */
+/* Writes the peak of a file. Leaves it out if it was before the last snapshot that was written, because the previous
+ * file had the same peak. */
 static int put_peak(struct massif *massif, const struct report *report) {
     const struct snap_header *header = &report->image->header;
     struct report peak = *report;

@@ -393,8 +393,8 @@ static int write_slices(struct tracing *self) {
 
 static uint64_t report_perfetto_later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* The end of the report's time. The ledger of a killed process does not have the time of the end; then it is the last
- * time in the ledger. */
+/* The end of the report's time. The ledger of a killed process does not have the time of the end, so the last time of
+ * any event in the ledger is taken. */
 static uint64_t last_known(const struct image *image) {
     uint64_t last = report_perfetto_later(image_now(image), image->header.start_ns);
     struct decisions decisions;

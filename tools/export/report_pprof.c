@@ -69,8 +69,8 @@ static void report_pprof_put_rest(struct writer *writer, const struct listed_sit
     put_sample(writer, &rest);
 }
 
-/* For each node, finds the node itself or the nearest node outwards that has at least --min bytes, together with all
- * nodes below it; 0: there is none. NULL: no memory. */
+/* For each node, the node itself or the nearest node outwards that has at least --min bytes; 0: there is none. The
+ * bytes of a node include those of all nodes below it. NULL: no memory. */
 static uint32_t *large_nodes(const struct report *report) {
     const struct image *image = report->image;
     uint64_t *bytes = calloc(image->node_count + 1, sizeof *bytes);
@@ -96,8 +96,9 @@ static int by_stack(const void *left, const void *right) {
     return (a->inner != NULL) - (b->inner != NULL);
 }
 
-/* Writes the samples with --min. Each stack is cut behind its innermost node that has at least --min bytes. A stack
- * that was cut does not keep its module. */
+/* Writes the samples if --min was given. Of each stack, the innermost node with at least --min bytes is kept, with all
+ * frames outwards of it; "(smaller)" stands for the frames inside of it. Stacks that become alike are one sample if
+ * they have the same tag, so a stack that was cut loses its module, which could differ. */
 static int put_large(struct writer *writer, const struct listed_site *sites, size_t count) {
     const struct image *image = writer->report->image;
     uint32_t *large = large_nodes(writer->report);
