@@ -1,8 +1,8 @@
 /* html_choice.h — chooses the sites that a page shows singly.
  * In: a tree with its leaves (one for each site), and limits. Out: for each leaf the node at which the page shows it. A
- * single leaf is shown at its own node. All other leaves are merged at the nearest outer node that the page has anyway.
- * The largest leaves are chosen first. Sums stay exact, and the size of the file has a limit, however large the program
- * is. */
+ * leaf that is shown singly is at its own node. All other leaves are merged, each at the nearest outer node that the
+ * page has anyway. The leaves with the largest weights are chosen first. Sums stay exact, and the size of the file has
+ * a limit, however large the program is. */
 #ifndef MEMSTOW_HTML_CHOICE_H
 #define MEMSTOW_HTML_CHOICE_H
 

@@ -30,7 +30,7 @@ static int write_columns(struct html_fit *fit, html_data *write, void *context) 
     return result;
 }
 
-/* Whether the columns fit into the space, and either have all requested sites or nearly fill the space. */
+/* Whether the columns fit into MOST bytes, and either have all requested sites or fill at least ENOUGH bytes. */
 static bool html_fit_fits(const struct html_fit *fit, const struct html_tree *tree, size_t most) {
     bool all = tree->leaf_count - tree->folded >= (most < tree->leaf_count ? most : tree->leaf_count);
     return fit->size <= MOST && (all || fit->size >= ENOUGH);

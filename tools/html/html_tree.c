@@ -91,7 +91,7 @@ static void link_leaf(struct html_tree *tree, uint32_t index) {
     *first = index + 1;
 }
 
-/* Adds each node that has a leaf, or a leaf below it, to the list of its parent's children. */
+/* Adds each node that has a leaf, or below which a node has a leaf, to the list of its parent's children. */
 static void link_nodes(struct html_side *side) {
     const struct image *image = side->image;
     for (size_t node = image->node_count; node-- > 1;) {
@@ -154,7 +154,7 @@ static int by_tag(const void *left, const void *right, void *context) {
     return a < b ? -1 : a > b;
 }
 
-/* Adds an entry for each tag of the merged leaves in `folded`. Returns 0, or -1: no memory. */
+/* Adds entries for the merged leaves in `folded`: one for all leaves of the same tag. Returns 0, or -1: no memory. */
 static int add_folded(struct html_tree *tree, uint32_t *folded, size_t count) {
     qsort_r(folded, count, sizeof *folded, by_tag, tree->leaves);
     for (size_t first = 0, end; first < count; first = end) {

@@ -14,7 +14,8 @@ static const char *measure_key(enum measure measure) {
     return keys[measure];
 }
 
-/* Writes the view that the page shows, the number of merged sites, and the number of blocks that are left out. */
+/* Writes the document "page": the command and the options that the page begins with, the number of merged sites, and
+ * the number of blocks that are left out. */
 static int write_about(const struct report *report, const struct html_sites *sites, struct html_out *out) {
     static struct json json;
     FILE *to = html_document(out, "page");
