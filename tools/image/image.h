@@ -130,8 +130,8 @@ void image_drop_totals(struct image *image);
 /* Sets image->host, mapped and inherited: the sums of the totals. */
 void image_sum(struct image *image);
 
-/* Sets image->rss to the kernel's figure, or, if that is missing, to the sum of the regions' resident bytes. The sum
- * also counts pages of zeros, which the kernel's figure does not count. */
+/* Sets image->rss to the kernel's figure or, if that is missing, to the sum of the regions' resident bytes, in which
+ * pages of zeros count, too. 0: resident memory was not measured. */
 void image_sum_rss(struct image *image);
 
 /* The functions total_… are in total.c. */
@@ -185,8 +185,8 @@ bool image_has_stacks(const struct image *image);
 /* Whether `a` and `b` are headers of one program in one process, at two times. */
 bool image_same_process(const struct snap_header *a, const struct snap_header *b);
 
-/* Whether image_now() returns the true time. For the ledger of a killed process it does not, because the ledger does
- * not have the time of the process's end. */
+/* Whether image_now() returns the true time. False for the ledger of a killed process, which does not have the time of
+ * the process's end. */
 bool image_knows_now(const struct image *image);
 /* The image's present, in nanoseconds of CLOCK_MONOTONIC: the end of the process, the time of the snapshot, or now. For
  * the ledger of a killed process it is the time of the peak or, without a peak, of the start. */

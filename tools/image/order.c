@@ -3,7 +3,9 @@
 
 #include <stdlib.h>
 
-enum { UNSEEN = 0, ON_THE_ROUTE = UINT32_MAX }; /* markers in place of a new id */
+/* Markers in place of a new id. ON_THE_ROUTE: nodes_number() has passed the node on its way outwards, and is about to
+ * number it. */
+enum { UNSEEN = 0, ON_THE_ROUTE = UINT32_MAX };
 
 static const struct snap_node empty = {.segment = UINT32_MAX};
 
