@@ -76,8 +76,8 @@ static bool valid_pressure(const char *value) { return pressure_parse(value, &(s
 
 static bool valid_idle(const char *value) { return pressure_parse_idle(value, &(struct pressure_wishes){0}); }
 
-/* Whether the value of --follow is a list of names. A word that begins with a dash is not: the list is missing, and the
- * word is the next option or "--". */
+/* Whether the value of --follow is a list of names. A value that begins with a dash is none: the user has given no
+ * list, and the value is the next option or "--". */
 static bool valid_follow(const char *value) {
     size_t length = strlen(value);
     return length && value[0] != '-' && value[0] != ',' && value[length - 1] != ',' && !strstr(value, ",,");
@@ -153,8 +153,8 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Checks that a ledger can be written at the path of -o. If the pid is part of the name, the file is not known yet, but
- * its directory may be. Returns EXIT_FINE, or an exit code after an error message. */
+/* Checks that a ledger can be written at the path of -o. If the program's pid is part of the name, it is not known yet,
+ * so the path with memstow's own pid is checked. Returns EXIT_FINE, or an exit code after an error message. */
 static int check_output(const struct start *start) {
     char path[4096], error[4400];
     const char *name = base_name(start->argv[0]);
@@ -232,9 +232,9 @@ static void leave_python_malloc(struct start *start) {
     complain("PYTHONMALLOC=%s is set, and stays: --python-objects changes nothing", TEXT_SAFE(value));
 }
 
-/* Finds the library that reads CUPTI, if an option needs it. If CUDA_INJECTION64_PATH names another library, that
- * library stays, because the user's profiler needs CUPTI for itself. The same library, as an outer memstow run sets it,
- * is fine. Returns 0, or -1 with error set. */
+/* Finds the library that reads CUPTI, if an option needs it. CUDA_INJECTION64_PATH may name that library already, as an
+ * outer memstow run sets it. If it names another library, it is left as it is, because the user's profiler needs CUPTI
+ * for itself. Returns 0, or -1 with error set. */
 static int prepare_cupti(struct start *start, char *error, size_t size) {
     const char *injected = getenv("CUDA_INJECTION64_PATH");
     if (!start->verify && !start->from_cupti) return 0;

@@ -115,7 +115,7 @@ static void print_figure(const char *name, uint64_t bytes, uint64_t blocks) {
     fprintf(stderr, "  %-14s %12s in %s\n", name, text_size(bytes).s, text_block_count(blocks).s);
 }
 
-/* Prints the totals of a ledger that libmemstow_cupti.so kept. It has memory of CUDA devices only. */
+/* Prints the totals of a ledger that libmemstow_cupti.so kept. Such a ledger has memory of CUDA devices only. */
 static void print_cuda_totals(const struct image *image) {
     const struct sum *device = &image->cuda.device;
     fprintf(stderr, "  %-14s %12s\n", "peak", text_size(image->cuda.head.peak).s);
