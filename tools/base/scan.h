@@ -11,7 +11,7 @@
 enum { SCAN_FILE_MIB = 16, SCAN_STRING_MOST = 4096 };
 
 struct scan {
-    const char *file; /* its name in messages */
+    const char *file; /* name of the file in messages */
     const char *at, *end;
     const char *line, *token; /* where the present line, and the token that was read last, begin */
     uint32_t number;          /* number of the line */

@@ -1,5 +1,5 @@
 /* size.h — parses sizes ("64K", "1.5MiB", "4096") and counts.
- * In: a text. Out: bytes, or a number. It must not depend on the locale. */
+ * In: a text. Out: bytes, or a number; the same in every locale. */
 #ifndef MEMSTOW_SIZE_H
 #define MEMSTOW_SIZE_H
 

@@ -9,7 +9,7 @@
 
 struct named {
     const char *option, *path; /* path: NULL if the option was not given */
-    char words[40];            /* the role of the file, for the message about another option that names the same file */
+    char words[40];            /* what the file is, for the message that a later option names the same file */
 };
 
 /* Whether two paths have the same folder and name. Files that do not exist yet cannot be compared in another way. */

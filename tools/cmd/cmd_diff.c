@@ -177,7 +177,8 @@ static int sides_load(struct diff *diff) {
     return sides_load(diff);
 }
 
-/* Names the row that passed its limit: an owner, or the innermost function of a call site. */
+/* Sets diff->over_name to the name of the owner that passed a limit, or to the innermost function of the call site that
+ * did. */
 static void name_over(struct diff *diff) {
     const struct over *over = &diff->over;
     struct innermost_line line;

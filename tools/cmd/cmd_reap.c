@@ -124,8 +124,8 @@ static bool cmd_reap_stays(const struct reap *reap, const struct registered *reg
     return registered->keep || (entry && entry->mark == MARK_KEEP);
 }
 
-/* Whether `mark` is the inherited mark (started.h) of a registered process that stays, if `keep` is true, or that does
- * not stay, if it is false. If `keep` is true, the marks of processes that other lists protect count as well. */
+/* Whether `mark` is the inherited mark (started.h) of a registered process. keep true: of one that stays, or of a
+ * process that another list protects. keep false: of one that does not stay. */
 static bool is_behind(const struct reap *reap, const char *mark, bool keep) {
     const struct registry *registry = &reap->registry;
     for (size_t i = 0; i < registry->count; i++)

@@ -20,13 +20,13 @@
 struct finding {
     const struct figure *figure;    /* its kind and name */
     struct range before[2], now[2]; /* [0]: bytes; [1]: blocks */
-    struct growth growth;           /* negative: it shrank; 0: it is within the differences between runs */
+    struct growth growth;           /* negative: the figure shrank; 0: no more than runs differ from each other */
     int64_t suppressed_bytes;       /* subtracted from the growth */
     bool is_new;                    /* the name is not in the baseline */
     enum verdict verdict;
-    const struct limit *limit;             /* the limit that it passed, or NULL */
+    const struct limit *limit;             /* the limit that the growth passed, or NULL */
     const struct limit *below_floor;       /* a limit that does not count, because growth is below the floor; or NULL */
-    const struct suppression *suppression; /* the suppression that lets it pass, or NULL */
+    const struct suppression *suppression; /* the line that suppresses the growth, or NULL */
 };
 
 struct gate {

@@ -105,8 +105,8 @@ uint32_t suppressions_today(void) {
 
 /* --- matching figures with lines --- */
 
-/* Whether a frame, "function@module", matches the line's globs. It is split at the last '@', because a name of a
- * function may contain '@', and a file name hardly ever does. */
+/* Whether a frame, "function@module", matches the line's globs. The frame is split at its last '@', because the name of
+ * a function may contain '@', and a file name hardly ever does. */
 static bool frame_matches(const struct suppression *one, char *frame) {
     char *at = strrchr(frame, '@');
     if (at) *at = 0;

@@ -7,8 +7,8 @@
 
 enum verdict { VERDICT_FINE, VERDICT_WARNING, VERDICT_FAILED };
 
-/* Growth below `pass_under` bytes is fine, whatever the limits say. Other growth fails if it passes a limit. If it does
- * not, but its scope has a limit, it is worth a warning. With `pass_under` 0 nothing is worth a warning. */
+/* Growth below `pass_under` bytes is fine, whatever the limits say. Other growth fails if it passes a limit. If it
+ * passes none although its scope has a limit, it is a warning, or fine if `pass_under` is 0. */
 struct thresholds {
     struct limits limits;
     uint64_t pass_under;

@@ -13,9 +13,9 @@ struct folded {
     struct folded_line *lines;
 };
 
-/* A native frame is the name of its function, a Python frame "py:FUNCTION (FILE:LINE)". With `pairs` a line has two
- * amounts, those before and after. Then lines with the same text are added up, because flamegraph.pl colours a text by
- * its second amount, and must find the text only once. folded_end() writes these lines. */
+/* A native frame is the name of its function, a Python frame "py:FUNCTION (FILE:LINE)". If `pairs` is true, a line has
+ * two amounts, those before and after, and lines with the same text are added up: flamegraph.pl colours a text by its
+ * second amount, and must find each text only once. These lines are written by folded_end(). */
 void folded_begin(struct folded *folded, bool pairs);
 void folded_end(struct folded *folded);
 

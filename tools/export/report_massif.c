@@ -168,8 +168,8 @@ static void write_stackless(const struct stackless *one) {
     putchar('\n');
 }
 
-/* Takes the group of stacks without a frame, because --python leaves out all their frames, out of the groups, and adds
- * it to the memory without a call stack. */
+/* Stacks of which --python leaves out all frames are a group without a frame. Takes this group out of the groups, and
+ * adds it to the memory without a call stack. */
 static void move_ended(const struct tree *tree, struct sites *sites, struct caller_group *groups, size_t *count) {
     for (size_t i = 0; i < *count; i++) {
         if (!groups[i].ended) continue;

@@ -178,8 +178,8 @@ static void count_owners(struct tracing *self) {
     if (more) complain("%s owners that hold least have no counter (--top=N: N have one)", text_count(more).s);
 }
 
-/* Writes the bytes that owners have at the end of the report's time. The caller has written the values from triggers,
- * because these are earlier. */
+/* Writes the bytes that owners have at the end of the report's time. To be called when the values from triggers, which
+ * are earlier, are written. */
 static void count_owners_now(struct tracing *self) {
     for (size_t i = 0; i < self->roster.count; i++) {
         const struct roster_row *row = &self->roster.rows[i];

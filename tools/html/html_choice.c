@@ -17,8 +17,8 @@ enum {
     COST_NODE = 2,
     COST_SEGMENT_AGAIN = 8, /* the number of a segment that the file has already */
     COST_FIRST = 3,         /* the first line of a segment */
-    COST_LINE = 25,         /* another line of a segment */
-    COST_EXPECTED = 1,      /* a line that also came next when the line before it was last used */
+    COST_LINE = 25,         /* a further line of a segment */
+    COST_EXPECTED = 1,      /* a further line that also came next at the previous use of the line before it */
     COST_FRAME = 40         /* the texts of a frame that the file does not have yet */
 };
 

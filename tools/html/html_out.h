@@ -33,7 +33,8 @@ void html_column_put(struct html_out *out, uint64_t number);
 void html_column_put_signed(struct html_out *out, int64_t number);
 void html_column_end(struct html_out *out);
 
-/* Begins a JSON document: write to the stream and close it. NULL: no memory. */
+/* Begins a JSON document. Returns a stream, to which the caller writes the document, and which it then closes. NULL: no
+ * memory. */
 FILE *html_document(struct html_out *out, const char *name);
 
 #endif
