@@ -6,8 +6,8 @@ enum {
     WARM_UP_SHARE = 10, /* one point in this many is warm-up */
     WARM_UP_MOST = 20,
     LEAST = 5,   /* fewer points allow no verdict */
-    ENOUGH = 9,  /* from this many points on, a leak may lack growth at some */
-    PLENTY = 24, /* from this many points on, a leak may shrink at some */
+    ENOUGH = 9,  /* from this many points on, a leak need not grow at each of them */
+    PLENTY = 24, /* from this many points on, a leak may even shrink at some */
     TIMES = 3,   /* growth at fewer points than this may be chance */
     SELDOM = 10, /* growth at fewer than one point in this many may be chance as well */
     MANY = 30,   /* from this many points on, growth at half of them gives high confidence */
@@ -70,15 +70,16 @@ static struct part part_of(struct sequence all, uint32_t from, uint32_t to) {
     return part;
 }
 
-/* The first point with growth from `from` on and before `to`. `to`: there is none. */
+/* The first point with growth, of the points from `from` to before `to`; `to` if there is none. */
 static uint32_t first_growth(struct sequence all, uint32_t from, uint32_t to) {
     for (size_t i = 0; i < all.count && all.changes[i].point < to; i++)
         if (all.changes[i].point >= from && all.changes[i].bytes > 0) return all.changes[i].point;
     return to;
 }
 
-/* Whether new memory replaces old memory: judged runs before `start` allocated memory at the site, and nothing of it is
- * left. `from`: the first judged run. `start`: the first judged run that left memory. */
+/* Whether new memory replaces old memory: judged runs before `start` allocated memory at the site, or at a forgotten
+ * stack of its owner, and nothing of it is left. `from`: the first judged run. `start`: the first judged run that left
+ * memory. */
 static bool leak_judge_replaces(struct sequence all, const struct leak_rule *rule, uint32_t from, uint32_t start) {
     if (!rule->left || start == from) return false;
     struct sequence forgotten = {rule->forgotten, rule->forgotten_count};
@@ -89,8 +90,8 @@ static bool is_slowing(const struct part *first, const struct part *last) {
     return last->grown < first->grown / SLOWING;
 }
 
-/* Whether the share of the old allocations that is left is less than half of the share of the new ones. `first`,
- * `last`: the figures of the first and of the last points. */
+/* Whether old memory is freed while new memory comes: the share of the allocations that is left is less than half as
+ * large at the first points (`first`) as at the last ones (`last`). */
 static bool loses_the_old(const struct part *first, const struct part *last) {
     if (!first->allocated || !last->allocated) return false;
     double old = (double)first->grown / (double)first->allocated, young = (double)last->grown / (double)last->allocated;

@@ -26,8 +26,8 @@ enum leak_verdict {
 
 enum leak_confidence { LEAK_LOW, LEAK_MEDIUM, LEAK_HIGH };
 
-/* The change of a site's memory at a point. `allocated`: the bytes that the run allocated at the site; 0 if not
- * known. */
+/* The change of a site's memory at a point. `allocated`: the bytes that the run allocated at the site, if the point is
+ * a run; 0: not known. */
 struct leak_change {
     uint32_t point;
     int64_t bytes, blocks;

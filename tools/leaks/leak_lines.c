@@ -1,6 +1,6 @@
-/* leak_lines.c — see leak_lines.h. Site B follows site A if B was first used in the last run that used A, or in the run
- * after that run, and if a run took similar amounts of memory at A and B. One line often has several sites, which all
- * change in one run. Then B follows the site whose amounts are nearest to its own. */
+/* leak_lines.c — see leak_lines.h. Site B follows site A if two things are true: the first run that used B is the last
+ * run that used A, or the run after it; and a run took similar amounts of memory at A and at B. If one line has several
+ * sites, a single run may replace all of them. Then B follows the site whose amounts are nearest to its own. */
 #include "tools/leaks/leak_lines.h"
 
 #include <stdlib.h>
@@ -84,7 +84,8 @@ static const struct stretch *ended_in(const struct leak_sites *sites, const stru
     return best;
 }
 
-/* For each site that follows another site, sets first_of to the first site of its chain. */
+/* A chain: sites of which each follows the one before it. For each site that follows another site, sets first_of to the
+ * first site of its chain. */
 static void find_chains(const struct leak_sites *sites, const struct stretch *list, size_t count, uint32_t *first_of) {
     for (size_t i = 0; i < count; i++) {
         const struct stretch *next = &list[i];
@@ -103,8 +104,8 @@ static void find_chains(const struct leak_sites *sites, const struct stretch *li
     }
 }
 
-/* Joins the sites of each chain to the site with most live memory, because a program can be asked for the holders of
- * live blocks only. Returns whether there is a chain. */
+/* Sets `joined` so that the chain's site with most live memory takes over the memory of the chain's other sites,
+ * because a program can be asked for the holders of live blocks only. Returns whether there is a chain. */
 static bool choose(struct leak_sites *sites, const uint32_t *first_of, uint32_t *chosen) {
     bool any = false;
     for (uint32_t i = 0; i < sites->count; i++) {

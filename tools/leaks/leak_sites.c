@@ -292,8 +292,8 @@ static int leak_sites_know(struct leak_sites *self, const struct image *image, s
     return 0;
 }
 
-/* Makes leak_site.line from the hash of the Python frames. Mappings get another value than blocks: a line of Python
- * that finds Python's arena full maps the next arena, but all lines use that arena. */
+/* Makes leak_site.line from the hash of the Python frames and the class of memory. Mappings and blocks get different
+ * values, because the line that maps an arena of Python's is not the only line that uses it. */
 static uint64_t leak_sites_line_of(uint64_t python, uint8_t class) {
     return python ? (python ^ class) * UINT64_C(0xff51afd7ed558ccd) : 0;
 }

@@ -22,7 +22,7 @@ struct leak_site {
     uint32_t model, node; /* ids of names; 0: none */
     uint32_t stack;       /* node in the tree of the newest image; 0: no stack was recorded */
     uint32_t module;      /* 1 + id in the newest image */
-    uint64_t path;        /* hash of the stack's frames, for any image. Host and CUDA memory have different paths */
+    uint64_t path;        /* hash of the stack's frames, equal in all images. Host and CUDA memory differ */
     uint64_t line;        /* hash of the stack's Python frames and the class of memory; 0: no Python frames */
     uint32_t joined;      /* 1 + index of the site that has taken over this site's memory (leak_lines.h); 0: none */
     bool on_cuda;         /* memory of CUDA devices */
@@ -66,7 +66,7 @@ struct leak_sites {
     uint32_t run_count;
     struct leak_point points[LEAK_POINTS_MOST];
     uint32_t point_count, ended; /* ended: number of runs that had ended at the newest point */
-    bool sampled;                /* stacks are samples: sites are then owners only, whose figures are exact */
+    bool sampled;                /* blocks are samples: a site has no stack, and is all memory of its owners */
 };
 
 void leak_sites_begin(struct leak_sites *self);
@@ -78,7 +78,8 @@ int leak_sites_read(struct leak_sites *self, const struct image *image);
 /* Adds a point with the figures that the latest leak_sites_read has read. If there are too many points or changes,
  * first merges the earlier points in pairs. Returns 0, or -1: no memory. */
 int leak_sites_point(struct leak_sites *self, const struct image *image);
-/* Sorts entries by site, then by point, and merges those with equal site and point. Returns 0, or -1: no memory. */
+/* Sorts entries by site, then by point, and merges those with equal site and point. All sites are below `sites`, all
+ * points below `points`. Returns 0, or -1: no memory. */
 int leak_entries_sort(struct leak_entries *entries, size_t sites, uint32_t points);
 /* The index of a site's first entry or, if the site has no entry, the index where it would be. */
 size_t leak_entries_first(const struct leak_entries *entries, uint32_t site);

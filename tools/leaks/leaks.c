@@ -12,8 +12,8 @@
 
 /* The rest of an owner: its sites that are no findings by themselves. */
 enum {
-    MUCH = 4,        /* the rest of an owner, or an undecided site, must grow by this many times the floor */
-    REMAINDER = 20,  /* the rest of an owner counts if it grows by at least 1/20 of the growth of the owner's leaks */
+    MUCH = 4,        /* an owner's rest is a leak, and an undecided site a doubt, from this many times the floor on */
+    REMAINDER = 20,  /* an owner's rest is a leak if it grows by at least 1/20 of the growth of the owner's leaks */
     DOUBT_LEAST = 3, /* growth at fewer points than this may be chance, as in leak_judge.c */
 };
 
@@ -80,10 +80,10 @@ static int find_forgotten(struct search *search, const struct leak_finding *find
     return 0;
 }
 
-/* Judges a site twice: by the memory that is left of runs, and by the readings. *by_readings: which judgement is
- * returned. A leak by what is left counts, because that memory exists even if other memory is freed. But if the
- * readings show that the site stopped growing, old memory was freed while new memory came: then the readings count.
- * Without a leak by what is left, they count, too, if there are enough of them. */
+/* Judges a site twice: by the memory that is left of runs, and by the readings, if there are any. Returns the first
+ * judgement if it finds a leak and the readings do not show that growth has stopped (then old memory was freed while
+ * new memory came); or if fewer readings than runs are judged, and the readings allow no verdict. *by_readings: the
+ * second judgement is returned. */
 static struct leak_judgement leaks_judge(const struct search *search, bool *by_readings) {
     struct leak_judgement left = leak_judge(search->left.changes, search->left.count, &search->left_rule);
     *by_readings = false;
@@ -122,8 +122,8 @@ static bool is_remainder(const struct leaks *self, const struct leak_finding *re
     return rest->judged.bytes_per_run * REMAINDER < leaks;
 }
 
-/* Judges a finding. A leak goes to leaks->list; a site that would leak if its owner's policy were not keep goes to
- * leaks->kept. Returns 0, or -1: no memory. */
+/* Judges a finding. Puts a leak into leaks->list, and a site that would leak if the policy of its owner were not keep
+ * into leaks->kept. Returns 0, or -1: no memory. */
 static int finding_take(struct search *search, struct leak_finding *finding) {
     struct leaks *leaks = search->leaks;
     const struct leak_sites *sites = leaks->sites;
@@ -140,7 +140,7 @@ static int finding_take(struct search *search, struct leak_finding *finding) {
     return finding_keep(&leaks->kept, &leaks->kept_count, &leaks->kept_capacity, finding);
 }
 
-/* Adds the memory of a site that may leak to self->doubtful. */
+/* Adds to self->doubtful the memory of a site that may leak. */
 static void note_doubt(struct leaks *self, const struct leak_finding *finding) {
     const struct leak_judgement *judged = &finding->judged;
     bool kept = finding->model && self->sites->names[finding->model]->kept;
@@ -173,7 +173,7 @@ static int search_sites(struct leaks *self) {
 
 /* --- owners that grow at many sites --- */
 
-/* Whether the site leaks, or grows in an owner whose policy is keep. */
+/* Whether the site is a finding by itself: it leaks, or would leak if the policy of its owner were not keep. */
 static bool has_finding(const struct leak_site *site) {
     return site->verdict == LEAK_FOUND || site->verdict == LEAK_KEPT;
 }
@@ -228,7 +228,8 @@ static int leaks_gather(const struct owners *owners, const struct leak_entries *
     return leak_entries_sort(to, owners->count, points);
 }
 
-/* Finds the site of each owner where runs after the warm-up left most memory. Returns 0, or -1: no memory. */
+/* For each owner, finds the site where runs after the warm-up left most memory, and counts the sites where they left
+ * any. Returns 0, or -1: no memory. */
 static int choose_examples(const struct leaks *self, struct owners *owners) {
     const struct leak_entries *left = &self->sites->left;
     uint32_t warm_up = leak_warm_up(self->sites->run_count);
@@ -303,7 +304,8 @@ static int search_all(struct leaks *self) {
 
 enum { IN_USE = 2 /* how many runs at the end may still use the memory that they left */ };
 
-/* The time of Python's last full garbage collection, by the trace; 0: not known. Garbage since then is not a leak. */
+/* The time of Python's last full garbage collection, by the trace; 0: not known. What later runs left may be garbage,
+ * which is no leak. */
 static uint64_t last_collection(const struct image *image) {
     struct trace_line line;
     struct jsontext value;
@@ -430,7 +432,8 @@ enum leaks_verdict leaks_verdict(const struct leaks *self) {
 
 bool leaks_has_garbage(const struct leaks *self) { return self->uncollected > IN_USE; }
 
-/* The number of points that a verdict needs, if no point is left out because of garbage. */
+/* The number of points that a verdict needs, if none may have garbage. `young`: how many points at the end are not
+ * judged. */
 static uint32_t points_needed(uint32_t young) {
     uint32_t points = LEAST;
     while (points < leak_warm_up(points) + young + LEAST) points++;

@@ -1,5 +1,5 @@
-/* leaks.h — finds leaks in a process, growth that only looks like a leak, and the Python objects that hold memory of
- * retired owners.
+/* leaks.h — finds in a process: leaks, growth that only looks like a leak, memory that retired owners left, and the
+ * Python objects that hold memory.
  * In: sites (leak_sites.h), and the image from which they were last read. Out: findings, one for each cause, the
  * largest loss first. leaks_text.c and leaks_json.c print them. docs/leaks-rules.md explains the rules. */
 #ifndef MEMSTOW_LEAKS_H
@@ -17,8 +17,8 @@ enum { LEAKS_STACKS = 3, LEAK_NO_SITE = UINT32_MAX };
  * it. pack: the package whose code it is. held_at: the name of the variable, class or function. holders: the objects
  * that keep the memory. A text of length 0 is missing. */
 struct leak_holder {
-    uint32_t site; /* the site with the held memory; LEAK_NO_SITE: all memory that an owner left */
-    uint32_t name; /* id of the name of the owner who left the memory */
+    uint32_t site; /* the site with the held memory; LEAK_NO_SITE: `name` or `path` says whose memory it is */
+    uint32_t name; /* id of the name of the owner that left the memory; 0: none */
     uint64_t path; /* set if no Python object was found for the blocks of a call stack: that stack's path; 0: none */
     struct jsontext pack, held_at, holders;
     /* blocks: number of blocks that Python objects own. followed: number of these whose holders were looked for. held:
@@ -27,8 +27,8 @@ struct leak_holder {
 };
 
 /* A growing site; or the rest of an owner: its sites that are no findings by themselves, but grow in sum. Findings of
- * one cause are merged. A merged finding has the sums of their figures. Its site, owner and evidence are those of the
- * finding that grows most. */
+ * one cause are merged. A merged finding has the sums of the figures; it has the site, owner and evidence of the
+ * finding among them that grows most. */
 struct leak_finding {
     uint32_t site;        /* LEAK_NO_SITE: the rest of an owner */
     uint32_t stacks;      /* number of growing stacks */
@@ -36,7 +36,7 @@ struct leak_finding {
     uint32_t model, node; /* ids of names; 0: none */
     uint64_t live_bytes, live_blocks;
     uint32_t oldest, newest; /* indices of the first and last run that left memory; UINT32_MAX: none */
-    bool by_readings;        /* judged by points in time, not by what is left of each run */
+    bool by_readings;        /* judged by readings, not by what is left of each run */
     bool is_retired;         /* a retired owner left some of the memory */
     struct leak_judgement judged;
     uint64_t key;                     /* findings of one cause have the same key (leaks_groups.c) */
@@ -52,7 +52,8 @@ struct leak_retired {
     uint64_t old_live_bytes, old_allocated_bytes;
     uint32_t runs_since; /* runs that ended after the first of these owners was retired */
     bool is_leak;        /* false: they left little, or were retired just now */
-    /* the findings report these owners already: they have all but a little of the owners' memory, or the same holder */
+    /* findings report these owners already: they have all of the owners' live memory but a small remainder, or a
+     * finding has the same holder */
     bool is_told;
     bool is_same;                     /* an entry before this one has the same holder: the two count as one leak */
     uint64_t rest_bytes, rest_blocks; /* the live memory that is in no finding */
@@ -66,7 +67,7 @@ struct leak_retired {
     uint32_t stack_count;
 };
 
-/* The sums over all sites with one verdict, which is no leak. */
+/* The sums over all sites that have one verdict other than LEAK_FOUND. */
 struct leak_rest {
     uint64_t sites, live_bytes;
 };
@@ -102,8 +103,8 @@ enum { LEAKS_FLOOR = 1024 };
 /* Finds the leaks, whose growth must be at least `floor` bytes a run. The image and the sites must outlive the result.
  * Returns 0, or -1: no memory. */
 int leaks_find(struct leaks *self, struct leak_sites *sites, const struct image *image, uint64_t floor);
-/* Merges the findings of one cause: of one holder, or else of one owner and one line of Python. With `symbols`, it also
- * leaves out memory that grows with the number of threads. Returns 0, or -1: no memory. */
+/* Merges the findings of one cause: of one holder, or else of one owner and one line of Python. If `symbols` is not
+ * NULL, also leaves out memory that grows with the number of threads. Returns 0, or -1: no memory. */
 int leaks_group(struct leaks *self, struct symbols *symbols);
 void leaks_clear(struct leaks *self);
 /* The number of leaks: causes, and retired owners that leak and are not reported with a cause. */
@@ -142,8 +143,8 @@ struct leaks_ask_stack;
 /* Finds the call stacks of findings and of retired owners whose holders nobody has looked for yet. They are sorted by
  * path. The caller frees the list. Returns 0, or -1: no memory. */
 int leaks_unknown(const struct leaks *self, struct leaks_ask_stack **stacks, size_t *count);
-/* The owner id of the last run that was judged; 0: all runs were. memstow does not ask who holds blocks of later runs,
- * because these may still be in use. */
+/* The owner id of the last run that was judged; 0: a finding was judged by readings, or no run was judged. memstow does
+ * not ask who holds blocks of runs after that one, which may still be in use; with 0 it asks for all runs. */
 uint32_t leaks_last_judged(const struct leaks *self);
 
 /* The printable name of the run with that index. */

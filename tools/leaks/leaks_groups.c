@@ -16,7 +16,7 @@ static bool is_file(const char *module, const char *name) {
     return strncmp(text_base_name(module), name, strlen(name)) == 0;
 }
 
-/* Whether the C library or OpenMP takes the memory for each thread, and keeps it as long as the thread lives. */
+/* Whether the C library or OpenMP allocates memory here for each thread, and keeps it as long as the thread lives. */
 static bool is_of_threads(const char *module, const char *function) {
     static const char *const functions[] = {"allocate_dtv", "_dl_allocate_tls", "allocate_stack", "pthread_create",
                                             "__pthread_create"};
@@ -26,8 +26,8 @@ static bool is_of_threads(const char *module, const char *function) {
     return false;
 }
 
-/* Whether the memory comes with threads. Looks at the innermost functions of the stack, as long as they are of the C
- * library or the loader. */
+/* Whether memory of this stack comes with threads (is_of_threads). Looks at the innermost functions of the stack, as
+ * long as they are of the C library or the loader. */
 static bool comes_with_threads(const struct leaks *self, struct symbols *symbols, uint32_t stack) {
     enum { DEPTH = 6 };
     uint32_t frames[DEPTH];
@@ -224,8 +224,8 @@ static void retired_tell(struct leaks *self, struct leak_retired *retired, const
                        is_held_elsewhere(self, retired->holder);
 }
 
-/* Sets is_same of each entry in the list of retired owners whose holder also holds memory of an entry before it. The
- * two count as one leak. */
+/* Sets is_same of each entry in the list of retired owners if an entry before it, which no finding reports, has the
+ * same holder. The two count as one leak. */
 static void count_once(struct leaks *self) {
     for (size_t i = 0; i < self->retired_leaks; i++)
         for (size_t k = 0; k < i && !self->retired[i].is_same; k++)
