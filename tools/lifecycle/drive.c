@@ -115,7 +115,7 @@ static bool answer_member(const struct drive *drive, const char *name, struct js
            jsontext_member(whole, name, value);
 }
 
-/* Whether a list of the last answer has an item: 1 or 0; -1: there is no such list. */
+/* Whether the list `name` in the last answer has an item: 1 or 0; -1: there is no such list. */
 static int has_items(const struct drive *drive, const char *name) {
     struct jsontext list, first;
     size_t next = 0;

@@ -40,8 +40,8 @@ struct life {
 const char *lifecycle_name(unsigned test);
 /* The step that the scenario lacks for the test; NULL: none. */
 const char *lifecycle_lacks(const struct scenario *scenario, unsigned test);
-/* Runs a test. Returns 0; an exit code after an error message: the program cannot be started at all; or 128 + the
- * number of a signal that asked this process to end. */
+/* Runs a test. Returns 0; 128 + the number of the signal that asked this process to end; or, if the program cannot be
+ * started at all, an exit code after an error message. */
 int lifecycle_run(const struct lifecycle *lifecycle, unsigned test, struct life *life);
 
 #endif

@@ -1,4 +1,4 @@
-/* http.h — the part of HTTP that requests to a server need.
+/* http.h — sends a request to a server by HTTP, and receives the answer.
  * In: a request. Out: status and body; or why there is no answer. */
 #ifndef MEMSTOW_HTTP_H
 #define MEMSTOW_HTTP_H
