@@ -25,7 +25,8 @@ bool process_can_be_seen(void);
 /* Whether the error (errno) means that this command lacks descriptors or memory. Such an error says nothing about the
  * process. */
 bool process_lacks_means(int error);
-/* Reads a line of /proc/PID/stat or /proc/PID/task/TID/stat, and changes it. False: the line has another form. */
+/* Parses a line of /proc/PID/stat or /proc/PID/task/TID/stat, and changes the line. False: the line has another
+ * form. */
 bool process_read_stat(struct process *process, char *line);
 /* Reads the facts about a process. Returns 0 or -errno. A zombie is found, too: its state is Z. */
 int process_look(struct process *process, pid_t pid);

@@ -102,7 +102,8 @@ static bool read_keys(const struct python *python, uint64_t address, struct keys
     return keys->count <= KEYS_MOST && keys->kind <= SPLIT_KEYS;
 }
 
-/* The value of an attribute. `values`: the address of the values if they lie apart from the keys; else 0. */
+/* The value of an attribute; 0: there is none. `values`: the address of the values if they lie apart from the keys;
+ * else 0. */
 static uint64_t find_value(const struct python *python, const struct keys *keys, uint64_t values, const char *name) {
     char text[32];
     for (uint64_t i = 0; i < keys->count; i++) {

@@ -26,7 +26,8 @@ struct python_threads {
 
 /* Loads the threads of a process. Never fails: for a process without Python the list is empty. */
 void python_threads_load(struct python_threads *threads, pid_t pid);
-/* at_end of the main thread, without looking at other threads; false for a process without Python. */
+/* Whether the program's code is over (at_end of the main thread). Does not look at other threads. False for a process
+ * without Python. */
 bool python_threads_at_end(pid_t pid);
 void python_threads_clear(struct python_threads *threads);
 /* NULL: `tid` is not a Python thread. */

@@ -11,7 +11,8 @@ struct wait {
     int fd;           /* -1: the call uses none */
 };
 
-/* Without permission, or when the thread is gone, `call` is NULL and the numbers are -1. */
+/* Finds out what a thread waits in. Without permission, or when the thread is gone, `call` is NULL and the numbers are
+ * -1. */
 void wait_look(struct wait *wait, pid_t pid, pid_t tid);
 
 #endif
