@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 struct live {
-    struct source source; /* a file, which must be mapped to read more than the header; or memory of the process */
+    struct source source; /* a file, which needs source_map to read more than the header; or the process's memory */
     char path[4096];      /* the ledger's path, as the process sees it; "": it is in memory only */
     bool unlinked;        /* the file was deleted */
 };

@@ -82,7 +82,8 @@ static void finish_header(struct image *image, uint64_t size) {
     }
 }
 
-/* Puts the stack and the module of each CUDA site into its own record, because a snapshot has no ids of sites. */
+/* Writes the stack and the module of each CUDA site into the site's record, in place of the site's id: a snapshot has
+ * no ids of sites. */
 static void name_cuda_sites(struct cuda_image *cuda) {
     for (size_t i = 0; i < cuda->site_count; i++) {
         cuda->sites[i].site = 0;
