@@ -64,7 +64,8 @@ struct figure *figures_find_cuda(const struct figures *figures, enum figure_kind
  * there is none. */
 struct figure *figures_find_like(const struct figures *figures, const struct figure *like);
 const char *figure_name(const struct figure *figure);
-/* Sorts in the same order everywhere: total, owners, call sites; in each group the host's first; then by name. */
+/* Sorts the figures: the total, owners, call sites; in each of these groups, host memory first; then by name. The order
+ * is the same on every machine. */
 void figures_sort(struct figures *figures);
 
 /* For each figure whose new range lies in its range in `before`, an earlier baseline, takes the earlier range. So a new

@@ -53,8 +53,8 @@ bool innermost_is_allocator(const char *function) {
     return found;
 }
 
-/* Where the shown part of a stack begins: a frame, and one of the functions of the frame, of which it has several if
- * functions were inlined. */
+/* Where the shown part of a stack begins: at this frame, and at this one of its functions. A frame into which functions
+ * were inlined has several. */
 struct start {
     size_t frame;
     uint32_t symbol;

@@ -25,8 +25,8 @@ struct innermost {
     size_t more;   /* number of hidden frames further out */
 };
 
-/* From now on innermost_of() gives all frames of a stack, also those of the allocator and the import machinery:
- * --all-frames. Commands call this before they print. */
+/* For --all-frames: from now on innermost_of() gives all frames of a stack, also those of the allocator and of the
+ * import machinery. Commands call this before they print. */
 void innermost_show_all(void);
 bool innermost_shows_all(void);
 

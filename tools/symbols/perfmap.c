@@ -1,7 +1,7 @@
 /* perfmap.c — see perfmap.h.
  *
- * A line is "START SIZE NAME", both numbers in hexadecimal. Lines are added when code is made, even during the
- * reading. */
+ * A line is "START SIZE NAME", both numbers in hexadecimal. Lines are added when code is made, even while this command
+ * reads the file. */
 #include "preload/shared/os.h"
 #include "tools/symbols/perfmap.h"
 #include "tools/base/list.h"

@@ -35,7 +35,7 @@ struct symbols {
     } answer;
 };
 
-/* A frame with one unknown symbol, for use without memory. */
+/* A frame with one unknown symbol, for ids that the image lacks, and for lack of memory. */
 static union {
     struct named_frame frame;
     char space[sizeof(struct named_frame) + sizeof(struct symbol)];

@@ -26,7 +26,8 @@ struct named_frame {
 
 struct symbols;
 
-/* pid: of a running process, whose file system is then used; or 0. NULL: no memory. */
+/* Makes names for an image. `pid`: the process of the image, if it runs: then files are opened as it sees them; else 0.
+ * NULL: no memory. */
 struct symbols *symbols_begin(const struct image *image, pid_t pid);
 void symbols_end(struct symbols *symbols);
 /* For the image of a program that runs on: call it when frames or modules were added to the image. Names that were
@@ -58,9 +59,9 @@ const char *symbols_short_path(const char *path);
 enum { SYMBOL_NAMELESS = 320 };
 const char *symbol_nameless(const struct named_frame *frame, char name[SYMBOL_NAMELESS]);
 
-/* "function  file:line", both shortened to fit into `width` columns. After symbol_text_absolute() files have their
- * whole paths, for editors that jump to them, and lines may be longer: --absolute. Commands call it before they print.
- */
+/* symbol_text() gives "function  file:line", both shortened to fit into `width` columns. symbol_text_absolute(), which
+ * commands call before they print (--absolute), makes it give whole paths, for editors that jump to them; lines may
+ * then be longer. */
 void symbol_text_absolute(void);
 bool symbol_text_is_absolute(void);
 struct text_line symbol_text(const struct named_frame *frame, const struct symbol *symbol, int width);

@@ -1,6 +1,6 @@
 /* symfile.h — functions and lines of addresses in one ELF file with debug information, by elfutils.
  * In: a path, the build id of the file that the process ran, addresses in the file. Out: names, innermost first. The
- * file may be hostile, and elfutils is not safe against that, so symbols.c calls this in a separate process. It never
+ * file may be hostile, and elfutils is not safe against that, so symreader.c calls this in a separate process. It never
  * uses the network. */
 #ifndef MEMSTOW_SYMFILE_H
 #define MEMSTOW_SYMFILE_H

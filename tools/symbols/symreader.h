@@ -1,6 +1,6 @@
 /* symreader.h — a separate process, the reader, that reads symbol files.
  * In: a module and an address. Out: names, or what is wrong with the file. If a file makes the reader crash, the next
- * question starts a new one. */
+ * question starts a new reader. */
 #ifndef MEMSTOW_SYMREADER_H
 #define MEMSTOW_SYMREADER_H
 
