@@ -27,8 +27,7 @@ struct observe {
     int interrupted;      /* the signal that asks this process to end, or 0 */
 };
 
-/* `argv`: the program's command line. Files of the program are followed from now on. `exempt`: exempt processes, or
- * NULL. */
+/* Begins to follow the program and its files. `argv`: its command line. `exempt`: exempt processes, or NULL. */
 void observe_begin(struct observe *observe, struct launch *launch, char **argv, const struct exempt *exempt);
 void observe_end(struct observe *observe);
 /* Waits for at most `timeout_ns`, and looks when it is time. Returns the number of a signal that came, or 0. */
@@ -37,8 +36,8 @@ int observe_step(struct observe *observe, uint64_t timeout_ns);
 void observe_look(struct observe *observe);
 /* Notes that the program is asked to end now. Only the first call counts. */
 void observe_asked(struct observe *observe);
-/* The first process whose main thread has ended while other threads run, although nobody asked it to end; NULL: there
- * is none. The search stops when the program is asked to end, or has ended. */
+/* The first process that was seen to have other threads after its main thread had ended, before the program was asked
+ * to end or ended; NULL: there is none. */
 const struct member *observe_lingerer(const struct observe *observe);
 /* Whether the program has ended, and all that it started, except for exempt processes. */
 bool observe_is_over(const struct observe *observe);

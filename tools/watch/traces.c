@@ -52,7 +52,8 @@ static bool is_temporary(const char *path) {
     return lies_in(path, "/tmp") || lies_in(path, "/var/tmp") || (own && own[0] == '/' && lies_in(path, own));
 }
 
-/* Whether the file is a result that the command line asked for, by name or by folder. */
+/* Whether the file is a result that the user wants: the command line names it or its folder, or it lies in the current
+ * folder, which is a temporary one. */
 static bool is_asked_for(const struct traces *traces, const char *path) {
     char cwd[4096];
     for (char **argument = traces->arguments; argument && *argument; argument++) {
@@ -70,7 +71,7 @@ static uint64_t birth_ns(const char *path) {
     return (uint64_t)time.tv_sec * SECOND_NS + time.tv_nsec;
 }
 
-/* Whether memstow's output, and so the program's, goes to this file. */
+/* Whether standard input, output or error of memstow, and so of the program, is this file. */
 static bool is_output(const struct stat *st) {
     struct stat own;
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -224,7 +225,8 @@ void traces_note(struct traces *traces, const struct family *family) {
     note_segments(traces, family);
 }
 
-/* Whether an exempt process needs the trace. For a System V segment, only the number of its users is known. */
+/* Whether an exempt process needs the trace. The kernel says only how many users a System V segment has, so if any
+ * exempt process lives, each segment with users counts as needed. */
 static bool is_needed(const struct family *family, const struct trace *trace) {
     struct shmid_ds segment;
     const struct member *member = find_pid(family, trace->pid);

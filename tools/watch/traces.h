@@ -1,7 +1,7 @@
 /* traces.h — things that a program leaves in the system after its processes: shared memory, temporary files, named
  * sockets, System V segments. The kernel does not remove them.
- * In: looks at the live family: its open and mapped files, and the segments that its processes made. Out: the things
- * that are still there. A thing counts only if it belongs to this user and appeared after the program began. */
+ * In: the live family, look by look: its open and mapped files, and the segments that its processes made. Out: the
+ * things that are still there. A thing counts only if it belongs to this user and appeared after the program began. */
 #ifndef MEMSTOW_TRACES_H
 #define MEMSTOW_TRACES_H
 
