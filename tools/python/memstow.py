@@ -170,7 +170,7 @@ def version() -> Optional[tuple[int, int]]:
 
 
 def active() -> bool:
-    """Whether memstow keeps a ledger of this process. Unlike the other calls it logs nothing."""
+    """Whether memstow keeps a ledger of this process. Logs nothing."""
     return _library.present and _library.is_tracking() == 1
 
 
@@ -255,7 +255,7 @@ class Owner:
             _check(_library.owner_policy(self.id, number, priority), "policy")
 
     def set_idle(self, idle: bool) -> None:
-        """True: from now until the next call with False, nobody reads or writes the owner's memory."""
+        """True is a promise: from now until the next call with False, nobody reads or writes the owner's memory."""
         if _ready():
             _check(_library.owner_idle(self.id, int(bool(idle))), "idle")
 
@@ -1030,8 +1030,8 @@ _looks: Any = None # memstow_looks.Looks
 
 
 def _begin_looks() -> Any:
-    """Starts a thread that waits for requests of memstow leaks, when the first run begins. None: the library is too old
-    for that."""
+    """The process's Looks, whose thread waits for requests of memstow leaks. The first call makes it and starts the
+    thread. None: the library is too old for that."""
     global _looks
     if _looks is None and _library.request_of is not _no_such_call:
         _looks = _made.setdefault("looks", _beside("memstow_looks").Looks(
@@ -1064,7 +1064,8 @@ def on_look(handler: Optional[Callable[[Request], Any]]) -> None:
 
 
 def look(request: Request) -> tuple[int, str]:
-    """Serves a request of memstow leaks, now and on this thread. Returns the answer."""
+    """Serves a request of memstow leaks, now and on this thread. Returns the answer: a number or -errno, and a line of
+    text."""
     looks = _begin_looks()
     return looks.look(request) if looks is not None else (-errno.ENOTSUP, "")
 

@@ -20,13 +20,13 @@ from typing import Any, NamedTuple, Optional
 
 import memstow_referrers as referrers
 
-# limits: SAMPLES, how many blocks of a group (class Group) have their holders searched, from different runs; SAME, how
-# many objects are noted for one block
+# limits. SAMPLES: blocks of a group (class Group), from different runs, whose holders are searched. SAME: objects that
+# are noted for one block
 SAMPLES, SAME = 3, 4
-# bytes of a text, items of a tuple: smaller objects lie in an arena, and have no block of their own
+# LARGE: bytes of a text; MANY: items of a tuple. Smaller objects lie in an arena, and have no block of their own
 LARGE, MANY = 500, 60
-# limits for blocks of extension types: words that are read in a block; blocks that are read in all; objects of one
-# type; steps from block to block
+# limits for blocks of extension types. WORDS: words that are read in a block. DEEP: blocks that are read in all. EACH:
+# objects of one type. LEVELS: steps from block to block
 WORDS, DEEP, EACH, LEVELS = 128, 10_000, 500, 3
 AT_ONCE = 1 << 16                            # addresses in one call of the ABI
 INSIDE = 1                                   # MEMSTOW_INSIDE
@@ -306,7 +306,7 @@ class Reach:
                 for thing, addresses in level:
                     self.starts.add(thing, addresses)
                 self.starts.flush()
-                if len(seen) > DEEP: # this number ends the search, not the deadline: so many blocks take little time
+                if len(seen) > DEEP: # no deadline is needed: so few blocks take little time
                     break
         finally:
             os.close(memory)
@@ -413,7 +413,7 @@ def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label
     """A line for each group of blocks that stay, from runs up to `before` (0: all runs), and the paths for which time
     was too short. With `more_later`, a later call gets more time. A group whose search was not finished then has a line
     only if a longer search cannot find a better holder, because memstow leaks takes a line for the answer and does not
-    ask again. `label` names owners whose ids differ from run to run."""
+    ask again. `label` gives, for the id of an owner, what is the same for owners that have another id in each run."""
     begun = time.thread_time()
     paths = {stack: one.path for one in wanted for stack in one.stacks}
     reach = Reach(ask, set(paths), before, referrers.Deadline(seconds * SHARE))

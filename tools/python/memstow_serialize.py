@@ -153,8 +153,7 @@ class _Writer:
         return {"N": [self.lent(host, host.ctypes.data, host.nbytes), host.dtype.str, list(host.shape)]}
 
     def leaf(self, value: Any) -> dict[str, Any]:
-        """The table of any other value, which becomes a pickle. Tensors and large buffers are stored beside the
-        pickle."""
+        """The table of a value that becomes a pickle. Tensors and large buffers in it are stored beside the pickle."""
         buffers: list[Any] = []
         begin = len(self.segments)
         self.shared.clear()

@@ -261,7 +261,8 @@ def _leave_loop(core: Any, application: Any, delete: tuple[Any, ...]) -> None:
 
 
 def _send_to_loop(core: Any, application: Any, work: Callable[[], Any], seconds: float) -> None:
-    """Has the application's thread do the work."""
+    """Has the application's thread do the work. Raises what the work raises; TimeoutError if it is not done within
+    `seconds`."""
     done, errors = threading.Event(), []
 
     class Errand(core.QObject):  # type: ignore[misc] # the binding is found when it is used
@@ -331,9 +332,9 @@ def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subp
 
 
 def _environment(asked: Optional[Mapping[str, str]], number: int) -> dict[str, str]:
-    """The environment with the mark by which reap recognises descendants of the process. MEMSTOW_SERVER_MODE is left
-    out, because it was meant for this program: a server that lives on would otherwise leave its own children behind
-    later."""
+    """The environment of a new process: `asked`, or this program's, and the mark by which `memstow reap` recognises
+    descendants of the process. MEMSTOW_SERVER_MODE is not taken over from this program, for which alone it was meant: a
+    server that lives on would otherwise leave its own children behind later."""
     environment = dict(os.environ if asked is None else asked)
     if asked is None:
         environment.pop("MEMSTOW_SERVER_MODE", None)
@@ -616,7 +617,8 @@ def _helpers() -> set[int]:
 
 
 def _verify(goes_on: bool) -> tuple[tuple[str, ...], int]:
-    """The processes that are left, and the number of other threads."""
+    """The processes that are left, and the number of other threads. `goes_on`: the process continues, so the time limit
+    ends here."""
     pids = (ctypes.c_int32 * 256)()
     left = _library.shutdown_end(int(goes_on))
     if left < 0 and goes_on:

@@ -298,8 +298,8 @@ class Store:
         return [row["id"] for row in self.info()]
 
     def set_policy(self, policy: Optional[str], priority: int = 0, id: Optional[str] = None) -> None:
-        """Sets what a trigger does with one value or all values: "keep", "stow" (to a file; "free" counts as keep) or
-        None."""
+        """Sets what a trigger does with one value or all values: "keep", "stow" (to a file) or None. "free" counts as
+        keep."""
         for row in self.info():
             if row["owner"] and id in (None, row["id"]):
                 memstow.Owner(row["owner"], "state", f"state:{self.loop}/{row['id']}",

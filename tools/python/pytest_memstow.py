@@ -86,7 +86,7 @@ def show_size(size: float) -> str:
 # ---- the limits in the markers of a test
 
 class Limits:
-    """The limits in the markers of a test."""
+    """What the markers of a test ask for; None: no limit. Raises pytest.UsageError if a limit makes no sense."""
 
     def __init__(self, item: pytest.Item) -> None:
         self.memory: Optional[int] = None
@@ -205,8 +205,8 @@ class Plugin:
 
     @staticmethod
     def look_at_leaks(run: Any, limits: Limits, measured: Measured) -> Measured:
-        """Looks at call stacks only if all call stacks together exceed the limit; otherwise no single call stack
-        exceeds it."""
+        """Adds to `measured` the call stacks that left more than the limit. Looks for them only if all call stacks
+        together left more; otherwise there are none."""
         left, limit = memstow.figures(run.id).live_bytes, limits.leaks or 0
         sites = sites_of(run.name) if left > limit else []
         over = [(size, stack) for size, stack in sites

@@ -115,8 +115,8 @@ def listed(value: Any) -> list[Any]:
 
 
 def grouped(sizes: list[tuple[int, int]]) -> Iterator[list[int]]:
-    """Groups of the numbers of at least two elements that together are not too large for one value. `sizes` has the
-    number and the bytes of each element."""
+    """Yields groups of the numbers of elements. A group has at least two elements, which together are not too large for
+    one value. `sizes` has the number and the bytes of each element."""
     group: list[int] = []
     total = 0
     for number, size in [*sizes, (0, CHUNK_BYTES + 1)]:
@@ -198,7 +198,8 @@ class Loop:
         return listed(found[0])
 
     def save(self, port: str, values: list[Any]) -> None:
-        """The work of a saver node, on the thread that runs nodes."""
+        """Puts the values that came into a port into the store. A saver node calls it, on the thread that runs
+        nodes."""
         place = self.plan.place(port)
         self.store.put(self._key(place), values[0] if len(values) == 1 else {SEVERAL: list(values)})
         self.fresh.add(place)

@@ -144,8 +144,8 @@ def _declared(found: Any) -> NodeClass:
 
 
 def one_line(text: str) -> str:
-    """A text as one line for the log: whoever writes a workflow cannot begin a line of the log in it. Half a character
-    is escaped, because it cannot be written."""
+    """A text as one line for the log, so that the author of a workflow cannot forge lines of the log. A lone surrogate
+    (half of a character) is escaped, because it cannot be written."""
     line = "".join(" " if unicodedata.category(letter) in ("Cc", "Zl", "Zp") else letter for letter in text)
     return line.encode(errors="backslashreplace").decode()
 
