@@ -28,7 +28,7 @@ def here() -> Optional["Node"]:
 
 
 def quietly(function: Callable) -> Callable:
-    """Wraps a function: its exceptions are logged, once for each place, and do not reach ComfyUI."""
+    """Wraps a function: its exceptions are logged, once for each function, and do not reach ComfyUI."""
     @functools.wraps(function)
     def guarded(*arguments: Any, **options: Any) -> Any:
         try:
@@ -235,7 +235,8 @@ class Watch:
 
     @quietly
     def adopt_orphans(self, outputs_of: Callable[[str], list]) -> None:
-        """Finds models without a patcher, for example upscalers, in the outputs of their loaders."""
+        """Finds models without a patcher, for example upscalers, in the outputs of their loaders, and gives them
+        owners. `outputs_of`: a node's outputs, by its id."""
         from .registry import patchers_in
         orphans, self.orphans = self.orphans, []
         for node in orphans:

@@ -11,10 +11,10 @@ from . import memstow, report
 from .hooks import quietly
 
 referrers = memstow.referrers()
-# as in memstow leaks: below LITTLE bytes, or 1/SHARE of all that was allocated, nothing counts as left
+# as in memstow leaks: fewer bytes than LITTLE, or than 1/SHARE of all that was allocated, do not count as left
 LITTLE, SHARE = 64 * 1024, 20
-# The MOST models that died last are remembered. The search is for the holders of TENSORS tensors of a model: after each
-# of the first two runs, and then every AGAIN runs.
+# MOST: models that died last are remembered, so many at most. TENSORS: tensors of one model whose holders are searched.
+# The search comes after each of the first two runs since the model died, and then every AGAIN runs.
 MOST, TENSORS, AGAIN = 64, 3, 64
 
 

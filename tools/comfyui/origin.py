@@ -22,7 +22,7 @@ def allows_others() -> bool:
 
 
 def own_only(handler: Callable) -> Callable:
-    """Refuses requests of other sites' pages."""
+    """Wraps a handler: it refuses requests from pages of other sites, unless allows_others()."""
     from aiohttp import web
 
     @functools.wraps(handler)

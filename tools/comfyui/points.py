@@ -41,7 +41,7 @@ OF_MODULES = ("_apply", "state_dict", "load_state_dict")
 
 
 class Points:
-    """The models that have memory out of a device, and their way back."""
+    """The models that have memory out of a device. back() brings that memory back."""
 
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
@@ -116,7 +116,7 @@ class Points:
             raise memstow.Error(errno.EBUSY, f"{identity.owner.name}: {left} bytes are still out of the device")
 
     def _make_room(self, identity: Identity) -> None:
-        """Unloads all models from the devices, except for this one, and for models that are out themselves: they take
+        """Unloads all models from the devices, except this one, and except models that are out themselves, which take
         no memory there."""
         unload.unload(lambda patcher: id(patcher.model) != identity.key and id(patcher.model) not in self.out)
         unload.management().soft_empty_cache()

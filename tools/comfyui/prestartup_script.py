@@ -1,7 +1,7 @@
 """Starts ComfyUI again in the same process, under memstow, if the user asked for it. ComfyUI runs this file before it
 loads anything large. In: MEMSTOW=1 in the environment (MEMSTOW=0: never), or the setting memstow.start. Out: the same
-process with the library preloaded and with the same arguments. It is started again only once. If memstow is missing or
-does not fit, ComfyUI goes on without it. One line in the log says which of these happened."""
+process with the library preloaded and with the same arguments. ComfyUI is started again only once. If memstow is
+missing or does not fit, ComfyUI goes on without it. One line in the log says which of these happened."""
 import ctypes
 import json
 import logging
@@ -74,8 +74,8 @@ def fault_of_ledger(start, folder):
 
 def choose(start):
     """The words to start memstow with, and a remark for the log; or (None, the reason why memstow cannot be started).
-    If the ledger cannot be in the working folder, it goes to the folder of temporary files; but if the user has chosen
-    another place for it, it stays there."""
+    The ledger goes where the user wants it, else to the working folder or, if it cannot be there, to the folder of
+    temporary files."""
     with tempfile.TemporaryDirectory() as folder:
         why = fault_of(start, folder)
         if why is not None:

@@ -13,7 +13,7 @@ from .snapshots import Snapshots, TooMany
 HTML = "text/html; charset=utf-8"
 LONG = ("page", "diff", "snapshot", "move") # work that can be cancelled
 LEAKS_CODES = (0, 1, 5)     # exit codes of memstow leaks: no leak, a leak, no verdict
-WAIT = "--timeout=20"       # seconds for the worker to collect garbage; the worker may be in a long run
+WAIT = "--timeout=20"       # seconds that the command waits for an answer; the worker may be in a long run
 ORDERS = ("stow", "restore", "free", "policy", "why")
 MOST_LINES, MOST_REASON = 10_000, 200
 WAITS = "asked for: ComfyUI does it when the current run has ended; with \"wait\": true the answer comes then"

@@ -25,7 +25,7 @@ from .points import Points
 from .registry import Identity, Registry, Setting, for_one_run, patchers_in
 
 PATIENCE = 60 # seconds that a client may wait for the answer to its ticket
-TICKETS = 64  # of so many latest tickets the result can be asked for
+TICKETS = 64  # the results of so many latest tickets can be asked for
 FOLLOW_UP_SECONDS = 10
 NOT_FOLLOWED_UP = ("memstow: a run has ended and no policy was applied: this program runs workflows without ComfyUI's "
                    "worker. Call memstow.comfy.run_ended() after each run (docs/comfyui.md)")
@@ -66,7 +66,7 @@ class Runs:
         self.executor: Optional[weakref.ref] = None
         self.queue: Optional[weakref.ref] = None
         self.worker: Optional[int] = None
-        # the current run; or a run that has ended, until the work after it is done
+        # the current run; or a run that has ended, until the work after it begins
         self.run: Optional[dict] = None
         self.number = 0
         self.tickets: "queue.SimpleQueue[Ticket]" = queue.SimpleQueue()
@@ -78,8 +78,8 @@ class Runs:
         self.at_work: Optional[threading.Thread] = None # the worker thread, while it does not wait for a prompt
         self.draining = threading.RLock()
         self.has_complained = False
-        # owner's id → why its model is in memory. The latest trigger found the reason, or _why(), if the user has asked
-        # since.
+        # owner's id → why its model is in memory, as the latest trigger found, or _why() since then if the user has
+        # asked
         self.whys: dict[int, str] = {}
         self.held = Held(registry)
         # called after a prompt, before its policies are applied
