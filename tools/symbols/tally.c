@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How many frames are in the name of a call site. NATIVE: of a stack without Python. BELOW_PYTHON: native frames inside
- * of the innermost Python frame, and PYTHON: Python frames, of a stack with Python. With fewer frames, different sites
+/* How many frames are in the name of a call site. Without Python: NATIVE frames. With Python: BELOW_PYTHON native
+ * frames, which are inside of the innermost Python frame, and PYTHON Python frames. With fewer frames, different sites
  * would get one name. With more frames, more changes of the program's code would rename a site. */
 enum { NATIVE = 6, BELOW_PYTHON = 2, PYTHON = 4 };
 
