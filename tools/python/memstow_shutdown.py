@@ -722,7 +722,7 @@ def _run_both(name: str) -> tuple[list[Handler], int]:
 
 def _join_threads() -> tuple[str, ...]:
     """Joins the threads that Python would wait for at its end, and those that C registered. Returns the names of
-    threads that go on."""
+    threads that go on, and one text with the number of those in C."""
     left, until = [], time.monotonic() + THREAD_SECONDS
     for thread in threading.enumerate():
         if thread.daemon or thread in (threading.main_thread(), threading.current_thread()):
@@ -759,10 +759,10 @@ def _cancel_limit() -> None:
 
 def run(reason: str = "", *, limit: float = LIMIT, status: int = 1, keep: Iterable[str] = (),
         server_mode: Optional[bool] = None, goes_on: bool = False) -> Result:
-    """Runs the whole sequence, once; further calls do nothing. When the limit is over, the process is ended with
-    `status`. With `server_mode`, processes with a name in `keep` live on; if `keep` is empty, all processes with a name
-    do. server_mode=None: MEMSTOW_SERVER_MODE decides; it is a list of names with commas, or "all"; "" and "0" mean no.
-    `goes_on`: the process continues afterwards, without a limit."""
+    """Runs the whole sequence. Further calls do nothing, except after a run() with `goes_on`. When the limit is over,
+    the process is ended with `status`. With `server_mode`, processes with a name in `keep` live on; if `keep` is empty,
+    all processes with a name do. server_mode=None: MEMSTOW_SERVER_MODE decides; it is a list of names with commas, or
+    "all"; "" and "0" mean no. `goes_on`: the process continues afterwards, without a limit."""
     global _running
     with _lock:
         if _running:
