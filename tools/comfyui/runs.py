@@ -231,7 +231,7 @@ class Runs:
 
     @quietly
     def trigger(self, reason: str, text: str, run: Optional[dict] = None, needed: int = 0) -> int:
-        """Applies the policies. Returns the number of bytes given back."""
+        """Applies the policies. Returns the number of bytes given back; None if an exception ended it."""
         begun = time.monotonic()
         executor = self.executor() if self.executor is not None else None
         notes: list = []
