@@ -1,8 +1,8 @@
 /* leaks_ask.h — requests of memstow leaks to a running program: to collect all garbage, or to find the holders of some
  * memory. The program does so between two runs.
- * In: a pid, the path of its socket, and call stacks by their numbers in the process. Out: the number that the program
- * answers, or the reason why it did nothing. The program writes the holders that it finds into its trace. The wait for
- * an answer has the given limit, and is shown on a terminal. */
+ * In: a pid, the path of its socket, call stacks by their numbers in the process, and the seconds to wait for answers.
+ * Out: the number that the program answers, or the reason why it did nothing. The program writes the holders that it
+ * finds into its trace. On a terminal, the wait is shown. */
 #ifndef MEMSTOW_LEAKS_ASK_H
 #define MEMSTOW_LEAKS_ASK_H
 

@@ -38,8 +38,8 @@ static void describe_socket(struct handle *handle, const struct sockets *sockets
              entry ? entry->text : "not a TCP, UDP or Unix socket that /proc lists");
 }
 
-/* Whether a descriptor probably came from the process's parent: descriptors 0 to 2, /dev/null, and those of the same
- * file as 0 to 2. The list has 0 to 2 first. */
+/* Whether a descriptor probably came from the process's parent: it is 0, 1 or 2; or it is /dev/null; or it has the same
+ * file as 0, 1 or 2, which come first in the list. */
 static bool is_standard(const struct holdings *holdings, const char *target, int fd) {
     if (fd <= 2) return true;
     if (holdings_begins(target, "/dev/null")) return true;
