@@ -333,7 +333,8 @@ def figures(owner: OwnerLike) -> Figures:
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """Live bytes of one model or custom owner in one node and one run: ids of owners, 0 for none."""
+    """The live memory of one model or custom owner in one node and one run. model, node, run: ids of owners; 0:
+    none."""
     model: int
     node: int
     run: int

@@ -27,7 +27,7 @@ class Looks:
         self.request_of, self.answer, self.holders_of = request_of, answer, holders_of
         self.handler: Optional[Callable[[Any], None]] = None
         self.waiting: collections.deque[Any] = collections.deque()
-        self.asked: list[str] = []      # call stacks from the `more` messages of a request: its last message follows
+        self.asked: list[str] = []      # call stacks from the `more` messages of the request that is arriving
         self.patience = 1               # factor for the time of the next search
         self.runs_on = 0
         self.at_work = threading.Lock()

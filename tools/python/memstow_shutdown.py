@@ -82,7 +82,7 @@ class Result:
     leftovers."""
     failed: tuple[tuple[str, str], ...] # (name, error)
     killed: int
-    threads: tuple[str, ...] # threads that Python or C would have waited for
+    threads: tuple[str, ...] # threads that go on, for whose end Python or C would wait
     seconds: float
     # "name (pid 12)": all processes that descend from this program, registered or not, except for those that live on
     # and helpers of Python's multiprocessing
