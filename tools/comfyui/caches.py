@@ -192,7 +192,8 @@ def _leads_to(entry: Any, targets: set) -> bool:
 
 
 def _places(cache: Any, of_this_prompt: bool, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
-    """Each entry in a cache of outputs, with its place: the keys of the subgraphs around it, then its own key."""
+    """Each entry in a cache of outputs, with its place: the keys of the subgraphs around it, then its own key. With
+    `of_this_prompt`, only entries that the last prompt uses."""
     keys = getattr(cache, "cache_key_set", None)
     used = set(keys.get_used_keys()) if of_this_prompt and keys is not None else None
     for key, entry in list(getattr(cache, "cache", {}).items()):

@@ -200,7 +200,7 @@ class Registry:
         return bool(found)
 
     def settle(self, identity: Identity, setting: Optional[Setting]) -> None:
-        """Sets the policy that the user chose on the whole model, and on each model from the same files. It replaces
+        """Sets the policy that the user chose, on the whole model and on each model from the same files. It replaces
         all policies that were set on these models before. None removes these policies, and forgets the earlier choice
         for the files."""
         if self.choices is not None:
@@ -245,7 +245,7 @@ class Registry:
         return [patcher for patcher in list(self.settings) if patcher in identity.patchers]
 
     def note_flags(self, node: Optional[str] = None) -> None:
-        """Writes the flags that other packs have set to the trace."""
+        """Writes to the trace the flags that other packs have set."""
         for identity in self.all():
             flags.note(identity, self.trace, node)
 

@@ -119,7 +119,7 @@ def why_of(owner: dict, is_freed: bool) -> list[str]:
 
 
 def line(found: dict) -> str:
-    """The line in ComfyUI's log."""
+    """The report as one line, for ComfyUI's log."""
     count = {action: [o for o in found["owners"] if o["action"] == action] for action in ("keep", "stow", "free")}
     parts = [f"kept {len(count['keep'])} ({on_both(*held(count['keep'], 'after'))})"]
     if count["stow"]:

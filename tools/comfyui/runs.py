@@ -303,7 +303,7 @@ class Runs:
         return is_any_free
 
     def _read(self, executor: Any, notes: list) -> dict[int, tuple]:
-        """Looks up each model's policy, passes it on to memstow, and writes the rule that led to it to the trace."""
+        """Looks up each model's policy, passes it on to memstow, and writes to the trace the rule that led to it."""
         patchers, found = unload.loaded(), {}
         unknown = caches.unknown_classes(executor.caches) if executor is not None else []
         for identity in self.registry.all():
