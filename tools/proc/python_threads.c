@@ -1,7 +1,8 @@
 /* python_threads.c — see python_threads.h.
  *
- * The way to them is _PyRuntime → interpreters → thread states → frames. In a thread of threading.Thread, the outermost
- * Python function is Thread._bootstrap(self). Its first local is the Thread object with _daemonic and _name. */
+ * The way to the threads is _PyRuntime → interpreters → thread states → frames. In a thread of threading.Thread, the
+ * outermost Python function is Thread._bootstrap(self). Its first local is the Thread object with _daemonic and
+ * _name. */
 #include "tools/proc/python_threads.h"
 #include "tools/base/list.h"
 #include "tools/proc/dynsym.h"
