@@ -45,8 +45,8 @@ struct counters_sites {
     uint8_t inexact[SNAP_CHUNK_SITES];
 };
 
-/* *sites: the sums of `count` chunks, which must be the chunks of all threads for one index. sums[i]: the sum of chunk i
- * over its sites; `sums` may be NULL. Returns 0 or -1. */
+/* *sites: the sums of `count` chunks, which must be the chunks of all threads for one index. sums[i]: the sum of chunk
+ * i over its sites; `sums` may be NULL. Returns 0 or -1. */
 int counters_settle(struct reader *reader, const struct counters_chunk *chunks, size_t count,
                     struct counters_sites *sites, struct snap_counter *sums);
 /* *sum: the sum over all sites of a chunk. Returns 0 or -1. */
