@@ -9,8 +9,8 @@ import os, sys, pathlib
 
 import support, _simulated
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "stow"))
-import _moving
+sys.path[:0] = [str(support.ROOT / "tests" / room) for room in ("stow", "simcuda")]
+import _moving, _simcuda
 
 if not support.features()["sanitize"]:
     support.skip("this build has no sanitizers: --preset asan-ubsan, --preset tsan")
@@ -45,10 +45,6 @@ folder = _moving.real_disk()
 cases = [(program, case) for program in ("moves", "contexts") for case in run(program).split() if case != "asked"]
 assert len(cases) > 20
 for program, case in cases:
-    wish = {} if case == "off" else {"MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1"}
-    if case == "no_host":
-        wish["MEMSTOW_CUDA_HOST"] = "8M"
-    status = -9 if case.startswith("killed") else 0
-    run(program, case, status=status, SIMCUDA_CAPACITY="128M", MEMSTOW_STOW_DIR=str(folder), **wish)
+    run(program, case, status=-9 if case.startswith("killed") else 0, **_simcuda.settings(case, folder))
 assert not list(folder.iterdir())
 folder.rmdir()

@@ -40,6 +40,14 @@ def expected(route):
     return DRIVER if route.startswith("driver_") else RUNTIME
 
 
+def settings(case, folder):
+    """The settings of memstow and the driver for a case of _moves.c or _contexts.c that moves memory to `folder`."""
+    moves = {} if case == "off" else {"MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1"}
+    own = {"no_host": {"MEMSTOW_CUDA_HOST": "8M"}, "exportable": {"MEMSTOW_CUDA_IPC": "1"},
+           "total_stays": {"MEMSTOW_CUDA_TOTAL": "1"}}
+    return {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_STOW_DIR": str(folder), **moves, **own.get(case, {})}
+
+
 def left_out(program):
     """The cases of this program that rooms_long.py leaves out in the present mode of the driver."""
     words = os.environ.get("SIMCUDA_LEFT_OUT", "").split()

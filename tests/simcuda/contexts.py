@@ -3,15 +3,13 @@
 import pathlib, sys
 
 import support
-from _simcuda import run_cases
+from _simcuda import run_cases, settings
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "stow"))
 import _moving
 
 folder = _moving.real_disk()
-WISH = {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_STOW_DIR": str(folder), "MEMSTOW_CUDA_MOVES": "2M",
-        "MEMSTOW_CUDA_VERIFY": "1"}
-run_cases("contexts", 11, lambda case: WISH)
+run_cases("contexts", 11, lambda case: settings(case, folder))
 
 # Memory that was freed after the reset of another context was known.
 cuda = support.report("reset_beside_another.mst")["cuda"]

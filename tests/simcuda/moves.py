@@ -3,7 +3,7 @@
 import json, os, pathlib, subprocess, sys
 
 import support
-from _simcuda import BUILD, environment, refusals, run_cases
+from _simcuda import BUILD, environment, refusals, run_cases, settings
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "stow"))
 import _moving
@@ -12,16 +12,7 @@ program = BUILD / "moves"
 folder = _moving.real_disk()
 KILLED = ("killed_on_the_way_out", "killed_on_the_way_back")
 
-
-def wish(case):
-    host = {"MEMSTOW_CUDA_HOST": "8M"} if case == "no_host" else {}
-    moves = {} if case == "off" else {"MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1"}
-    ipc = {"MEMSTOW_CUDA_IPC": "1"} if case == "exportable" else {}
-    total = {"MEMSTOW_CUDA_TOTAL": "1"} if case == "total_stays" else {}
-    return {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_STOW_DIR": str(folder), **moves, **host, **ipc, **total}
-
-
-run_cases("moves", 34, wish, killed=KILLED, without=("asked",))
+run_cases("moves", 34, lambda case: settings(case, folder), killed=KILLED, without=("asked",))
 
 # From outside.
 process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked",
