@@ -46,10 +46,14 @@ bool os_is_under_valgrind(void) {
 /* Whether Valgrind's tool DHAT runs the program; it complains about questions to other tools. DHAT is recognised by the
  * library that it preloads. */
 static bool is_under_dhat(void) {
-    static enum { UNKNOWN, YES, NO } known;
-    if (known == UNKNOWN && environ)
-        known = os_is_under_valgrind() && strstr(os_variable("LD_PRELOAD"), "vgpreload_dhat") ? YES : NO;
-    return known == YES;
+    enum { UNKNOWN, YES, NO };
+    static uint32_t known; /* two threads find the same */
+    uint32_t it = os_load32(&known);
+    if (it == UNKNOWN && environ) {
+        it = os_is_under_valgrind() && strstr(os_variable("LD_PRELOAD"), "vgpreload_dhat") ? YES : NO;
+        __atomic_store_n(&known, it, __ATOMIC_RELAXED);
+    }
+    return it == YES;
 }
 
 void os_hide_from_valgrind(const void *start, size_t length) {
