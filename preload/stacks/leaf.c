@@ -8,8 +8,8 @@
 #include "preload/stacks/rule.h"
 
 enum {
-    FIRST_BITS = 8, /* logarithm of the number of sets at first; LAST_BITS: of the largest number */
-    LAST_BITS = 10,
+    FIRST_BITS = 9, /* logarithm of the number of leaves at first; LAST_BITS: of the largest number */
+    LAST_BITS = 11,
     MORE_ADDRESSES = 8,
     PERIOD = 1024, /* after this many fills (new leaves) the hits are judged */
     ENOUGH = 4,    /* this many hits for each fill are enough */
@@ -66,10 +66,6 @@ uint64_t leaf_hash(struct leaves *self, uintptr_t end, const struct caller *call
     return leaf_hash_of(self, end, caller, count);
 }
 
-uint32_t leaf_find_more(struct leaves *self, struct memo *memo, uintptr_t end, const struct caller *caller) {
-    return leaf_find_in(self, leaf_set(self, leaf_hash_of(self, end, caller, 3 + self->more)), memo, *caller);
-}
-
 /* How many of the memo's outermost elements a new leaf will refer to. It takes as many of the innermost words as fit
  * into itself. */
 static uint32_t leaf_joined(const struct memo *memo) {
@@ -80,13 +76,13 @@ static uint32_t leaf_joined(const struct memo *memo) {
 }
 
 static bool leaves_begin(struct leaves *self, uint32_t bits) {
-    struct leaf *leaves = arena_take((sizeof *leaves * LEAF_WAYS) << bits);
+    struct leaf *leaves = arena_take(sizeof *leaves << bits);
     if (!leaves) return false;
     self->leaves = leaves;
-    /* If a signal handler ends by longjmp between these lines, `shift` must not show more sets than there are. */
+    /* If a signal handler ends by longjmp between these lines, `shift` must not show more leaves than there are. */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     self->shift = 64 - bits;
-    self->patience = (LEAF_WAYS << bits) / PERIOD;
+    self->patience = (1u << bits) / PERIOD;
     return true;
 }
 
@@ -120,14 +116,19 @@ static bool is_worth_it(struct leaves *self) {
     return !self->skips || self->fills % ONE_IN == 0;
 }
 
-void leaf_fill(struct leaves *self, const struct memo *memo, uintptr_t end, const struct caller *caller,
-               uint32_t site) {
+/* The place for a new leaf: a free one, or either of the two in turn. */
+static struct leaf *leaf_place(const struct leaves *self, uint64_t hash) {
+    struct leaf *first = leaf_first(self, hash), *second = leaf_second(self, hash);
+    if (!first->state.slot) return first;
+    return !second->state.slot || (self->fills ^ self->fills / ONE_IN) % 2 ? second : first;
+}
+
+void leaf_fill(struct leaves *self, const struct memo *memo, const struct caller *caller, uint32_t site) {
     const struct element *top = &memo->elements[memo->count - 1];
     uint32_t k = leaf_joined(memo), n = 0;
     if (k == memo->count || !is_worth_it(self)) return;
     const struct word *word = memo->words + memo_words(memo, k), *last = memo->words + top->words;
-    struct leaf *leaf = leaf_set(self, leaf_hash(self, end, caller, 3 + self->more));
-    leaf += (self->fills ^ self->fills / ONE_IN) % LEAF_WAYS;
+    struct leaf *leaf = leaf_place(self, self->asked);
     leaf->state.slot = 0;
     for (; word < last; word++, n++) {
         uintptr_t offset = (uintptr_t)word->at - caller->slot;
@@ -149,7 +150,7 @@ void leaf_fill(struct leaves *self, const struct memo *memo, uintptr_t end, cons
 bool leaf_begin(struct leaves *self) { return leaves_begin(self, FIRST_BITS); }
 
 void leaf_forget(struct leaves *self) {
-    uint32_t count = self->leaves ? LEAF_WAYS << (64 - self->shift) : 0;
+    uint32_t count = self->leaves ? 1u << (64 - self->shift) : 0;
     for (uint32_t i = 0; i < count; i++) self->leaves[i].state.slot = 0;
     memset(self->hops, 0, sizeof self->hops);
 }

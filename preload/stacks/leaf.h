@@ -16,7 +16,6 @@
 #pragma GCC visibility push(hidden)
 
 enum {
-    LEAF_WAYS = 2,
     LEAF_WORDS = 7,
     LEAF_HOP_BITS = 9,
 };
@@ -44,9 +43,10 @@ struct hop {
 
 struct leaves {
     struct hop hops[1 << LEAF_HOP_BITS]; /* a table, by hash of the address */
-    struct leaf *leaves;                 /* sets of LEAF_WAYS; NULL: nothing is remembered */
-    uint64_t more;                       /* how many return addresses, besides the three innermost, choose a set */
-    uint32_t shift;                      /* 64 minus the number of bits that choose the set */
+    struct leaf *leaves;                 /* a table, with two places for each hash; NULL: nothing is remembered */
+    uint64_t asked;                      /* the hash of the stack that was looked for most recently, and not found */
+    uint64_t more;                       /* how many return addresses, besides the three innermost, are in the hash */
+    uint32_t shift;                      /* 64 minus the number of bits that choose a place */
     uint32_t hits;                       /* stacks that were found since the leaves were judged most recently */
     uint32_t fills;                      /* calls of leaf_fill, including those that added no leaf */
     uint32_t hits_before;                /* the hits at the judgement before `more` was raised */
@@ -65,32 +65,39 @@ static INLINE struct hop *leaf_hop(struct leaves *self, uintptr_t address) {
 /* The hash of `count` return addresses, from the innermost outwards. It reads nothing from `end` on. */
 uint64_t leaf_hash(struct leaves *self, uintptr_t end, const struct caller *caller, uint64_t count);
 
-/* As leaf_hash, for the three innermost addresses. */
-static INLINE uint64_t leaf_hash_of_three(struct leaves *self, uintptr_t end, struct caller caller) {
+/* As leaf_hash, for the three innermost addresses. False: an address has no hop in the table. */
+static INLINE bool leaf_hash_of_three(struct leaves *self, uintptr_t end, struct caller caller, uint64_t *hash) {
     uint64_t h = caller.address + caller.slot;
     uintptr_t slot = caller.slot, address = caller.address;
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
         const struct hop *hop = leaf_hop(self, address);
-        if (unlikely(hop->address != address))
-            return leaf_hash(self, end, &(struct caller){caller.slot, caller.address, caller.rbp}, 3);
+        if (unlikely(hop->address != address)) return false;
         slot += hop->distance;
         if (unlikely(slot >= end)) break;
         address = *(const uint64_t *)slot;
         h = (h << 7 | h >> 57) ^ address;
     }
-    return h;
+    *hash = h;
+    return true;
 }
 
-static INLINE struct leaf *leaf_set(const struct leaves *self, uint64_t hash) {
-    return self->leaves + (hash * 0x9E3779B97F4A7C15u >> self->shift) * LEAF_WAYS;
+/* The two places in which the leaf of a stack with this hash may be. Stacks that share the one seldom share the other,
+ * so three stacks that take turns do not drive each other out for ever. */
+static INLINE struct leaf *leaf_first(const struct leaves *self, uint64_t hash) {
+    return self->leaves + (hash * 0x9E3779B97F4A7C15u >> self->shift);
+}
+
+static INLINE struct leaf *leaf_second(const struct leaves *self, uint64_t hash) {
+    return self->leaves + (hash * 0xC2B2AE3D27D4EB4Fu >> self->shift);
 }
 
 /* A leaf has the innermost words of a stack, and the memo has the outer part. Returns whether this outer part is
  * unchanged; if not, removes the changed elements from the memo. */
 bool leaf_joins(const struct leaf *leaf, struct memo *memo);
 
-static INLINE bool leaf_holds(const struct leaf *leaf, struct memo *memo, struct caller caller) {
+/* Whether the state of the innermost frame and the innermost words are the leaf's. */
+static INLINE bool leaf_matches(const struct leaf *leaf, struct caller caller) {
     if (leaf->state.slot != caller.slot || leaf->state.code != caller.address ||
         !(leaf->any_rbp || leaf->state.rbp == caller.rbp))
         return false;
@@ -98,29 +105,24 @@ static INLINE bool leaf_holds(const struct leaf *leaf, struct memo *memo, struct
 #pragma GCC unroll 7
     for (int i = 0; i < LEAF_WORDS; i++)
         differs |= *(const uint64_t *)(caller.slot + leaf->offsets[i]) ^ leaf->values[i];
-    if (unlikely(differs)) return false;
-    return leaf->join < 0 || leaf_joins(leaf, memo);
+    return likely(!differs);
 }
 
-static INLINE uint32_t leaf_find_in(struct leaves *self, const struct leaf *leaf, struct memo *memo,
-                                    struct caller caller) {
-    if (!leaf_holds(leaf, memo, caller) && !leaf_holds(++leaf, memo, caller)) return 0;
+static INLINE bool leaf_holds(const struct leaf *leaf, struct memo *memo, struct caller caller) {
+    return leaf_matches(leaf, caller) && (leaf->join < 0 || leaf_joins(leaf, memo));
+}
+
+/* Counts a hit, and returns the leaf's site. */
+static INLINE uint32_t leaf_hit(struct leaves *self, const struct leaf *leaf) {
     self->hits++;
     if (!leaf->site) __builtin_unreachable(); /* leaf_fill never gets site 0 */
     return leaf->site;
 }
 
-/* The site of the caller's stack; 0: it is not known. The three innermost return addresses choose the set. leaf_find is
- * for `more` = 0, leaf_find_more for any number. */
-static INLINE uint32_t leaf_find(struct leaves *self, struct memo *memo, uintptr_t end, struct caller caller) {
-    uint64_t hash = leaf_hash_of_three(self, end, caller);
-    return leaf_find_in(self, leaf_set(self, hash), memo, caller);
-}
-uint32_t leaf_find_more(struct leaves *self, struct memo *memo, uintptr_t end, const struct caller *caller);
-
 /* Adds a leaf for the caller's stack, which has this site. The memo must hold the whole stack. Call this when a stack
- * comes again and leaf_find has not found it. */
-void leaf_fill(struct leaves *self, const struct memo *memo, uintptr_t end, const struct caller *caller, uint32_t site);
+ * comes again and no leaf had it. The leaf's place is that of `asked`. If that is the hash of another stack, because
+ * the leaves could not be asked this time, the leaf is in the wrong place: it is never found, which does no harm. */
+void leaf_fill(struct leaves *self, const struct memo *memo, const struct caller *caller, uint32_t site);
 
 /* Makes memory for leaves. False: there is none. */
 bool leaf_begin(struct leaves *self);

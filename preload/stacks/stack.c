@@ -268,7 +268,7 @@ static uint32_t find_site(struct stack *self, const struct caller *caller) {
     struct memo *other = region_has(&self->own.known, caller->slot) ? NULL : stack_recall(self, caller->slot);
     if (other || !own_stack_has(&self->own, caller->slot)) return find_elsewhere(self, other, caller);
     uint32_t site = find_own(self, caller);
-    if (self->returned && self->memo.count) leaf_fill(&self->leaves, &self->memo, self->own.known.high, caller, site);
+    if (self->returned && self->memo.count) leaf_fill(&self->leaves, &self->memo, caller, site);
     return site;
 }
 
@@ -359,37 +359,62 @@ __attribute__((noinline)) static uint32_t site_in_full(uintptr_t slot, uintptr_t
     return site;
 }
 
-/* Whether the leaves (leaf.h) may be asked: the caller is on the thread's own stack, no hook is at work in them, and
- * `but` is 0. */
-static INLINE bool may_ask_leaves(const struct stack *self, uintptr_t slot, uint64_t but) {
-    return likely(!(self->busy | but) && region_has(&self->own.known, slot) &&
+/* Whether the leaves (leaf.h) may be asked: the caller is on the thread's own stack, and no hook is at work in them. */
+static INLINE bool may_ask_leaves(const struct stack *self, uintptr_t slot) {
+    return likely(!self->busy && region_has(&self->own.known, slot) &&
                   __atomic_load_n(&generation_of_stacks, __ATOMIC_ACQUIRE) == self->generation);
 }
 
-/* Asks the leaves if more than three addresses choose the set. The fast path is for three. */
-__attribute__((noinline)) static uint32_t site_in_more_leaves(struct stack *self, uintptr_t slot, uintptr_t address,
-                                                              uintptr_t rbp) {
-    memo_begin(&self->memo); /* forgets the results of an interrupted call */
-    if (!self->leaves.more || !may_ask_leaves(self, slot, 0)) return 0;
-    begin_work(self, slot);
-    self->other = NULL;
-    uint32_t site =
-        leaf_find_more(&self->leaves, &self->memo, self->own.known.high, &(struct caller){slot, address, rbp});
+/* Ends a look-up in the leaves. `leaf` has the stack; NULL: none has it, so the stack is unwound. */
+static INLINE uint32_t site_of_leaf(struct stack *self, struct caller caller, const struct leaf *leaf) {
+    uint32_t site = leaf ? leaf_hit(&self->leaves, leaf) : 0;
     end_work(self);
-    return site;
+    return likely(leaf) ? site : site_in_full(caller.slot, caller.address, caller.rbp);
 }
 
-/* The site of the caller's stack, by the leaves; 0: they do not have it. */
-static INLINE uint32_t site_in_leaves(struct stack *self, struct caller caller) {
-    if (unlikely(!self)) return 0;
-    if (unlikely(!may_ask_leaves(self, caller.slot, self->leaves.more)))
-        return site_in_more_leaves(self, caller.slot, caller.address, caller.rbp);
-    begin_work(self, caller.slot);
+/* Goes on if the leaf in the first place does not have the stack. */
+__attribute__((noinline)) static uint32_t site_in_second(struct stack *self, uintptr_t slot, uintptr_t address,
+                                                         uintptr_t rbp, uint64_t hash) {
+    struct caller caller = {slot, address, rbp};
+    const struct leaf *leaf = leaf_second(&self->leaves, hash);
+    self->leaves.asked = hash;
+    return site_of_leaf(self, caller, leaf_holds(leaf, &self->memo, caller) ? leaf : NULL);
+}
+
+/* Goes on if the leaf in the first place has the innermost words of the stack, and joins the memo. */
+__attribute__((noinline)) static uint32_t site_joined(struct stack *self, uintptr_t slot, uintptr_t address,
+                                                      uintptr_t rbp, uint64_t hash) {
+    const struct leaf *leaf = leaf_first(&self->leaves, hash);
+    if (unlikely(!leaf_joins(leaf, &self->memo))) return site_in_second(self, slot, address, rbp, hash);
+    return site_of_leaf(self, (struct caller){slot, address, rbp}, leaf);
+}
+
+/* The hash takes more than the three innermost addresses, or an address has no hop yet. */
+__attribute__((noinline)) static uint32_t site_hashed(struct stack *self, uintptr_t slot, uintptr_t address,
+                                                      uintptr_t rbp) {
+    struct caller caller = {slot, address, rbp};
+    uint64_t hash = leaf_hash(&self->leaves, self->own.known.high, &caller, 3 + self->leaves.more);
+    const struct leaf *leaf = leaf_first(&self->leaves, hash);
     memo_begin(&self->memo);
+    return leaf_holds(leaf, &self->memo, caller) ? site_of_leaf(self, caller, leaf)
+                                                 : site_in_second(self, slot, address, rbp, hash);
+}
+
+/* The site of the caller's stack. What is rare, or needs more registers, is a tail call: so the usual case has no stack
+ * frame. */
+static INLINE uint32_t stack_find(struct stack *self, struct caller caller) {
+    uint64_t hash;
+    if (unlikely(!self || !may_ask_leaves(self, caller.slot)))
+        return site_in_full(caller.slot, caller.address, caller.rbp);
+    begin_work(self, caller.slot);
     self->other = NULL;
-    uint32_t site = leaf_find(&self->leaves, &self->memo, self->own.known.high, caller);
-    end_work(self);
-    return site;
+    if (unlikely(self->leaves.more || !leaf_hash_of_three(&self->leaves, self->own.known.high, caller, &hash)))
+        return site_hashed(self, caller.slot, caller.address, caller.rbp);
+    const struct leaf *leaf = leaf_first(&self->leaves, hash);
+    bool matches = leaf_matches(leaf, caller);
+    if (likely(matches && leaf->join < 0)) return site_of_leaf(self, caller, leaf);
+    memo_begin(&self->memo); /* forgets the results of an interrupted call */
+    return (matches ? site_joined : site_in_second)(self, caller.slot, caller.address, caller.rbp, hash);
 }
 
 #ifdef MEMSTOW_ORACLE /* a test build that compares every stack with libunwind's: tests/oracle */
@@ -399,8 +424,7 @@ static inline void oracle_check(const struct caller *caller, uint32_t site) { (v
 #endif
 
 uint32_t stack_site(uintptr_t slot, uintptr_t address, uintptr_t rbp) {
-    uint32_t site = site_in_leaves(*stack_self, (struct caller){slot, address, rbp});
-    if (unlikely(!site)) site = site_in_full(slot, address, rbp);
+    uint32_t site = stack_find(*stack_self, (struct caller){slot, address, rbp});
     oracle_check(&(struct caller){slot, address, rbp}, site);
     return site;
 }
