@@ -10,6 +10,7 @@
  * are read before and after the allocations. If the frees of all threads are the same both times, nothing was freed in
  * between, and the figures are exact for the moment when the allocations were read. */
 #include "tools/reader/counters.h"
+#include "tools/base/list.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,6 +121,23 @@ static const struct wide_section *section_with(struct wide_counters *wide, uint6
     return NULL;
 }
 
+/* Aligned words of the source: where they are in memory, or copied to `space`. NULL: the source does not have them. */
+static const uint64_t *words_at(const struct source *source, uint64_t offset, uint64_t *space, size_t count) {
+    const void *there = source_bytes(source, offset, count * sizeof *space);
+    if (there && (uintptr_t)there % sizeof *space == 0) return there;
+    return source_read(source, offset, space, count * sizeof *space) == 0 ? space : NULL;
+}
+
+static int read_live(const struct source *source, uint64_t offset, struct snap_counter *counter) {
+    uint64_t space[sizeof *counter / sizeof(uint64_t)];
+    const uint64_t *words = words_at(source, offset, space, sizeof space / sizeof *space);
+    if (!words) return -1;
+    *counter = (struct snap_counter){
+        __atomic_load_n(&words[0], __ATOMIC_ACQUIRE), __atomic_load_n(&words[1], __ATOMIC_ACQUIRE),
+        __atomic_load_n(&words[2], __ATOMIC_ACQUIRE), __atomic_load_n(&words[3], __ATOMIC_ACQUIRE)};
+    return 0;
+}
+
 /* Reads a wide counter. A running process may have made the counter's section after the list of sections was read. Then
  * wide.missing is set, the counter is 0, and the next try to read the ledger finds the section. */
 static int read_wide(struct reader *reader, const struct counters_chunk *ref, uint64_t address,
@@ -128,7 +146,7 @@ static int read_wide(struct reader *reader, const struct counters_chunk *ref, ui
     const struct wide_section *wide = section_with(&reader->wide, address);
     if (wide) {
         uint64_t data = wide->section.data, offset = data + (address - wide->address);
-        int result = reader->live ? source_read(reader->source, offset, counter, sizeof *counter)
+        int result = reader->live ? read_live(reader->source, offset, counter)
                                   : read_window(reader, offset, data + wide->length, counter);
         return result < 0 ? reader_damaged(reader, offset, "a counter cannot be read") : 0;
     }
@@ -148,13 +166,6 @@ static void add_parts(struct snap_counter *to, const struct snap_counter *from, 
         to->free_bytes += from->free_bytes;
         to->free_blocks += from->free_blocks;
     }
-}
-
-/* Aligned words of the source: where they are in memory, or copied to `space`. NULL: the source does not have them. */
-static const uint64_t *words_at(const struct source *source, uint64_t offset, uint64_t *space, size_t count) {
-    const void *there = source_bytes(source, offset, count * sizeof *space);
-    if (there && (uintptr_t)there % sizeof *space == 0) return there;
-    return source_read(source, offset, space, count * sizeof *space) == 0 ? space : NULL;
 }
 
 /* Adds the counters of a chunk, or a part of each, to `to`: those of `count` sites, beginning with its site `first`.
@@ -322,33 +333,54 @@ static int group_emit(struct group *group) {
     return 0;
 }
 
-static int tally_all(struct reader *reader, const struct counters_chunk *refs, size_t count) {
-    for (size_t first = 0, next; first < count; first = next) {
-        for (next = first + 1; next < count && refs[next].index == refs[first].index;) next++;
-        struct counters_sites taken;
-        struct group group = {.reader = reader, .refs = refs + first, .count = next - first, .taken = &taken};
-        if (counters_settle(reader, group.refs, group.count, &taken, NULL) < 0 || group_emit(&group) < 0) return -1;
+static int slots_add(struct reader *reader, const struct counters_chunk *refs, size_t count,
+                     const struct snap_counter *sums) {
+    for (size_t i = 0; i < count; i++) {
+        size_t slot = refs[i].thread - 1, old = reader->slot_capacity;
+        if (slot > UINT16_MAX) continue; /* no thread has such a slot */
+        if (!list_grow(&reader->slots, sizeof *reader->slots, slot, 1, &reader->slot_capacity))
+            return reader_memory(reader);
+        memset(reader->slots + old, 0, (reader->slot_capacity - old) * sizeof *reader->slots);
+        add_parts(&reader->slots[slot], &sums[i], ALL_PARTS);
     }
     return 0;
 }
 
-/* Copies the site of each total into reader->site_of, which is then in ascending order. Until counters_name_sites, a
- * total's `stack` is its site. */
-static int keep_site_ids(struct reader *reader) {
-    const struct image *image = reader->image;
-    reader->site_of = malloc((image->total_count + 1) * sizeof *reader->site_of);
-    if (!reader->site_of) return reader_memory(reader);
-    for (size_t i = 0; i < image->total_count; i++) reader->site_of[i] = image->totals[i].stack;
+static int tally_groups(struct reader *reader, const struct counters_chunk *refs, size_t count,
+                        struct snap_counter *sums) {
+    for (size_t first = 0, next; first < count; first = next) {
+        for (next = first + 1; next < count && refs[next].index == refs[first].index;) next++;
+        struct counters_sites taken;
+        struct group group = {.reader = reader, .refs = refs + first, .count = next - first, .taken = &taken};
+        if (counters_settle(reader, group.refs, group.count, &taken, sums) < 0 || group_emit(&group) < 0 ||
+            slots_add(reader, group.refs, group.count, sums) < 0)
+            return -1;
+    }
     return 0;
+}
+
+static int tally_all(struct reader *reader, const struct counters_chunk *refs, size_t count) {
+    struct snap_counter *sums = malloc((count + 1) * sizeof *sums);
+    int result = sums ? tally_groups(reader, refs, count, sums) : reader_memory(reader);
+    free(sums);
+    return result;
+}
+
+/* How many sites the sorted chunks have. */
+static size_t sites_count(const struct counters_chunk *refs, size_t count) {
+    size_t indices = 0;
+    for (size_t i = 0; i < count; i++) indices += i == 0 || refs[i].index != refs[i - 1].index;
+    return indices * SNAP_CHUNK_SITES;
 }
 
 int counters_tally(struct reader *reader) {
     struct counters_chunk *refs;
     size_t count;
     int result = chunks_collect(reader, &refs, &count);
+    if (result == 0) result = reader_reserve_totals(reader, sites_count(refs, count));
     if (result == 0) result = tally_all(reader, refs, count);
     free(refs);
-    return result < 0 ? -1 : keep_site_ids(reader);
+    return result;
 }
 
 /* 1 + the index of the total of this site and class. If there is none, 1 + the index of the total of the site's other
@@ -376,24 +408,31 @@ void counters_link_blocks(struct reader *reader) {
         image->mappings[i].site = find_total(reader, image->mappings[i].site, SNAP_MAPPED);
 }
 
-/* Gives each total the tag, stack and module of its site, and drops totals of free sites. A process that was killed
+/* Copies the site of each total into reader->site_of, which is then in ascending order. Gives each total the tag, stack
+ * and module of its site, and drops totals of free sites. A process that was killed
  * while it closed a site may leave such a total; none of its memory was live. */
 int counters_name_sites(struct reader *reader) {
     struct image *image = reader->image;
     struct snap_site *sites;
     size_t count, kept = 0;
     if (reader_table(reader, SNAP_SITE, sizeof *sites, (void **)&sites, &count) < 0) return -1;
+    reader->site_of = malloc((image->total_count + 1) * sizeof *reader->site_of);
+    if (!reader->site_of) {
+        free(sites);
+        return reader_memory(reader);
+    }
     for (size_t i = 0; i < image->total_count; i++) {
         struct total total = image->totals[i];
-        struct snap_site site = total.stack < count ? sites[total.stack] : (struct snap_site){0};
+        uint32_t id = total.stack;
+        struct snap_site site = id < count ? sites[id] : (struct snap_site){0};
         if (site.word == SNAP_SITE_FREE) continue;
-        if (total.stack >= count) total.flags |= TOTAL_UNKNOWN_SITE;
+        if (id >= count) total.flags |= TOTAL_UNKNOWN_SITE;
         total.tag = snap_site_tag(site);
         total.stack = snap_site_stack(site);
         total.module = snap_site_module(site);
         bool sampled = image->header.sample_bytes && total.class == SNAP_HOST;
         if (sampled && total.tag && !total.stack) total.flags |= TOTAL_NOT_SAMPLED;
-        reader->site_of[kept] = reader->site_of[i];
+        reader->site_of[kept] = id;
         image->totals[kept++] = total;
     }
     image->total_count = kept;
@@ -401,26 +440,47 @@ int counters_name_sites(struct reader *reader) {
     return 0;
 }
 
-/* Adds the counters of each thread to `total` of its slot. As it was read, `total` has only what the slot counted at
- * sites that were freed since. The totals by site were read before, so in a running process the sums by thread are a
- * moment newer. */
-int counters_sum_threads(struct reader *reader) {
-    struct counters_chunk *refs;
-    size_t count;
-    if (chunks_collect(reader, &refs, &count) < 0) {
-        free(refs);
-        return -1;
-    }
-    struct image *image = reader->image;
+static bool counter_reaches(const struct snap_counter *a, const struct snap_counter *b) {
+    return a->alloc_bytes >= b->alloc_bytes && a->alloc_blocks >= b->alloc_blocks && a->free_bytes >= b->free_bytes &&
+           a->free_blocks >= b->free_blocks;
+}
+
+/* Reads the counters of a slot anew. */
+static int slot_sum(struct reader *reader, const struct counters_chunk *refs, size_t count, size_t slot) {
+    reader->slots[slot] = (struct snap_counter){0};
     for (size_t i = 0; i < count; i++) {
         struct snap_counter sum;
-        if (refs[i].thread > image->thread_count) continue;
-        if (counters_sum_chunk(reader, &refs[i], &sum) < 0) {
-            free(refs);
-            return -1;
-        }
-        add_parts(&image->threads[refs[i].thread - 1].total, &sum, ALL_PARTS);
+        if (refs[i].thread != slot + 1) continue;
+        if (counters_sum_chunk(reader, &refs[i], &sum) < 0) return -1;
+        add_parts(&reader->slots[slot], &sum, ALL_PARTS);
+    }
+    return 0;
+}
+
+/* A slot may have got another thread after its counters were read and before the table of threads was. Then `before`
+ * may have more than was read, and the counters of the slot are read again. */
+static int slots_renew(struct reader *reader) {
+    struct image *image = reader->image;
+    struct counters_chunk *refs = NULL;
+    size_t count = 0;
+    int result = 0;
+    for (size_t slot = 0; result == 0 && slot < image->thread_count && slot < reader->slot_capacity; slot++) {
+        struct snap_counter sum = image->threads[slot].total;
+        add_parts(&sum, &reader->slots[slot], ALL_PARTS);
+        if (counter_reaches(&sum, &image->threads[slot].before)) continue;
+        if (!refs) result = chunks_collect(reader, &refs, &count);
+        if (result == 0) result = slot_sum(reader, refs, count, slot);
     }
     free(refs);
+    return result;
+}
+
+/* Adds the counters of each thread to `total` of its slot. As it was read, `total` has only what the slot counted at
+ * sites that were freed since. */
+int counters_sum_threads(struct reader *reader) {
+    struct image *image = reader->image;
+    if (reader->live && slots_renew(reader) < 0) return -1;
+    for (size_t slot = 0; slot < image->thread_count && slot < reader->slot_capacity; slot++)
+        add_parts(&image->threads[slot].total, &reader->slots[slot], ALL_PARTS);
     return 0;
 }

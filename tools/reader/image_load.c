@@ -165,6 +165,7 @@ static int load_steadily(struct image *image, struct source *source, bool live, 
         int *left = folds_meanwhile(&reader) ? &folds : &tries;
         free(reader.sections);
         free(reader.site_of);
+        free(reader.slots);
         seen = image->header.fold_sequence;
         if (result < 0) keep_error_only(image);
         if ((result < 0 && !grew) || (result == 0 && steady) || --*left == 0) {

@@ -12,7 +12,8 @@ static uint32_t picture_buffer(const struct reader *reader) {
     return buffer;
 }
 
-/* Adds the picture to the totals. Both are sorted by site. The first total of a site gets the site's whole peak.
+/* Adds the picture to the totals. The picture and the totals are in order of sites; the `stack` of a total is still its
+ * site (counters.c). The first total of a site gets the site's whole peak.
  * Returns 0, or -1: the numbers make no sense. */
 static int lay_picture(struct reader *reader, const uint8_t *at, const uint8_t *end) {
     struct image *image = reader->image;
@@ -22,24 +23,26 @@ static int lay_picture(struct reader *reader, const uint8_t *at, const uint8_t *
             !snap_get_number(&at, end, &blocks))
             return -1;
         site += step;
-        while (i < image->total_count && reader->site_of[i] < site) i++;
+        while (i < image->total_count && image->totals[i].stack < site) i++;
         if (i == image->total_count) break;
-        if (reader->site_of[i] != site) continue;
+        if (image->totals[i].stack != site) continue;
         image->totals[i].peak_bytes = bytes;
         image->totals[i].peak_blocks = blocks;
     }
     return 0;
 }
 
+static void picture_forget(struct image *image) {
+    for (size_t i = 0; i < image->total_count; i++) image->totals[i].peak_bytes = image->totals[i].peak_blocks = 0;
+}
+
 static int read_picture(struct reader *reader, uint32_t buffer) {
     uint64_t length = 0;
     uint8_t *bytes = NULL;
     size_t count;
-    struct image *image = reader->image;
     if (source_read(reader->source, offsetof(struct snap_header, picture_length), &length, sizeof length) < 0 ||
         reader_table(reader, buffer ? SNAP_PEAK_1 : SNAP_PEAK_0, 1, (void **)&bytes, &count) < 0)
         return -1;
-    for (size_t i = 0; i < image->total_count; i++) image->totals[i].peak_bytes = image->totals[i].peak_blocks = 0;
     int result = length <= count ? lay_picture(reader, bytes, bytes + length) : -1;
     free(bytes);
     return result;
@@ -56,8 +59,7 @@ int picture_load(struct reader *reader) {
         if (result < 0 && (image->error[0] || !reader->live))
             return image->error[0] ? -1 : reader_damaged(reader, 0, "the picture of the peak makes no sense");
         image->has_picture = result == 0 && picture_buffer(reader) == buffer;
+        if (!image->has_picture) picture_forget(image);
     }
-    for (size_t i = 0; !image->has_picture && i < image->total_count; i++)
-        image->totals[i].peak_bytes = image->totals[i].peak_blocks = 0;
     return 0;
 }

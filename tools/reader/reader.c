@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum { SECTIONS_MAX = 1 << 20 };
 /* the limit for a table: honest tables are much smaller, but a sparse file could claim more */
@@ -182,6 +183,19 @@ int reader_table(struct reader *reader, uint32_t type, size_t record_size, void 
                 0)
             return reader_truncated(reader, section->data);
     }
+    return 0;
+}
+
+/* Huge pages are made at once, where 4 KiB would be made at a time: at a million sites that is a quarter of all work.
+ */
+int reader_reserve_totals(struct reader *reader, size_t count) {
+    enum { HUGE_PAGE = 2 << 20 };
+    struct image *image = reader->image;
+    if (!list_grow(&image->totals, sizeof *image->totals, 0, count, &image->total_capacity))
+        return reader_memory(reader);
+    uintptr_t start = ((uintptr_t)image->totals + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    uintptr_t end = (uintptr_t)(image->totals + image->total_capacity) / HUGE_PAGE * HUGE_PAGE;
+    if (start < end) madvise((void *)start, end - start, MADV_HUGEPAGE);
     return 0;
 }
 

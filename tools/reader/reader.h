@@ -38,7 +38,9 @@ struct reader {
     bool figures; /* only figures are read: image_load_figures */
     struct section *sections;
     size_t section_count, section_capacity;
-    uint32_t *site_of; /* ledger only: site of each total */
+    uint32_t *site_of; /* ledger only: site of each total, since counters_name_sites */
+    struct snap_counter *slots; /* ledger only: what was counted at each slot of a thread */
+    size_t slot_capacity;
     struct wide_counters wide;
 };
 
@@ -55,6 +57,8 @@ int reader_scan(struct reader *reader);
  * or filled up with zeros. *count: how many there are. Returns 0 or -1. */
 int reader_table(struct reader *reader, uint32_t type, size_t record_size, void **records, size_t *count);
 
+/* Makes room for `count` totals in all. Returns 0 or -1. */
+int reader_reserve_totals(struct reader *reader, size_t count);
 /* Adds a total. Returns 0 or -1. */
 int reader_add_total(struct reader *reader, const struct total *total);
 

@@ -1,9 +1,12 @@
-/* writer.c — see writer.h. Totals are packed twice: first to find the length of their section, which comes before its
- * data, and then to write them. In a snapshot, the site of a large block or mapping is 1 + the index of its entry in
+/* writer.c — see writer.h. Totals are packed before anything is written, because the length of their section comes
+ * before its data. In a snapshot, the site of a large block or mapping is 1 + the index of its entry in
  * TOTALS. */
 #include "tools/subject/writer.h"
+#include "tools/base/list.h"
 #include "tools/reader/packed.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -20,11 +23,23 @@ static uint64_t part_length(const struct part *part) {
     return sizeof(struct snap_section) + writer_padded(part->count * part->record_size);
 }
 
-static uint64_t totals_length(const struct image *image) {
-    uint8_t entry[PACKED_MAX];
-    uint64_t length = 0;
-    for (size_t i = 0; i < image->total_count; i++) length += packed_total(&image->totals[i], entry);
-    return sizeof(struct snap_section) + writer_padded(length);
+struct packed {
+    uint8_t *bytes;
+    size_t length, room;
+};
+
+static int totals_pack(const struct image *image, struct packed *packed) {
+    for (size_t i = 0; i < image->total_count; i++) {
+        if (packed->room - packed->length < PACKED_MAX &&
+            !list_grow(&packed->bytes, 1, packed->length, PACKED_MAX, &packed->room))
+            return -1;
+        packed->length += packed_total(&image->totals[i], packed->bytes + packed->length);
+    }
+    return 0;
+}
+
+static uint64_t totals_length(const struct packed *packed) {
+    return sizeof(struct snap_section) + writer_padded(packed->length);
 }
 
 static int bytes_put(FILE *to, const void *bytes, uint64_t length) {
@@ -47,22 +62,12 @@ static int put_part(FILE *to, const struct part *part) {
                                                                                              : put_padding(to, length);
 }
 
-static int put_totals(FILE *to, const struct image *image, uint64_t length) {
+static int put_totals(FILE *to, const struct packed *packed, uint64_t count) {
     struct snap_section head = {
-        .type = SNAP_TOTALS, .version = 1, .record_size = 1, .length = length, .count = image->total_count};
-    uint8_t bytes[1 << 16];
-    size_t filled = 0;
-    uint64_t used = 0;
-    if (bytes_put(to, &head, sizeof head) < 0) return -1;
-    for (size_t i = 0; i < image->total_count; i++) {
-        size_t size = packed_total(&image->totals[i], bytes + filled);
-        filled += size;
-        used += size;
-        if (filled <= sizeof bytes - PACKED_MAX) continue;
-        if (bytes_put(to, bytes, filled) < 0) return -1;
-        filled = 0;
-    }
-    return bytes_put(to, bytes, filled) < 0 ? -1 : put_padding(to, used);
+        .type = SNAP_TOTALS, .version = 1, .record_size = 1, .length = totals_length(packed), .count = count};
+    return bytes_put(to, &head, sizeof head) < 0 || bytes_put(to, packed->bytes, packed->length) < 0
+               ? -1
+               : put_padding(to, packed->length);
 }
 
 static void finish_header(struct image *image, uint64_t size) {
@@ -92,7 +97,7 @@ static void name_cuda_sites(struct cuda_image *cuda) {
     }
 }
 
-int writer_snapshot(struct image *image, FILE *to) {
+static int put_snapshot(struct image *image, const struct packed *totals, FILE *to) {
     const struct cuda_image *cuda = &image->cuda;
     const struct part parts[] = {
         {SNAP_STRINGS, 1, image->strings, image->strings_size},
@@ -124,7 +129,7 @@ int writer_snapshot(struct image *image, FILE *to) {
         {SNAP_SERIES, 1, image->series, image->series_size},
     };
     name_cuda_sites(&image->cuda);
-    uint64_t totals = totals_length(image), size = SNAP_HEADER_SIZE + totals;
+    uint64_t size = SNAP_HEADER_SIZE + totals_length(totals);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) size += part_length(&parts[i]);
     finish_header(image, size);
     uint8_t page[SNAP_HEADER_SIZE] = {0};
@@ -132,5 +137,15 @@ int writer_snapshot(struct image *image, FILE *to) {
     if (bytes_put(to, page, sizeof page) < 0) return -1;
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (put_part(to, &parts[i]) < 0) return -1;
-    return put_totals(to, image, totals);
+    return put_totals(to, totals, image->total_count);
+}
+
+int writer_snapshot(struct image *image, FILE *to) {
+    struct packed totals = {NULL, 0, 0};
+    int result = totals_pack(image, &totals);
+    if (result == 0) result = put_snapshot(image, &totals, to);
+    int error = errno;
+    free(totals.bytes);
+    errno = error;
+    return result;
 }

@@ -144,9 +144,7 @@ void rows_add_began(struct rows *rows, uint32_t row, int64_t bytes) {
     shown_update(rows, row);
 }
 
-void rows_keep(struct rows *rows, uint32_t row, bool keep) {
-    rows_move(rows, row, rows->shown[row], keep);
-}
+void rows_keep(struct rows *rows, uint32_t row, bool keep) { rows_move(rows, row, rows->shown[row], keep); }
 
 /* --- sorting rows --- */
 

@@ -527,8 +527,7 @@ size_t sampling_stack(const struct sampling *sampling, uint32_t place, uint32_t 
         if (!run_word(sampling, &section, place, &word)) break;
         if ((word & SNAP_RUN_FRAME) != SNAP_RUN_FRAME) frames[count++] = word & SNAP_RUN_FRAME;
         uint32_t outside = place - 1;
-        if (word & SNAP_RUN_FIRST &&
-            !run_word(sampling, &section, place - SNAP_RUN_HEAD + SNAP_RUN_OUTER, &outside))
+        if (word & SNAP_RUN_FIRST && !run_word(sampling, &section, place - SNAP_RUN_HEAD + SNAP_RUN_OUTER, &outside))
             break;
         place = outside;
     }
