@@ -38,7 +38,7 @@ struct reader {
     bool figures; /* only figures are read: image_load_figures */
     struct section *sections;
     size_t section_count, section_capacity;
-    uint32_t *site_of; /* ledger only: site of each total, since counters_name_sites */
+    uint32_t *site_of;          /* ledger only: site of each total, since counters_name_sites */
     struct snap_counter *slots; /* ledger only: what was counted at each slot of a thread */
     size_t slot_capacity;
     struct wide_counters wide;
