@@ -619,6 +619,50 @@ static void off(void) {
     look();
 }
 
+static uint64_t device_stowed(uint32_t owner) {
+    struct memstow_figures figures = {.size = sizeof figures};
+    MUST(!memstow_owner_figures_(owner, &figures));
+    return figures.device_stowed_bytes;
+}
+
+/* A graph that copies from one address to another. */
+static CUgraphExec graph_of(void *from, void *to, size_t bytes) {
+    CUstream stream;
+    CUgraph graph;
+    CUgraphExec exec;
+    MUST(!cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING) && !cuStreamBeginCapture_v2(stream, CU_CAPTURE_RELAXED));
+    MUST(!cuMemcpyDtoDAsync_v2((CUdeviceptr)to, (CUdeviceptr)from, bytes, stream));
+    MUST(!cuStreamEndCapture(stream, &graph) && !cuGraphInstantiateWithFlags(&exec, graph, 0));
+    return exec;
+}
+
+/* An engine has the tags "weights" and "kv_cache". A tag is an owner: memory belongs to the innermost scope. All tags
+ * leave the device, and come back one by one. Kernels use the weights while the cache is out. A graph that uses both
+ * replays when both are back. */
+static void by_tag(void) {
+    uint32_t weights = (uint32_t)memstow_owner_open_(MEMSTOW_CUSTOM, "weights", "engine", 1, 1);
+    uint32_t cache = (uint32_t)memstow_owner_open_(MEMSTOW_CUSTOM, "kv_cache", "engine", 1, 2);
+    void *kept, *first, *second;
+    CUgraphExec exec;
+    MUST(!memstow_scope_enter_(weights) && !cudaMalloc(&first, 8 * MIB));
+    MUST(!memstow_scope_enter_(cache) && !cudaMalloc(&kept, 6 * MIB) && !memstow_scope_leave_(cache));
+    MUST(!cudaMalloc(&second, 4 * MIB) && !memstow_scope_leave_(weights));
+    fill(first, 8 * MIB, 1);
+    fill(second, 4 * MIB, 2);
+    exec = graph_of(first, kept, MIB);
+    MUST(!memstow_owner_discard_(cache, 1));
+    MUST(!memstow_owner_idle_(weights, 1) && !memstow_owner_idle_(cache, 1));
+    MUST(memstow_stow_(cache) == 6 * (int64_t)MIB && memstow_stow_(weights) == 12 * (int64_t)MIB);
+    uint64_t used = usage().used;
+    MUST(memstow_restore_(weights) == 12 * (int64_t)MIB && usage().used == used + 12 * MIB);
+    MUST(!memstow_owner_idle_(weights, 0) && device_stowed(cache) == 6 * MIB && !device_stowed(weights));
+    MUST(!cuMemcpyDtoDAsync_v2((CUdeviceptr)second, (CUdeviceptr)first, 4 * MIB, NULL) && !cudaDeviceSynchronize());
+    MUST(holds(second, 4 * MIB, 1));
+    MUST(memstow_restore_(cache) == 6 * (int64_t)MIB && memstow_restore_(weights) == 0);
+    MUST(!cuGraphLaunch(exec, NULL) && !cuStreamSynchronize(NULL));
+    MUST(holds(kept, MIB, 1) && holds(first, 8 * MIB, 1) && !usage().faults);
+}
+
 int main(int argc, char **argv) {
     static const struct model_case cases[] = {{"stays_out", stays_out},
                                               {"out_and_back", out_and_back},
@@ -638,6 +682,7 @@ int main(int argc, char **argv) {
                                               {"replays_kernels", replays_kernels},
                                               {"left_by_a_jump", left_by_a_jump},
                                               {"total_stays", total_stays},
+                                              {"by_tag", by_tag},
                                               {"adopted", adopted},
                                               {"assigned", assigned},
                                               {"by_policy", by_policy},

@@ -12,7 +12,7 @@ program = BUILD / "moves"
 folder = _moving.real_disk()
 KILLED = ("killed_on_the_way_out", "killed_on_the_way_back")
 
-run_cases("moves", 34, lambda case: settings(case, folder), killed=KILLED, without=("asked",))
+run_cases("moves", 35, lambda case: settings(case, folder), killed=KILLED, without=("asked",))
 
 # From outside.
 process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked",
