@@ -2,7 +2,8 @@
 // figures of nodes by ComfyUI's web socket when a run has ended. Out: a badge on each node that ran.
 import { app } from "../../scripts/app.js";
 import { api } from "../../scripts/api.js";
-import { post, size } from "./tools.js";
+import { size, text } from "./messages.js";
+import { post } from "./tools.js";
 
 // The node with this id in a prompt. The id of a node inside a subgraph is "outer:inner".
 function nodeOf(id) {
@@ -44,7 +45,8 @@ export const badges = {
 
     textOf(node) {
         const figures = this.wanted && this.figures.get(node);
-        return figures ? `${size(figures.most_bytes)} at most, ${size(figures.stayed_bytes)} stayed` : "";
+        if (!figures) return "";
+        return text("badge", { most: size(figures.most_bytes), stayed: size(figures.stayed_bytes) });
     },
 
     // A badge without text is not drawn.

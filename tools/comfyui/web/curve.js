@@ -1,6 +1,7 @@
 // curve.js: the resident memory of the last runs as a picture, with marks. In: figures of runs, the oldest first. Out:
 // an SVG, and the same figures as a table for people who do not see the picture.
-import { element, size } from "./tools.js";
+import { outcomeOf, size, text } from "./messages.js";
+import { element } from "./tools.js";
 
 const LEAST_WIDTH = 100, HEIGHT = 90, LEFT = 4, TOP = 14, BOTTOM = 14;
 const LEAST = 2 ** 20; // bytes: a run that gave back less gets no mark
@@ -13,8 +14,8 @@ function shape(tag, attributes, ...children) {
 }
 
 function marksOf(run) {
-    const gave = run.given_bytes >= LEAST ? `gave back ${size(run.given_bytes)}` : "";
-    return [run.outcome !== "ok" ? run.outcome : "", gave].filter(Boolean).join(", ");
+    const gave = run.given_bytes >= LEAST ? text("gaveBack", { size: size(run.given_bytes) }) : "";
+    return [run.outcome !== "ok" ? outcomeOf(run) : "", gave].filter(Boolean).join(", ");
 }
 
 // Three points for each run: resident memory before it, at its peak, and after it.
@@ -27,14 +28,16 @@ function markShapes(runs, x, y, highest) {
     const shapes = [];
     runs.forEach((run, i) => {
         const at = x(i + 0.5), top = y(run.peak_bytes), end = y(run.after_bytes), right = x(i + 0.9);
-        const mark = (made, words) => shapes.push(shape("g", {}, shape("title", {}, `Run ${run.run}: ${words}`), made));
+        const mark = (made, words) => shapes.push(
+            shape("g", {}, shape("title", {}, text("markOfRun", { run: run.run, mark: words })), made));
         if (run.outcome !== "ok")
-            mark(shape("path", { class: "memstow-bad", d: `M${at - 4} ${top - 4}l8 8m0 -8l-8 8` }), run.outcome);
+            mark(shape("path", { class: "memstow-bad", d: `M${at - 4} ${top - 4}l8 8m0 -8l-8 8` }), outcomeOf(run));
         else if (run.peak_bytes === highest)
-            mark(shape("circle", { class: "memstow-top", cx: at, cy: top, r: 3 }), `the highest, ${size(highest)}`);
+            mark(shape("circle", { class: "memstow-top", cx: at, cy: top, r: 3 }),
+                text("highest", { size: size(highest) }));
         if (run.given_bytes >= LEAST)
             mark(shape("path", { class: "memstow-gave", d: `M${right - 4} ${end - 7}h8l-4 6z` }),
-                `gave back ${size(run.given_bytes)}`);
+                text("gaveBack", { size: size(run.given_bytes) }));
     });
     return shapes;
 }
@@ -44,7 +47,7 @@ function picture(runs, highest, words, width) {
     const x = (place) => LEFT + place * step, y = (bytes) => HEIGHT - BOTTOM - bytes * scale;
     const line = points(runs, x, y).map(([across, down]) => `${across.toFixed(1)},${down.toFixed(1)}`).join(" ");
     const end = (i, anchor, place) => shape("text", { x: place, y: HEIGHT - 3, "text-anchor": anchor },
-        `run ${runs[i].run}`);
+        text("runNumber", runs[i]));
     return shape("svg", { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": words },
         shape("line", { class: "memstow-grid", x1: LEFT, x2: width - LEFT, y1: y(0), y2: y(0) }),
         shape("line", { class: "memstow-grid", x1: LEFT, x2: width - LEFT, y1: y(highest), y2: y(highest),
@@ -56,16 +59,17 @@ function picture(runs, highest, words, width) {
 
 function table(runs) {
     const rows = runs.map((run) => element("tr", {},
-        element("th", { scope: "row" }, `run ${run.run}${marksOf(run) ? `: ${marksOf(run)}` : ""}`),
+        element("th", { scope: "row" }, text(marksOf(run) ? "runMarked" : "runNumber",
+            { run: run.run, marks: marksOf(run) })),
         ...[run.before_bytes, run.peak_bytes, run.after_bytes].map((bytes) => element("td", {}, size(bytes)))));
-    return element("table", {}, element("thead", {}, element("tr", {}, ...["run", "before", "at most", "after"].map(
-        (word) => element("th", { scope: "col" }, word)))), element("tbody", {}, ...rows));
+    return element("table", {}, element("thead", {}, element("tr", {}, ...["run", "before", "atMost", "after"].map(
+        (key) => element("th", { scope: "col" }, text(key))))), element("tbody", {}, ...rows));
 }
 
 function wordsOf(runs, highest) {
-    return `Resident memory in ${runs.length === 1 ? "one run" : `the last ${runs.length} runs`}: `
-        + `${size(runs[0].before_bytes)} before, ${size(highest)} at most, ${size(runs[runs.length - 1].after_bytes)} `
-        + "after";
+    return text(runs.length === 1 ? "curveOfOne" : "curveOfMany", {
+        count: runs.length, before: size(runs[0].before_bytes), most: size(highest),
+        after: size(runs[runs.length - 1].after_bytes) });
 }
 
 // The picture and its table. The table stays open or closed when another run has ended.
@@ -76,9 +80,9 @@ export class Curve {
         this.picture = element("div", { class: "memstow-picture" });
         this.words = element("p", { class: "memstow-line" });
         this.table = element("div", {});
-        this.section = element("section", { class: "memstow-curve", "aria-label": "Last runs", hidden: true },
-            element("h3", {}, "Last runs"), this.picture, this.words,
-            element("details", {}, element("summary", {}, "As a table"), this.table));
+        this.section = element("section", { class: "memstow-curve", "aria-label": text("lastRuns"), hidden: true },
+            element("h3", {}, text("lastRuns")), this.picture, this.words,
+            element("details", {}, element("summary", {}, text("asTable")), this.table));
         // draws anew for each width, so that letters keep their size
         new ResizeObserver(() => this.draw()).observe(this.picture);
     }

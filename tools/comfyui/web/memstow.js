@@ -5,15 +5,16 @@ import { app } from "../../scripts/app.js";
 import { api } from "../../scripts/api.js";
 import { badges } from "./badges.js";
 import { Curve } from "./curve.js";
-import { element, post, size } from "./tools.js";
+import { outcomeOf, size, text, whenLanguageChanges } from "./messages.js";
+import { element, post } from "./tools.js";
 import { Work } from "./work.js";
 
 const RENEW_MS = 20_000, TICKET_MS = 500;
 const BADGES = "memstow.badges", LEAKS = "memstow.leaks";
 const MOST = 1000; // the highest priority; the lowest is -MOST
 const POLICIES = ["none", "keep", "stow", "free"];
-const MOVES = { stow: "Stow", restore: "Restore" };
-const DONE = { stow: "stowed", restore: "restored", free: "freed", policy: "policy" };
+const MOVES = ["stow", "restore"];
+const DONE = { stow: "stowed", restore: "restored", free: "freed" }; // order -> key of the message about its end
 
 // ---- messages and tickets
 
@@ -30,7 +31,7 @@ async function ended(ticket) {
         if (!answer.ok) throw new Error(await answer.text());
         ticket = await answer.json();
     }
-    if (ticket.given_bytes < 0) throw new Error(ticket.text || "it failed; see ComfyUI's log");
+    if (ticket.given_bytes < 0) throw new Error(ticket.text || text("itFailed"));
     return ticket;
 }
 
@@ -40,7 +41,8 @@ async function ended(ticket) {
 function bar(title, total, parts) {
     const shown = parts.filter((part) => part.bytes > 0);
     const segments = shown.map((part) => element("span", {
-        class: `memstow-part memstow-is-${part.kind}`, title: `${part.name}: ${size(part.bytes)}`,
+        class: `memstow-part memstow-is-${part.kind}`,
+        title: text("named", { name: part.name, value: size(part.bytes) }),
         style: `width: ${(100 * part.bytes) / Math.max(total, 1)}%`,
     }));
     const rows = shown.map((part) => element("li", {},
@@ -67,10 +69,11 @@ export function hostParts(figures) {
     const ofModels = models.reduce((sum, model) => sum + model.bytes, 0);
     const kept = Math.min(glibc_free_bytes, Math.max(resident_bytes - ofModels, 0));
     return [...models,
-        { name: "freed, kept by the allocator (at most)", bytes: kept, kind: "kept" },
-        { name: "other memory of ComfyUI", bytes: Math.max(resident_bytes - ofModels - kept, 0), kind: "other" },
-        { name: "other programs", bytes: Math.max(total_bytes - available_bytes - resident_bytes, 0), kind: "system" },
-        { name: "available", bytes: available_bytes, kind: "free" }];
+        { name: text("keptByAllocator"), bytes: kept, kind: "kept" },
+        { name: text("otherOfComfyui"), bytes: Math.max(resident_bytes - ofModels - kept, 0), kind: "other" },
+        { name: text("otherPrograms"), bytes: Math.max(total_bytes - available_bytes - resident_bytes, 0),
+            kind: "system" },
+        { name: text("available"), bytes: available_bytes, kind: "free" }];
 }
 
 function deviceBar(figures, device) {
@@ -79,33 +82,33 @@ function deviceBar(figures, device) {
     }));
     const used = device.total_bytes - device.free_bytes;
     const others = Math.max(used - models.reduce((sum, model) => sum + model.bytes, 0), 0);
-    return bar(`GPU ${device.device}: ${device.name}`, device.total_bytes, [...models,
-        { name: models.length ? "other" : "in use", bytes: others, kind: "other" },
-        { name: "free", bytes: device.free_bytes, kind: "free" }]);
+    return bar(text("gpu", { number: device.device, name: device.name }), device.total_bytes, [...models,
+        { name: text(models.length ? "other" : "inUse"), bytes: others, kind: "other" },
+        { name: text("free"), bytes: device.free_bytes, kind: "free" }]);
 }
 
 function where(model) {
-    const places = [[model.live_bytes - model.stowed_bytes, "RAM"], [model.cuda_bytes, "GPU"],
-        [model.stowed_bytes, "stowed"]];
-    const words = places.filter(([bytes]) => bytes > 0).map(([bytes, name]) => `${size(bytes)} ${name}`);
-    return words.join(", ") || "nothing";
+    const places = [[model.live_bytes - model.stowed_bytes, "inRam"], [model.cuda_bytes, "onGpu"],
+        [model.stowed_bytes, "stowedThere"]];
+    const words = places.filter(([bytes]) => bytes > 0).map(([bytes, key]) => text(key, { size: size(bytes) }));
+    return words.join(", ") || text("nothing");
 }
 
 function lastRun(last) {
-    if (!last) return element("section", { "aria-label": "Last run" }, element("h3", {}, "Last run"),
-        element("p", {}, "No run has ended yet."));
+    if (!last) return element("section", { "aria-label": text("lastRun") }, element("h3", {}, text("lastRun")),
+        element("p", {}, text("noRun")));
     const row = (name, before, most, after) => element("tr", {}, element("th", { scope: "row", title: name }, name),
         ...[before, most, after].map((bytes) => element("td", {}, bytes === null ? "?" : size(bytes))));
     const { rss } = last, nodes = last.nodes.map((node) => row(`${node.class} #${node.node}`, node.before_bytes,
         node.peak_bytes, node.after_bytes));
-    return element("section", { "aria-label": "Last run", class: "memstow-run" },
-        element("h3", {}, `Run ${last.run}: ${last.outcome}`),
+    return element("section", { "aria-label": text("lastRun"), class: "memstow-run" },
+        element("h3", {}, text("runEnded", { run: last.run, outcome: outcomeOf(last) })),
         element("table", {},
-            element("thead", {}, element("tr", {}, ...["", "before", "at most", "after"].map(
-                (word) => element("th", { scope: "col" }, word)))),
-            element("tbody", {}, row("resident memory", rss.before_bytes, rss.peak_bytes, rss.after_bytes)),
+            element("thead", {}, element("tr", {}, ...["", "before", "atMost", "after"].map(
+                (key) => element("th", { scope: "col" }, key && text(key))))),
+            element("tbody", {}, row(text("residentMemory"), rss.before_bytes, rss.peak_bytes, rss.after_bytes)),
             nodes.length ? element("tbody", {}, element("tr", {}, element("th", { scope: "rowgroup", colspan: 4 },
-                element("em", {}, "live memory, while a node ran"))), ...nodes) : null),
+                element("em", {}, text("liveWhileNodeRan")))), ...nodes) : null),
         element("p", { class: "memstow-line" }, last.text.replace(/^memstow: /, "")));
 }
 
@@ -122,19 +125,22 @@ function lineOf(leak) {
 function leaksOf(document) {
     if (!document.leaks.length) return [];
     const rows = document.leaks.map((leak) => element("li", {},
-        element("strong", {}, `+${size(Math.round(leak.bytes_per_run))} a run`),
-        ` ${[leak.node, leak.model].filter(Boolean).join(", ") || "outside of nodes"}: ${lineOf(leak)}`));
-    return [element("section", { class: "memstow-leaks", role: "status", "aria-label": "Leaks" },
-        element("h3", {}, `${document.leaks.length === 1 ? "A leak" : `${document.leaks.length} leaks`}`),
+        element("strong", {}, text("perRun", { size: size(Math.round(leak.bytes_per_run)) })), " ", text("named", {
+            name: [leak.node, leak.model].filter(Boolean).join(", ") || text("outsideOfNodes"),
+            value: lineOf(leak) })));
+    return [element("section", { class: "memstow-leaks", role: "status", "aria-label": text("leaks") },
+        element("h3", {}, text(document.leaks.length === 1 ? "aLeak" : "someLeaks", { count: document.leaks.length })),
         element("ul", {}, ...rows),
-        element("a", { href: api.apiURL("/memstow/page"), target: "_blank", rel: "noopener" }, "All about it"))];
+        element("a", { href: api.apiURL("/memstow/page"), target: "_blank", rel: "noopener" },
+            text("allAboutIt")))];
 }
 
 // The models that a button of ComfyUI's would take, and their size, as text.
-function takenBy(figures, ids, sizeOf, nothing) {
+function takenBy(figures, ids, sizeOf) {
     const models = figures.models.filter((model) => ids.includes(model.id));
     const bytes = models.reduce((sum, model) => sum + sizeOf(model), 0);
-    return models.length ? `${models.map(labelOf).join(", ")}: ${size(bytes)}` : nothing;
+    if (!models.length) return text("noModel");
+    return text("named", { name: models.map(labelOf).join(", "), value: size(bytes) });
 }
 
 // ComfyUI's two buttons. A text beside each button says which models the button would take.
@@ -142,45 +148,47 @@ class Buttons {
     constructor(make) {
         this.unload = element("p", { id: "memstow-unload", class: "memstow-line" });
         this.free = element("p", { id: "memstow-free", class: "memstow-line" });
-        const button = (text, flags, words) => {
-            const made = make(text, async () => {
+        const button = (name, flags, words) => {
+            const made = make(name, async () => {
                 const answer = await api.fetchApi("/free", {
                     method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(flags) });
-                if (!answer.ok) throw new Error(`status ${answer.status}`);
-                toast("info", `${text}: asked for. ComfyUI does it while no run is in progress.`);
+                if (!answer.ok) throw new Error(text("status", answer));
+                toast("info", text("askedFor", { button: name }));
             });
             made.setAttribute("aria-describedby", words.id);
             return made;
         };
-        this.section = element("section", { class: "memstow-free-buttons", "aria-label": "ComfyUI's own buttons" },
-            element("h3", {}, "ComfyUI's own buttons"),
-            button("Unload models", { unload_models: true }, this.unload), this.unload,
-            button("Free model and node cache", { unload_models: true, free_memory: true }, this.free), this.free);
+        this.section = element("section", { class: "memstow-free-buttons", "aria-label": text("comfyuiButtons") },
+            element("h3", {}, text("comfyuiButtons")),
+            button(text("unload"), { unload_models: true }, this.unload), this.unload,
+            button(text("freeCache"), { unload_models: true, free_memory: true }, this.free), this.free);
     }
 
     show(figures) {
         const { unload, free } = figures.takes;
-        const onGpu = takenBy(figures, unload, (model) => model.cuda_bytes, "no model");
-        this.unload.textContent = `Would take from the GPU: ${onGpu}. It frees no RAM: the node cache still has them.`;
-        const all = takenBy(figures, free, (model) => model.live_bytes + model.cuda_bytes, "no model");
-        this.free.textContent = `Would take: ${all}; besides all cached outputs but those of models that stay.`;
+        const onGpu = takenBy(figures, unload, (model) => model.cuda_bytes);
+        this.unload.textContent = text("unloadTakes", { models: onGpu });
+        const all = takenBy(figures, free, (model) => model.live_bytes + model.cuda_bytes);
+        this.free.textContent = text("freeTakes", { models: all });
     }
 }
 
 // A list of the memory of models that are gone, and of the objects that hold it.
 function leftOf(left) {
     if (!left.length) return [];
-    const rows = left.map((one) => element("li", {}, element("strong", {}, labelOf(one)), ` ${size(one.live_bytes)}: `,
-        one.holders.length ? `held by ${one.holders.join("; ")}` : "what holds it is not known"));
-    return [element("section", { "aria-label": "Left behind" },
-        element("h3", {}, "Left behind by models that are gone"), element("ul", { class: "memstow-gone" }, ...rows))];
+    const rows = left.map((one) => element("li", {}, element("strong", {}, labelOf(one)), " ", text("named", {
+        name: size(one.live_bytes),
+        value: one.holders.length ? text("heldBy", { holders: one.holders.join("; ") }) : text("heldUnknown") })));
+    return [element("section", { "aria-label": text("leftBehind") },
+        element("h3", {}, text("leftBehindLong")), element("ul", { class: "memstow-gone" }, ...rows))];
 }
 
 // The effect of a chosen policy, as text.
 function policyOf(model, { policy, priority }) {
-    if (policy === "none") return "policy none; nothing is remembered";
-    return `policy ${policy}${priority ? `, priority ${priority}` : ""}; ${model.is_remembered
-        ? "remembered for its file" : "until it is unloaded: it came from no file that memstow knows"}`;
+    if (policy === "none") return text("policyNone");
+    const [plain, withPriority] = model.is_remembered ? ["policyKept", "policyPriorityKept"]
+        : ["policyUntil", "policyPriorityUntil"];
+    return text(priority ? withPriority : plain, { policy, priority });
 }
 
 // ---- the tab itself
@@ -191,19 +199,28 @@ const tab = {
 
     open(root) {
         this.root = root;
+        this.timer = setInterval(() => this.renew(), RENEW_MS);
+        return this.draw();
+    },
+
+    // Makes the tab anew, in the present language. Lines of work that goes on stay, and so do links to pages.
+    draw() {
+        const { root } = this;
+        const part = (name, role) => root.querySelector(`.${name}`) ?? element("div", { class: name, role });
+        this.judged = null;
+        this.rows.clear();
         root.replaceChildren(element("div", { class: "memstow" },
-            element("h2", {}, "Memory"),
-            element("div", { class: "memstow-buttons", role: "group", "aria-label": "Memory of all models" },
-                this.button("Apply policies now", () => this.apply()),
-                this.button("Snapshot", () => this.snapshot()),
-                this.button("Page of this moment", () => this.page("page", "Page of this moment")),
-                this.button("Compare with the last snapshot", () => this.page("diff", "What grew since the snapshot")),
+            element("h2", {}, text("memory")),
+            element("div", { class: "memstow-buttons", role: "group", "aria-label": text("memoryOfAll") },
+                this.button(text("apply"), () => this.apply()),
+                this.button(text("snapshot"), () => this.snapshot()),
+                this.button(text("page"), () => this.page("page", text("page"))),
+                this.button(text("diff"), () => this.page("diff", text("whatGrew"))),
                 element("a", { href: api.apiURL("/memstow/report?format=text"), target: "_blank", rel: "noopener" },
-                    "Report of the last run")),
-            element("div", { class: "memstow-work" }), element("div", { class: "memstow-ready", role: "status" }),
+                    text("lastReport"))),
+            part("memstow-work"), part("memstow-ready", "status"),
             element("div", { class: "memstow-body", "aria-live": "off" }, "…")));
         this.body = root.querySelector(".memstow-body");
-        this.timer = setInterval(() => this.renew(), RENEW_MS);
         return this.renew();
     },
 
@@ -223,7 +240,7 @@ const tab = {
         } catch (error) {
             if (this.root !== root || !root) return;
             if (error.status === 404 || error.status === 405) this.missing();
-            else if (!this.figures) this.body.textContent = `No figures: ${error.message}`;
+            else if (!this.figures) this.body.textContent = text("noFigures", { why: error.message });
         }
     },
 
@@ -231,14 +248,14 @@ const tab = {
     missing() {
         this.root.querySelector(".memstow-buttons").hidden = true;
         this.body.replaceChildren(
-            element("p", {}, "ComfyUI does not run under memstow, so nothing is known of its memory."),
-            this.button("Start it under memstow from now on", async () => {
+            element("p", {}, text("notUnder")),
+            this.button(text("start"), async () => {
                 await app.extensionManager.setting.set("memstow.start", true);
-                toast("info", "Remembered. Restart ComfyUI: it then starts itself under memstow.");
+                toast("info", text("startRemembered"));
             }));
     },
 
-    button(text, act) {
+    button(name, act) {
         return element("button", { type: "button", onclick: async (event) => {
             const pressed = event.currentTarget;
             pressed.disabled = true;
@@ -248,7 +265,7 @@ const tab = {
                 toast("error", error.message);
             }
             pressed.disabled = false;
-        } }, text);
+        } }, name);
     },
 
     async apply() {
@@ -266,7 +283,7 @@ const tab = {
             return await act();
         } catch (error) {
             if (!work.isCancelled) throw error;
-            toast("info", `${words}: cancelled`);
+            toast("info", text("workCancelled", { work: words }));
             return null;
         } finally {
             work.end();
@@ -274,8 +291,8 @@ const tab = {
     },
 
     async snapshot() {
-        const done = await this.work("Snapshot", { what: "snapshot" }, () => post("/memstow/snapshot", {}));
-        if (done) toast("success", `Snapshot: output/${done.file}`);
+        const done = await this.work(text("snapshot"), { what: "snapshot" }, () => post("/memstow/snapshot", {}));
+        if (done) toast("success", text("snapshotMade", done));
     },
 
     // Has the server make a page, and shows a link to it. The page does not open by itself, because a browser opens no
@@ -292,33 +309,33 @@ const tab = {
         this.made[what] = URL.createObjectURL(body);
         root.querySelector(`[data-made=${what}]`)?.remove();
         root.querySelector(".memstow-ready").append(element("p", { "data-made": what },
-            element("a", { href: this.made[what], target: "_blank" }, `Open: ${words}`),
-            `, made at ${new Date().toLocaleTimeString()}`));
+            element("a", { href: this.made[what], target: "_blank" }, text("openPage", { page: words })),
+            text("madeAt", { time: new Date().toLocaleTimeString() })));
     },
 
     async order(model, body) {
         const busy = this.figures && this.figures.is_busy;
         const asked = await post("/memstow/model", { owner: model.id, ...body });
-        if (busy && !asked.done) toast("info", "ComfyUI does it when the current run has ended.");
+        if (busy && !asked.done) toast("info", text("afterRun"));
         const done = await this.waited(model, body, asked);
         if (!done) return this.renew();
         const what = body.do === "policy" ? policyOf(model, body)
-            : body.do === "why" ? done.text : `${DONE[body.do]} ${size(done.given_bytes)}`;
-        toast("success", `${labelOf(model)}: ${what}`);
+            : body.do === "why" ? done.text : text(DONE[body.do], { size: size(done.given_bytes) });
+        toast("success", text("named", { name: labelOf(model), value: what }));
         await this.renew();
     },
 
     // Waits until an order for a model is done. A move shows its progress in the model's row. Returns null if the move
     // was cancelled.
     async waited(model, body, asked) {
-        if (!(body.do in MOVES)) return ended(asked);
+        if (!MOVES.includes(body.do)) return ended(asked);
         const begun = (work) => {
             this.moves.set(model.id, { work, isOut: body.do === "stow" });
             this.rows.get(model.id)?.append(work.line);
         };
         try {
-            return await this.work(`${MOVES[body.do]} ${labelOf(model)}`, { what: "move", owner: model.id },
-                () => ended(asked), begun);
+            return await this.work(text("actOn", { act: text(body.do), model: labelOf(model) }),
+                { what: "move", owner: model.id }, () => ended(asked), begun);
         } finally {
             this.moves.delete(model.id);
         }
@@ -332,19 +349,18 @@ const tab = {
             const name = labelOf(model);
             const choose = async () => {
                 try {
-                    if (!priority.checkValidity()) throw new Error(`a priority is from -${MOST} to ${MOST}`);
+                    if (!priority.checkValidity()) throw new Error(text("priorityRange", { least: -MOST, most: MOST }));
                     await this.order(model, { do: "policy", policy: choice.value, priority: priority.valueAsNumber });
                 } catch (error) {
                     toast("error", error.message);
                 }
             };
-            const choice = element("select", { "aria-label": `Policy of ${name}`, onchange: choose },
+            const choice = element("select", { "aria-label": text("policyOf", { model: name }), onchange: choose },
                 ...POLICIES.map((policy) => element("option", { value: policy }, policy)));
             const priority = element("input", { type: "number", min: -MOST, max: MOST, step: 1, required: true,
-                "aria-label": `Priority of ${name}`, onchange: choose,
-                title: "When memory is short, models of lower priority go first" });
-            const act = (text, what, label = `${text} ${name}`) => {
-                const button = this.button(text, () => this.order(model, { do: what }));
+                "aria-label": text("priorityOf", { model: name }), onchange: choose, title: text("priorityTooltip") });
+            const act = (what, title, label = text("actOn", { act: title, model: name })) => {
+                const button = this.button(title, () => this.order(model, { do: what }));
                 button.setAttribute("aria-label", label);
                 return button;
             };
@@ -352,8 +368,9 @@ const tab = {
                 element("strong", { title: name }, name), element("span", { class: "memstow-where" }),
                 element("span", { class: "memstow-why" }), element("span", { class: "memstow-reason" }),
                 element("span", { class: "memstow-acts" }, choice,
-                    element("label", {}, "priority ", priority), act("Stow", "stow"),
-                    act("Restore", "restore"), act("Free now", "free"), act("Why?", "why", `Why is ${name} here?`)));
+                    element("label", {}, text("priority"), priority), act("stow", text("stow")),
+                    act("restore", text("restore")), act("free", text("freeNow")),
+                    act("why", text("why"), text("whyHere", { model: name }))), this.moves.get(model.id)?.work.line);
             this.rows.set(model.id, row);
         }
         const choice = row.querySelector("select"), policy = model.policy ?? "none", move = this.moves.get(model.id);
@@ -362,8 +379,9 @@ const tab = {
             move.work.at(move.isOut ? out : 1 - out);
         }
         row.querySelector(".memstow-where").textContent = where(model);
-        row.querySelector(".memstow-why").textContent = `${policy}: ${model.rule}${model.is_loaded ? ", loaded" : ""}`;
-        row.querySelector(".memstow-reason").textContent = model.why ? `Here because: ${model.why}` : "";
+        row.querySelector(".memstow-why").textContent = text("named", { name: policy,
+            value: model.rule }) + (model.is_loaded ? text("loaded") : "");
+        row.querySelector(".memstow-reason").textContent = model.why ? text("hereBecause", model) : "";
         if (document.activeElement !== choice) choice.value = policy;
         const priority = row.querySelector("input");
         priority.disabled = policy === "none";
@@ -384,13 +402,13 @@ const tab = {
             list = element("ul", { class: "memstow-models" });
             this.body.replaceChildren(element("div", { class: "memstow-warning" }),
                 element("div", { class: "memstow-above" }),
-                element("section", { "aria-label": "Models" }, element("h3", {}, "Models"), list,
-                    element("p", { class: "memstow-none" }, "No model is loaded.")),
+                element("section", { "aria-label": text("models") }, element("h3", {}, text("models")), list,
+                    element("p", { class: "memstow-none" }, text("noModels"))),
                 this.buttons.section, element("div", { class: "memstow-left" }), this.curve.section,
                 element("div", { class: "memstow-below" }));
         }
         this.body.querySelector(".memstow-above").replaceChildren(
-            bar("RAM", figures.memory.total_bytes, hostParts(figures)),
+            bar(text("ram"), figures.memory.total_bytes, hostParts(figures)),
             ...figures.devices.map((device) => deviceBar(figures, device)));
         const rows = models.map((model) => this.row(model));
         if (rows.length !== list.children.length || rows.some((row, i) => row !== list.children[i]))
@@ -497,12 +515,13 @@ app.registerExtension({
     nodeCreated: (node) => badges.add(node),
     setup() {
         badges.listen();
+        whenLanguageChanges(() => tab.root && tab.draw());
         document.head.append(element("style", {}, STYLE));
         api.addEventListener("memstow.figures", (event) => tab.root && tab.show(event.detail));
         api.addEventListener("reconnected", () => tab.root && tab.renew());
         app.extensionManager.registerSidebarTab({
-            id: "memstow", icon: "pi pi-chart-bar", title: "Memory", tooltip: "Memory (memstow)", type: "custom",
-            render: (root) => tab.open(root), destroy: () => tab.close(),
+            id: "memstow", icon: "pi pi-chart-bar", title: text("memory"), tooltip: text("memoryTooltip"),
+            type: "custom", render: (root) => tab.open(root), destroy: () => tab.close(),
         });
     },
 });

@@ -1,12 +1,7 @@
 // tools.js: functions that the parts of the tab "Memory" share. Texts of the program are only ever set as text, never
 // as HTML.
 import { api } from "../../scripts/api.js";
-
-export function size(bytes) {
-    for (const [unit, scale] of [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]])
-        if (Math.abs(bytes) >= scale) return `${(bytes / scale).toFixed(1)} ${unit}`;
-    return `${bytes} B`;
-}
+import { text } from "./messages.js";
 
 export function element(tag, attributes = {}, ...children) {
     const made = document.createElement(tag);
@@ -23,8 +18,8 @@ export async function post(path, body) {
         method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
     });
     if (!answer.ok) {
-        const text = answer.status === 404 ? "" : await answer.text();
-        throw Object.assign(new Error(text || `status ${answer.status}`), { status: answer.status });
+        const why = answer.status === 404 ? "" : await answer.text();
+        throw Object.assign(new Error(why || text("status", answer)), { status: answer.status });
     }
     return answer.json();
 }

@@ -1,5 +1,6 @@
 // work.js: shows long work in a line of the tab, with its progress, until the work is done or cancelled. In: the words
 // for the work, and a function that cancels it. Out: the line.
+import { text } from "./messages.js";
 import { element } from "./tools.js";
 
 export class Work {
@@ -7,11 +8,12 @@ export class Work {
         this.isCancelled = false;
         this.bar = element("progress", { max: 1, "aria-label": words });
         this.seconds = element("span", { class: "memstow-number", "aria-hidden": "true" });
-        const button = element("button", { type: "button", "aria-label": `Cancel: ${words}`, onclick: async () => {
+        const label = text("cancelOf", { work: words });
+        const button = element("button", { type: "button", "aria-label": label, onclick: async () => {
             // disabled until cancel() answers. If it answers false, nothing could be cancelled yet: enabled again
             button.disabled = this.isCancelled = true;
             button.disabled = this.isCancelled = await cancel().catch(() => false);
-        } }, "Cancel");
+        } }, text("cancel"));
         this.line = element("div", { class: "memstow-work-line" }, element("span", {}, words), this.bar, this.seconds,
             button);
         const begun = performance.now();
