@@ -26,8 +26,8 @@ and in a program:
   exit: STATUS      the exit status that is expected (0; 128 + signal)
   build: FLAGS      of the compiler
 """
-import argparse, concurrent.futures, fnmatch, json, os, pathlib, re, shlex, shutil, signal, subprocess, sys, tempfile
-import threading, time
+import argparse, concurrent.futures, contextlib, fnmatch, json, os, pathlib, re, selectors, shlex, shutil, signal
+import subprocess, sys, tempfile, threading, time
 
 import expectations
 
@@ -113,13 +113,31 @@ class Context:
 
     def environment(self):
         env = {k: v for k, v in os.environ.items() if not k.startswith("MEMSTOW") and k != "LD_PRELOAD"}
-        env.update(LC_ALL="C.UTF-8", MEMSTOW=str(self.memstow), MEMSTOW_BUILD=str(self.build),
-                   PYTHON=str(self.python if self.python.exists() else sys.executable),
+        # Otherwise an idle thread of OpenMP (PyTorch) spins: in a run of ComfyUI that took most of the processor time.
+        env.update(LC_ALL="C.UTF-8", OMP_WAIT_POLICY="passive", MEMSTOW=str(self.memstow),
+                   MEMSTOW_BUILD=str(self.build), PYTHON=str(self.python if self.python.exists() else sys.executable),
                    PYTHONPATH=str(TESTS), PYTHONDONTWRITEBYTECODE="1")
         return env
 
 
 running = set() # the processes of the tests
+spent = threading.local() # .seconds: the processor time of the test that this thread runs
+
+
+def wait(process, timeout):
+    """Waits for the end of a process, and counts its processor time. Returns its status, or None if it has not ended.
+    The time of descendants counts, too, except of those that nobody waited for."""
+    end = os.pidfd_open(process.pid)
+    with selectors.DefaultSelector() as selector:
+        selector.register(end, selectors.EVENT_READ)
+        has_ended = selector.select(timeout)
+    os.close(end)
+    if not has_ended:
+        return None
+    with contextlib.suppress(OSError): # end_tests was faster
+        fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+        spent.seconds += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return process.wait()
 
 
 def execute(argv, cwd, env, timeout, merge=True):
@@ -129,9 +147,7 @@ def execute(argv, cwd, env, timeout, merge=True):
                                    stderr=out if merge else err, start_new_session=True)
         running.add(process)
         try:
-            status = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            status = None
+            status = wait(process, timeout)
         finally:
             end_group(process)
             running.remove(process)
@@ -270,10 +286,10 @@ class Results:
         self.lock = threading.Lock()
         self.passed, self.failed, self.skipped = [], [], []
 
-    def add(self, test, outcome, detail, seconds):
+    def add(self, test, outcome, detail, seconds, processor_seconds):
         with self.lock:
             getattr(self, outcome).append((test.name, detail))
-            print(f"{outcome:7} {test.name}  {seconds:.1f} s", flush=True)
+            print(f"{outcome:7} {test.name}  {seconds:.1f} s, processors {processor_seconds:.1f} s", flush=True)
             if outcome != "skipped" and detail:
                 print(indent(shorten(detail) if outcome == "failed" else detail.rstrip()), flush=True)
 
@@ -290,7 +306,7 @@ def shorten(text, limit=80):
 
 
 def run_and_record(test, context, results):
-    start = time.monotonic()
+    start, spent.seconds = time.monotonic(), 0
     folder = pathlib.Path(tempfile.mkdtemp(prefix=f"memstow-{test.source.stem}-"))
     try:
         output = run_test(test, context, folder)
@@ -302,7 +318,7 @@ def run_and_record(test, context, results):
     except Exception as error: # a fault of the runner itself is a failure of that test, and the others still run
         outcome, detail = "failed", f"{type(error).__name__}: {error}"
     shutil.rmtree(folder, ignore_errors=True)
-    results.add(test, outcome, detail, time.monotonic() - start)
+    results.add(test, outcome, detail, time.monotonic() - start, spent.seconds)
 
 
 def run_all(tests, context, jobs):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
 """What the runner reports of tests that pass, fail, skip and hang, and of programs with expectations; its closing line;
-how names choose tests. A test marked "alone" runs alone."""
+how names choose tests. A test marked "alone" runs alone. The processor time counts the time of a test's children."""
 import re, shutil
 
 import _runner, support
@@ -14,12 +14,16 @@ import subprocess, time
 print("child", subprocess.Popen(["sleep", "1000"]).pid, flush=True)
 time.sleep(1000)
 """
+SPIN = """import subprocess, sys
+source = "import time\\nwhile time.process_time() < 0.5: pass"
+subprocess.run([sys.executable, "-c", source], check=True)
+"""
 PROGRAM = '#include <stdio.h>\nint main(void) {{ puts("expect totals.live_bytes {}"); }}\n'
 
 command = _runner.make(
-    busy1=BUSY, busy2=BUSY, alone1=ALONE, alone2=ALONE, hang=HANG, fail='print("why"); raise SystemExit(3)\n',
-    skip='print("first\\nno such device"); raise SystemExit(77)\n', unmet="# needs: mimalloc\nraise SystemExit(1)\n",
-    late="# long\n# needs: torch deb:gdb\nprint('what')\n", _part="raise SystemExit(1)\n")
+    spin=SPIN, busy1=BUSY, busy2=BUSY, alone1=ALONE, alone2=ALONE, hang=HANG,
+    fail='print("why"); raise SystemExit(3)\n', skip='print("first\\nno such device"); raise SystemExit(77)\n',
+    unmet="# needs: mimalloc\nraise SystemExit(1)\n", late="# long\n# needs: torch deb:gdb\nprint('what')\n", _part="raise SystemExit(1)\n")
 for name, expectation in (("right", ">= 0"), ("wrong", "< 0")):
     program = support.compile(PROGRAM.format(expectation), name)
     for folder in ("tests/prog", "build/dev/tests/prog"):
@@ -38,11 +42,14 @@ before, _, after = shown.partition("\nfailed:\n")
 assert re.sub("\n    .*", "", after) == (
     "  cli/fail\n  cli/hang\n  prog/wrong\n\n"
     "skipped:\n  cli/skip: no such device\n  cli/unmet: built without mimalloc\n"
-    "5 passed, 3 failed, 2 skipped\n"), shown
+    "6 passed, 3 failed, 2 skipped\n"), shown
 assert all("    why\n    exit status 3\n" in part for part in (before, after)), shown
 assert "    expect totals.live_bytes < 0: it is" in shown, shown
 assert "no end after 5 s\n    child " in shown, shown
 child = next(line.split()[1] for line in lines if line.startswith("    child "))
+seconds = {name: (float(all_of_it), float(processors)) for name, all_of_it, processors in re.findall(
+    r"^passed  (\S+)  (\S+) s, processors (\S+) s$", shown, re.M)}
+assert seconds["cli/spin"][1] >= 0.5 and seconds["cli/alone1"][0] - seconds["cli/alone1"][1] > 0.3, seconds
 support.wait_for(lambda: support.is_gone(child), what="the end of what a test that hangs has started")
 assert (support.HERE / "tests/cli/log").read_text() == "busy\n" * 4 + "alone\nend\n" * 2
 
