@@ -23,7 +23,8 @@ PROGRAM = '#include <stdio.h>\nint main(void) {{ puts("expect totals.live_bytes 
 command = _runner.make(
     spin=SPIN, busy1=BUSY, busy2=BUSY, alone1=ALONE, alone2=ALONE, hang=HANG,
     fail='print("why"); raise SystemExit(3)\n', skip='print("first\\nno such device"); raise SystemExit(77)\n',
-    unmet="# needs: mimalloc\nraise SystemExit(1)\n", late="# long\n# needs: torch deb:gdb\nprint('what')\n", _part="raise SystemExit(1)\n")
+    unmet="# needs: mimalloc\nraise SystemExit(1)\n", late="# long\n# needs: torch deb:gdb\nprint('what')\n",
+    _part="raise SystemExit(1)\n")
 for name, expectation in (("right", ">= 0"), ("wrong", "< 0")):
     program = support.compile(PROGRAM.format(expectation), name)
     for folder in ("tests/prog", "build/dev/tests/prog"):

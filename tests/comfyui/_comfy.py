@@ -5,54 +5,16 @@ import json, os, pathlib, shutil, signal, sys, time, urllib.error, urllib.reques
 import support
 
 sys.path.insert(0, str(support.ROOT / "tests/real"))
-import _double # noqa: E402
+import _double, _models # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
 MB = 2**20
 AGAIN = "memstow: starting ComfyUI again, under memstow" # the line of prestartup_script.py
 
 
-def unet_file(path, ffn):
-    import safetensors.torch
-    from _tiny_model import tiny_wan
-    import torch
-    torch.manual_seed(7)
-    weights = tiny_wan(ffn)
-    safetensors.torch.save_file(weights, path)
-    return sum(t.numel() * t.element_size() for t in weights.values())
-
-
-def vae_dim():
-    """The dimension of a small VAE. Older versions know one size only."""
-    return 8 if '["decoder.head.0.gamma"].shape' in (support.COMFYUI / "comfy/sd.py").read_text() else 96
-
-
 def prepare(folder, ffn=8192):
     """Puts small models and the nodes of the tests into ComfyUI's folder. Returns the bytes of the UNET's weights."""
-    import safetensors.torch
-    import torch
-    for name in ("vae", "text_encoders", "loras", "checkpoints"):
-        (folder / "models" / name).mkdir(parents=True, exist_ok=True)
-    size = unet_file(folder / "models/diffusion_models/tiny.safetensors", ffn)
-    unet_file(folder / "models/diffusion_models/other.safetensors", 4096)
-    unet = safetensors.torch.load_file(folder / "models/diffusion_models/tiny.safetensors")
-    dim = vae_dim()
-    vae = {
-        "decoder.middle.0.residual.0.gamma": torch.ones(4 * dim, 1, 1, 1),
-        "decoder.head.0.gamma": torch.ones(dim, 1, 1, 1),
-        # only newer versions need these
-        "encoder.conv1.weight": torch.zeros(dim, 3, 3, 3, 3), "decoder.head.2.weight": torch.zeros(3, dim, 3, 3, 3)
-    }
-    safetensors.torch.save_file({**{f"model.diffusion_model.{k}": v for k, v in unet.items()},
-                                 **{f"vae.{k}": v for k, v in vae.items()}},
-                                folder / "models/checkpoints/tiny.safetensors")
-    # ComfyUI looks at a few keys of the VAE and the text encoder, and makes the rest itself.
-    safetensors.torch.save_file(vae, folder / "models/vae/tiny.safetensors")
-    safetensors.torch.save_file({"text_model.encoder.layers.0.mlp.fc1.weight": torch.zeros(3072, 768)},
-                                folder / "models/text_encoders/tiny.safetensors")
-    safetensors.torch.save_file({"diffusion_model.blocks.0.ffn.0.lora_up.weight": torch.ones(ffn, 4) * 0.01,
-                                 "diffusion_model.blocks.0.ffn.0.lora_down.weight": torch.ones(4, 128) * 0.01},
-                                folder / "models/loras/tiny.safetensors")
+    size = _models.put(folder / "models", ffn)
     shutil.copy(HERE / "_test_nodes.py", folder / "custom_nodes/test_nodes.py")
     return size
 
