@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: cc stacks deb:libjemalloc2
 # timeout: 300
-"""A block that is freed twice, an overwritten header, a pointer to no block: each time the program ends as it does
+"""A block that is freed twice, an overwritten header, a pointer to no block: the program ends as it does
 without memstow, with glibc's own message. For the first two, a line says what is known of the block, and the report
-shows where it was allocated, freed first, and freed again."""
+shows where it was allocated, freed first, and freed again. Most cases run once, each in a process with other addresses;
+misuse_long runs them three times."""
 import os, pathlib, re, signal, subprocess
 
 import support
@@ -11,6 +12,7 @@ import support
 program = support.compile(pathlib.Path(__file__).with_name("misuse.c"),
                           flags=("-O1", "-g", "-pthread", "-w", "-fno-builtin", "-fno-optimize-sibling-calls"))
 ABORTED = -signal.SIGABRT
+TIMES = int(os.environ.get("TIMES", "1"))
 # Runs a command that may not read memory by a system call.
 REFUSES = r'''
 #include <errno.h>
@@ -56,7 +58,7 @@ def function(place):
     return place and place["stack"][0]["function"]
 
 
-def check(which, mode="", times=3, message=True, **wanted):
+def check(which, mode="", times=TIMES, message=True, **wanted):
     """Asserts that the end is the same, with glibc's message if it has one; with message=True, exactly the same
     message."""
     for _ in range(times):

@@ -1,0 +1,11 @@
+#!/usr/bin/env python3
+# needs: cc stacks deb:libjemalloc2
+# timeout: 900
+# long
+"""The cases of misuse.py, three times each: the kernel gives each process other addresses."""
+import os, pathlib, sys
+
+import support
+
+support.run(sys.executable, pathlib.Path(__file__).with_name("misuse.py"), timeout=800,
+            env={**os.environ, "TIMES": "3"})
