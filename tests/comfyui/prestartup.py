@@ -3,8 +3,8 @@
 # timeout: 600
 """A ComfyUI that was not started under memstow starts itself again in place if its user says so: the same process, the
 same arguments, and the same environment except memstow's variables, once. If the command does not fit, or the user said
-no, it runs as always. One line says which."""
-import json, pathlib, signal
+no, it runs as always. One line says which. Two of these cases are shown on the file by itself, without ComfyUI."""
+import json, os, pathlib, signal, subprocess
 
 import support
 from _comfy import AGAIN, Comfy, mixed
@@ -47,11 +47,21 @@ settings.write_text('{"memstow.start": true}')
 comfy, preloaded = started("by-setting", AGAIN)
 assert preloaded
 comfy.stop()
-for name, expect, count, env in (
-        ("by-setting", "ComfyUI was not started under memstow", 1, {"MEMSTOW": "0"}), # it counts before the setting
-        ("misfit", "(memstow: does not fit); ComfyUI runs as always", 1,
-         {"MEMSTOW": "1", "MEMSTOW_COMMAND": str(missing)}),
-        ("again", "the library is not there; it runs as always", 1, {"MEMSTOW": "1", "MEMSTOW_RESTARTED": "1"})):
-    comfy, preloaded = started(name, expect, count, **env)
-    assert not preloaded and comfy.get("/memstow/owners") is None
-    comfy.stop()
+comfy, preloaded = started("by-setting", "ComfyUI was not started under memstow", MEMSTOW="0") # before the setting
+assert not preloaded and comfy.get("/memstow/owners") is None
+comfy.stop()
+
+# The file by itself, in front of a program that goes on as always.
+PROGRAM = """import os, runpy, sys
+runpy.run_path(sys.argv[1])
+print("goes on", os.getpid(), "libmemstow" in open("/proc/self/maps").read())
+"""
+for expect, env in (("(memstow: does not fit); ComfyUI runs as always", {"MEMSTOW_COMMAND": str(missing)}),
+                    ("the library is not there; it runs as always",
+                     {"MEMSTOW_COMMAND": str(support.MEMSTOW), "MEMSTOW_RESTARTED": "1"})):
+    program = support.start(support.PYTHON, "-c", PROGRAM, support.ROOT / "tools/comfyui/prestartup_script.py",
+                            env={**os.environ, "MEMSTOW": "1", **env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True)
+    said, lines = program.communicate(timeout=60)
+    assert said == f"goes on {program.pid} False\n", (said, lines)
+    assert lines.count("\n") == 1 and expect in lines, lines
