@@ -13,6 +13,9 @@ bool vram_driver_find(struct vram_driver *self, void *(*find)(const char *name))
     if (!(self->name = (int(*) parameters)find(#name))) return false;
     VRAM_FUNCTIONS(F)
 #undef F
+#define F(name, parameters) self->name = (int(*) parameters)find(#name);
+    VRAM_KERNEL_FUNCTIONS(F)
+#undef F
     return true;
 }
 

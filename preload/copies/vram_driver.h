@@ -1,6 +1,6 @@
 /* vram_driver.h — the functions of the driver that serving and moving device memory needs.
  * In: a function that looks up a name. Out: all functions, or none: if the driver lacks one function, memstow neither
- * serves device memory nor moves it. */
+ * serves device memory nor moves it. The functions for kernels may be missing: then memory is never hashed. */
 #ifndef MEMSTOW_VRAM_DRIVER_H
 #define MEMSTOW_VRAM_DRIVER_H
 
@@ -59,13 +59,22 @@ struct vram_access { /* CUmemAccessDesc */
     F(cuEventQuery, (cuda_handle))                                                                                     \
     F(cuEventSynchronize, (cuda_handle))
 
+/* These may be NULL. */
+#define VRAM_KERNEL_FUNCTIONS(F)                                                                                       \
+    F(cuModuleLoadData, (cuda_handle *, const void *))                                                                 \
+    F(cuModuleUnload, (cuda_handle))                                                                                   \
+    F(cuModuleGetFunction, (cuda_handle *, cuda_handle, const char *))                                                 \
+    F(cuLaunchKernel, (cuda_handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, cuda_handle, \
+                       void **, void **))
+
 struct vram_driver {
 #define F(name, parameters) int(*name) parameters;
     VRAM_FUNCTIONS(F)
+    VRAM_KERNEL_FUNCTIONS(F)
 #undef F
 };
 
-/* Looks up all functions. False: one is missing. */
+/* Looks up all functions. False: one is missing that is needed. */
 bool vram_driver_find(struct vram_driver *self, void *(*find)(const char *name));
 
 /* The driver's functions in this process. vram_driver_begin looks them up, once. False: one is missing. */

@@ -185,9 +185,21 @@ static void note_discarded(uint32_t owner, uint64_t bytes) {
     trace_add_line(&line);
 }
 
+/* Notes what was not copied because it had not changed, and the error because of which nothing could be hashed. */
+static void note_unchanged(uint32_t owner, const struct vram_unchanged *unchanged) {
+    struct line line;
+    if (!unchanged->bytes && !unchanged->error) return;
+    line_begin(&line, "UNCHANGED");
+    line_number(&line, "owner", owner);
+    line_number(&line, "bytes", unchanged->bytes);
+    line_signed(&line, "cuda_error", unchanged->error);
+    trace_add_line(&line);
+}
+
 /* Only memory of owners that are declared idle moves: a kernel that used the memory during a move would find none
  * there. */
 int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_end end) {
+    struct vram_unchanged unchanged = {0};
     struct vram_move_options options = {.owner = owner,
                                         .milliseconds = WAIT_MS,
                                         .verify = serve_settings.verifies,
@@ -195,6 +207,7 @@ int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_e
                                         .limits = serve_settings.limits,
                                         .at_once = at_once,
                                         .trigger = moving_device_trigger,
+                                        .unchanged = &unchanged,
                                         .end = end};
     enum vram_refusal refusal;
     int error = 0;
@@ -209,12 +222,13 @@ int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_e
         serve_contexts_made(cuda_device_ask_primary((uint32_t)i), (uint32_t)i);
     uint64_t bytes = vram_move_out(&options, &refusal, &error);
     if (bytes && options.discard) note_discarded(owner, bytes);
+    note_unchanged(owner, &unchanged);
     note_stays(owner, true, refusal, error, note_staying(owner));
     return result_of(refusal, bytes);
 }
 
 int64_t moving_device_in(uint32_t owner) {
-    struct vram_move_options options = {.owner = owner};
+    struct vram_move_options options = {.owner = owner, .limits = serve_settings.limits};
     enum vram_refusal refusal;
     int error = 0;
     if (!vram_driver_is_on() || !vram_sums(owner, UINT32_MAX).stowed) return 0;

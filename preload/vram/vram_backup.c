@@ -16,9 +16,11 @@
 #include "preload/stow/stow.h"
 #include "preload/copies/vram_stock.h"
 #include "preload/base/seal.h"
+#include "preload/vram/vram_kept.h"
 #include "preload/base/forked.h"
 
 static uint64_t bytes_of[VRAM_BACKUP_KINDS];
+static uint64_t kept_bytes; /* of the backups whose blocks are on their devices */
 
 /* Backups that were given up while the device might still write to them (vram_backup_leave). */
 struct pinned {
@@ -95,9 +97,10 @@ static char *make_pinned(const struct vram_driver *driver, const struct vram_blo
                                                              .device = self->device});
 }
 
-/* Makes ordinary memory. If fewer than `bytes` are left for backups, frees unused pinned memory first. NULL: there is
- * still too little memory. */
+/* Makes ordinary memory. If fewer than `bytes` are left for backups, frees kept backups and unused pinned memory first.
+ * NULL: there is still too little memory. */
 static void *make_ordinary(const struct vram_driver *driver, uint64_t bytes, const struct vram_limits *limits) {
+    while (vram_backup_left(limits) < bytes && vram_kept_give_up()) continue;
     if (vram_backup_left(limits) < bytes) vram_stock_shrink(driver);
     void *at = vram_backup_left(limits) < bytes ? NULL : os_map(bytes);
     if (at) os_call(SYS_madvise, at, bytes, MADV_HUGEPAGE);
@@ -149,8 +152,28 @@ static void give_back(char *at, uint64_t bytes, enum vram_backup_kind backup_kin
 }
 
 void vram_backup_drop(struct vram_block *self) {
+    vram_backup_use(self);
     if (self->backup) give_back(self->backup, self->size, self->backup_kind);
     self->backup = NULL;
+    self->hashed = self->unchanged = false;
+}
+
+/* --- backups that are kept while their blocks are on their devices --- */
+
+uint64_t vram_backup_kept(void) { return os_load(&kept_bytes); }
+
+bool vram_backup_keep(struct vram_block *self, const struct vram_limits *limits) {
+    bool in_memory = self->backup && (self->backup_kind == VRAM_IN_MEMORY || self->backup_kind == VRAM_PINNED);
+    if (!in_memory || !self->hashed || vram_backup_kept() + self->size > limits->kept) return false;
+    __atomic_fetch_add(&kept_bytes, self->size, __ATOMIC_RELAXED);
+    return self->kept = true;
+}
+
+bool vram_backup_use(struct vram_block *self) {
+    if (!self->kept) return false;
+    __atomic_fetch_sub(&kept_bytes, self->size, __ATOMIC_RELAXED);
+    self->kept = false;
+    return true;
 }
 
 /* Waits for the lock of the list, however long that takes. If there is no memory for a longer list, the backup's memory
@@ -178,6 +201,7 @@ void vram_backup_collect(void) {
 
 static void vram_backup_abandon(void) {
     held.count = 0;
+    kept_bytes = 0;
     busy = (struct lock){0};
     for (int i = 0; i < VRAM_BACKUP_KINDS; i++) os_store(&bytes_of[i], 0);
 }

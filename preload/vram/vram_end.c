@@ -69,6 +69,7 @@ bool vram_end_freed(const struct vram_driver *driver, struct vram_block *self) {
     struct vram_block *oldest;
     if (!vram_spare_wants(self) || !drop_its_event(driver, self)) return vram_end_now(driver, self);
     while ((oldest = vram_spare_before(self->size))) vram_end_now(driver, oldest);
+    vram_backup_drop(self); /* the content of a freed block is of no use */
     vram_end_give_back(self, VRAM_SPARE);
     return true;
 }

@@ -14,6 +14,7 @@
 #include "preload/vram/vram_contexts.h"
 #include "preload/vram/vram_dying.h"
 #include "preload/vram/vram_end.h"
+#include "preload/vram/vram_kept.h"
 #include "preload/vram/vram_leaving.h"
 #include "preload/vram/vram_memory.h"
 #include "preload/copies/vram_ring.h"
@@ -28,6 +29,7 @@ static uint64_t left;                 /* how many blocks have left their device 
 static uint32_t moves;                /* the number of the present move, or else of the latest one */
 static const char *noted[VRAM_SLOTS]; /* the ring's buffers that the ledger lists */
 static struct vram_ring ring = {.slot_bytes = VRAM_SLOT, .copiers = VRAM_COPIERS};
+static struct vram_hash hash; /* it is in the ring's context, or in no context */
 
 /* --- the ring of copy buffers --- */
 
@@ -44,6 +46,7 @@ static void forget_ring(void) {
 
 void vram_move_forget_context(cuda_handle context) {
     if (ring.context == context) forget_ring();
+    if (hash.context == context || hash.without == context) hash = (struct vram_hash){0};
     vram_stock_forget(context);
 }
 
@@ -52,6 +55,7 @@ static void vram_move_abandon(void) {
     held = NULL;
     memset(noted, 0, sizeof noted); /* the child's ledger does not list them */
     forget_ring();
+    hash = (struct vram_hash){0};
 }
 FORKED(vram_move_abandon);
 
@@ -63,9 +67,11 @@ struct move {
     enum vram_refusal refusal;
     int error;
     uint64_t moved;
-    uint64_t expected; /* how many bytes may still go out */
-    bool settled;      /* no copy of an earlier move goes on */
-    bool has_room;     /* the device surely has memory for all blocks that come back */
+    uint64_t expected;                     /* how many bytes may still go out */
+    bool settled;                          /* no copy of an earlier move goes on */
+    bool has_room;                         /* the device surely has memory for all blocks that come back */
+    struct vram_block *batch[VRAM_HASHES]; /* blocks that were taken, and that leave next */
+    struct vram_unchanged unchanged;
     struct vram_leaving leaving;
 };
 
@@ -93,6 +99,7 @@ static int ring_ready(cuda_handle context, uint32_t device) {
         struct vram_visit visit;
         int error = vram_driver_enter(&vram_driver, ring.context, &visit);
         if (error) return error;
+        vram_hash_end(&vram_driver, &hash);
         error = vram_ring_end(&vram_driver, &ring);
         vram_driver_leave(&vram_driver, &visit);
         if (error) return error;
@@ -159,17 +166,30 @@ static void verify(struct move *self, struct vram_block *block) {
 }
 
 static void leave_without_content(struct move *self, struct vram_block *block) {
+    vram_backup_drop(block);
     block->backup_kind = VRAM_DISCARDED;
     finish_copied(self, block, VRAM_REFUSAL_DONE);
 }
 
-/* Begins to take a block off its device. The block's context is the current one. */
+/* Takes a block off its device without a copy, because its kept backup has the same content. */
+static void leave_unchanged(struct move *self, struct vram_block *block) {
+    self->unchanged.bytes += block->size;
+    finish_copied(self, block, VRAM_REFUSAL_DONE);
+}
+
+/* Begins to take a block off its device. The block's context is the current one. A kernel that may still read blocks
+ * reads blocks of this move: nothing leaves any more. */
 static void leave(struct move *self, struct vram_block *block) {
+    bool has_backup = vram_backup_use(block);
     if (self->options->discard) return leave_without_content(self, block);
-    self->error = ring_ready(block->context, block->device);
-    if (self->error)
+    self->error = hash.unsettled ? 0 : ring_ready(block->context, block->device);
+    if (hash.unsettled)
+        finish_copied(self, block, self->unchanged.error == VRAM_HASH_LATE ? VRAM_REFUSAL_BUSY : VRAM_REFUSAL_DRIVER);
+    else if (self->error)
         finish_copied(self, block, VRAM_REFUSAL_DRIVER);
-    else if (vram_backup_make(&vram_driver, block, &self->options->limits, self->expected))
+    else if (has_backup && block->unchanged)
+        leave_unchanged(self, block);
+    else if (has_backup || vram_backup_make(&vram_driver, block, &self->options->limits, self->expected))
         vram_leaving_add(&self->leaving, block);
     else
         leave_for_file(self, block);
@@ -279,25 +299,36 @@ static void drop_backup(struct vram_block *block) {
     vram_backup_drop(block);
 }
 
-/* Frees the backups that moves have given up, if no copy is in progress. Unused pinned memory stays for the next move,
- * as long as the system has at least as much memory left. */
+/* Frees the backups that moves have given up, if no copy is in progress. Unused pinned memory and kept backups stay for
+ * the next move, as long as the system has at least as much memory left. */
 static void collect_backups(void) {
     if (ring.unsettled) return;
     vram_backup_collect();
+    if (pressure_left() < vram_stock_bytes() + vram_backup_kept()) vram_kept_give_up_all();
     if (pressure_left() < vram_stock_bytes()) vram_stock_shrink(&vram_driver);
 }
 
-/* Takes the next block to move out. The wait for all contexts is over, so `quieting` becomes false. From now on, a
- * thread that ends a context waits for the mover only if that context is this block's or the ring's. */
-static struct vram_block *take_next(struct move *self) {
+/* Takes the next block to move out, first: the first of those that move together. The wait for all contexts is over,
+ * so `quieting` becomes false. From now on, a thread that ends a context waits for the mover only if that context is
+ * one of these blocks' or the ring's. */
+static struct vram_block *take_next(struct move *self, bool first) {
     vram_table_lock();
     struct vram_block *block = move_is_ended(self->options->end) ? NULL : next_block(self, VRAM_LIVE);
-    if (block) block->in_move = NULL;
-    held = block;
+    if (block) block->in_move = first ? NULL : held;
+    if (block || first) held = block;
     quieting = false;
     vram_table_changed();
     vram_table_let_go();
     return block;
+}
+
+static bool wants_hashes(const struct move *self) { return self->options->limits.kept && !self->options->discard; }
+
+/* Takes the next blocks to move out: one, or as many as are hashed at once. */
+static uint32_t take_batch(struct move *self) {
+    uint32_t count = 0, most = wants_hashes(self) ? VRAM_HASHES : 1;
+    while (count < most && (self->batch[count] = take_next(self, !count))) count++;
+    return count;
 }
 
 /* Gives back a block whose copy is over. If the copy is complete, unmaps the block, and gives it back as stowed.
@@ -310,7 +341,7 @@ static void has_left(void *context, struct vram_block *block, enum vram_refusal 
     if (why) vram_move_refuse(self, why, error);
     if (why) drop_backup(block);
     if (!why) self->moved += block->size, block->left_ns = os_now(), block->trigger = self->options->trigger;
-    block->copied = why && ring.unsettled;
+    block->copied = why && (ring.unsettled || hash.unsettled);
     vram_end_give_back(block, why ? VRAM_LIVE : VRAM_STOWED);
     if (!why) __atomic_fetch_add(&left, 1, __ATOMIC_RELEASE);
 }
@@ -331,16 +362,67 @@ static void leave_in_its_context(struct move *self, struct vram_block *block) {
     vram_driver_leave(&vram_driver, &visit);
 }
 
+/* --- hashing blocks before they leave */
+
+/* Asks for the hashes of some blocks of one context, and waits for them. Returns 0 or an error. */
+static int compute_hashes(struct move *self, struct vram_block *const *blocks, uint32_t count) {
+    int error = ring_ready(blocks[0]->context, blocks[0]->device);
+    if (!error) error = vram_hash_begin(&vram_driver, &hash, blocks[0]->context);
+    if (error) return error;
+    for (uint32_t i = 0; i < count && !error; i++)
+        error = vram_hash_ask(&vram_driver, &hash, blocks[i]->at, blocks[i]->size);
+    int waited = vram_hash_wait(&vram_driver, &hash, self->options->milliseconds);
+    return error ? error : waited;
+}
+
+/* Notes the hash of a block's present content, and whether its kept backup has this content. */
+static void note_hash(struct vram_block *block, const struct vram_hash_value *value) {
+    block->unchanged = block->kept && block->hashed && value && vram_hash_same(value, &block->hash);
+    block->hashed = value != NULL;
+    if (value) block->hash = *value;
+}
+
+/* Hashes blocks of one context. A block whose hash is not known is copied, and its backup is not kept later. */
+static void hash_blocks(struct move *self, struct vram_block *const *blocks, uint32_t count) {
+    struct vram_hash_value value;
+    struct vram_visit visit;
+    if (vram_leaving_any(&self->leaving) && ring.context != blocks[0]->context) end_leaving(self);
+    int error = vram_driver_enter(&vram_driver, blocks[0]->context, &visit);
+    if (!error) {
+        error = compute_hashes(self, blocks, count);
+        vram_driver_leave(&vram_driver, &visit);
+    }
+    if (error) self->unchanged.error = error;
+    for (uint32_t i = 0; i < count; i++)
+        note_hash(blocks[i], !error && vram_hash_result(&hash, i, &value) ? &value : NULL);
+}
+
+/* How many blocks from number `first` on are of one context. */
+static uint32_t of_one_context(const struct move *self, uint32_t first, uint32_t count) {
+    uint32_t i = first + 1;
+    while (i < count && self->batch[i]->context == self->batch[first]->context) i++;
+    return i - first;
+}
+
+static void leave_batch(struct move *self, uint32_t count) {
+    for (uint32_t first = 0, n; first < count; first += n) {
+        n = of_one_context(self, first, count);
+        if (wants_hashes(self)) hash_blocks(self, self->batch + first, n);
+        for (uint32_t i = first; i < first + n; i++) leave_in_its_context(self, self->batch[i]);
+    }
+}
+
 /* Moves blocks out one after the other, so a thread that frees a block waits for a few blocks at most. The next block
  * is taken before the present one is given back, because the search goes on behind the present one. */
 static void move_out(struct move *self) {
-    struct vram_block *block = take_next(self);
-    if (!block)
+    uint32_t count = take_batch(self);
+    if (!count)
         vram_move_refuse(self, move_is_ended(self->options->end) ? VRAM_REFUSAL_CANCELLED : VRAM_REFUSAL_EMPTY, 0);
     self->expected = vram_sums(self->options->owner, UINT32_MAX).live;
     self->leaving = (struct vram_leaving){.driver = &vram_driver, .ring = &ring, .over = has_left, .context = self};
-    for (; block; block = take_next(self)) leave_in_its_context(self, block);
+    for (; count; count = take_batch(self)) leave_batch(self, count);
     if (vram_leaving_any(&self->leaving)) end_leaving(self);
+    if (self->options->unchanged) *self->options->unchanged = self->unchanged;
 }
 
 static void vram_move_strip(struct vram_block *block) {
@@ -407,7 +489,7 @@ static void move_in(struct move *self) {
         next = block->in_move;
         block->copied = ring.unsettled;
         if (self->refusal && !ring.unsettled) vram_move_strip(block);
-        if (!self->refusal) vram_backup_drop(block);
+        if (!self->refusal && !vram_backup_keep(block, &self->options->limits)) vram_backup_drop(block);
         /* The memory gets a new id, so that a client that had registered it registers it again. */
         if (!self->refusal) self->moved += block->size, block->id = vram_table_id();
         holds_no_more_than(next);
@@ -521,9 +603,10 @@ static void move_all(struct move *self, bool out) {
 void vram_move_shrink(void) {
     struct move self = {.options = &(struct vram_move_options){.at_once = true}};
     uint64_t signals;
-    if (!vram_driver_is_on() || !vram_stock_bytes()) return;
+    if (!vram_driver_is_on() || !(vram_stock_bytes() || vram_backup_kept())) return;
     bool blocked = lock_out_signals(&signals);
     if (begin_move(&self, false)) {
+        vram_kept_give_up_all();
         vram_stock_shrink(&vram_driver);
         end_move();
     }

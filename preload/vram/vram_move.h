@@ -12,15 +12,24 @@
 
 #pragma GCC visibility push(hidden)
 
+/* What a move out has found unchanged since it came back: it was not copied again (limits.kept). */
+struct vram_unchanged {
+    uint64_t bytes;
+    int error; /* why nothing could be hashed: the driver's error; 0: nothing failed */
+};
+
 struct vram_move_options {
-    uint32_t owner;            /* 0: all owners */
-    uint32_t milliseconds;     /* how long to wait for running work */
-    bool verify;               /* compare the copy with the original */
-    bool discard;              /* make no copy */
-    struct vram_limits limits; /* limits for all backups together */
-    bool at_once;              /* do not wait for another move */
-    uint64_t trigger;          /* the number of the trigger that began this move; 0: a request began it */
-    struct move_end end; /* for moving out: once the move is to end (move_is_ended), it stops after its present block */
+    uint32_t owner;                   /* 0: all owners */
+    uint32_t milliseconds;            /* how long to wait for running work */
+    bool verify;                      /* compare the copy with the original */
+    bool discard;                     /* make no copy */
+    struct vram_limits limits;        /* limits for all backups together */
+    bool at_once;                     /* do not wait for another move */
+    uint64_t trigger;                 /* the number of the trigger that began this move; 0: a request began it */
+    struct vram_unchanged *unchanged; /* NULL, or where a move out tells what it did not copy */
+    /* for moving out: once the move is to end (move_is_ended), it stops after its present block, or after those that it
+     * hashes at once */
+    struct move_end end;
 };
 /* Both return the bytes that moved. If bytes stayed, *refusal and *error (the driver's) say why. The first reason
  * counts, but a reason that concerns the whole move replaces one that concerns a single block. vram_move_in brings
@@ -28,7 +37,7 @@ struct vram_move_options {
 uint64_t vram_move_out(const struct vram_move_options *options, enum vram_refusal *refusal, int *error);
 uint64_t vram_move_in(const struct vram_move_options *options, enum vram_refusal *refusal, int *error);
 
-/* Gives unused pinned memory back to the system. During a move it does nothing. */
+/* Gives unused pinned memory and kept backups back to the system. During a move it does nothing. */
 void vram_move_shrink(void);
 
 /* How many blocks have left their device so far, by any thread's moves. */

@@ -33,7 +33,7 @@ def outcomes(lines):
 if suite("moves") != ["skipped moves: no GPU", "0 passed, 0 failed, 1 skipped"]:
     assert suite("moves")[0].startswith("device: "), suite("moves")
     support.skip("there is a GPU here: tests/gpu/run is the test")
-assert len(PARTS) >= 16, PARTS
+assert len(PARTS) >= 17, PARTS
 lines = suite()
 assert sorted(lines[:-1]) == [f"skipped {name}: no GPU" for name in PARTS], lines
 assert lines[-1] == f"0 passed, 0 failed, {len(PARTS)} skipped" and lines[0] == "skipped facts: no GPU", lines
@@ -78,15 +78,15 @@ for name in ("pair", "kernels", *(f"{when}_{way}" for when in ("copy", "first", 
 double = _simulated.environment(
     13, LD_LIBRARY_PATH=f"{_simulated.LIBRARIES}:{_simulated.LIBRARIES}/13:{_simulated.LIBRARIES}/12")
 double.pop("COMFYUI", None)
-lines = suite("moves", "graphs", "rescue", "routes", "cupti", "speed", "comfyui", "lib_jax", "lib_aimdo", "facts",
-              "costs", env=double, python=os.path.relpath(sys.executable))
+lines = suite("moves", "graphs", "rescue", "kept", "routes", "cupti", "speed", "comfyui", "lib_jax", "lib_aimdo",
+              "facts", "costs", env=double, python=os.path.relpath(sys.executable))
 assert "Simulated device 0 (test double)" in lines[0] and lines[1].startswith("Python 3."), lines
 assert "test double" in lines[2], lines
 found = outcomes(lines)
 has_rescue = b"MEMSTOW_CUDA_RESCUE" in support.LIBRARY.read_bytes()
 assert found.pop("rescue") == ("passed" if has_rescue
                                else "skipped") and found.pop("lib_jax") == found.pop("comfyui") == "skipped", lines
-assert set(found.values()) == {"passed"} and len(found) == 8, lines
+assert set(found.values()) == {"passed"} and len(found) == 9, lines
 assert not re.search(r"\d (ns|GB/s)|figure us_", "\n".join(lines)), "times of a test double are not shown"
 
 # Which calls wait for a kernel is a fact of a driver: the part finds it out. The first stream may take memory.

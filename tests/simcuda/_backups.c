@@ -127,6 +127,37 @@ static void not_pinned(void) {
     back(&second);
 }
 
+/* MEMSTOW_CUDA_KEEP=24M: a model that nobody has written to leaves without a copy. Under pressure the host gets the
+ * kept copy back. */
+static void kept(void) {
+    load();
+    out(&first);
+    back(&first);
+    uint64_t copies = sim_count_ok("cuMemcpyDtoHAsync_v2");
+    out(&first);
+    MUST(sim_count_ok("cuMemcpyDtoHAsync_v2") == copies);
+    back(&first);
+    MUST(memstow_trigger_(MEMSTOW_RUN_ENDED, "") >= 0);
+    out(&first);
+    back(&first);
+    MUST(memstow_trigger_(MEMSTOW_PRESSURE, "") >= 0);
+    out(&first);
+    MUST(sim_count_ok("cuMemcpyDtoHAsync_v2") > copies);
+    back(&first);
+}
+
+/* MEMSTOW_CUDA_KEEP=24M, but the driver takes no kernel: everything is copied, and the trace says why. */
+static void kept_without_kernels(void) {
+    load();
+    sim_fail("cuModuleLoadData", 1, 222, 1);
+    for (int i = 0; i < 2; i++) {
+        uint64_t copies = sim_count_ok("cuMemcpyDtoHAsync_v2");
+        out(&first);
+        MUST(sim_count_ok("cuMemcpyDtoHAsync_v2") > copies);
+        back(&first);
+    }
+}
+
 /* The driver refuses to pin memory, so the model is in ordinary memory. */
 static void cannot_be_pinned(void) {
     load();
@@ -341,6 +372,8 @@ int main(int argc, char **argv) {
                                               {"pinned_makes_room", pinned_makes_room},
                                               {"pinned_under_pressure", pinned_under_pressure},
                                               {"not_pinned", not_pinned},
+                                              {"kept", kept},
+                                              {"kept_without_kernels", kept_without_kernels},
                                               {"discarded", discarded},
                                               {"discarded_later", discarded_later},
                                               {"cannot_be_pinned", cannot_be_pinned},

@@ -11,7 +11,7 @@ import _moving
 
 program = BUILD / "backups"
 names = support.run(program, env=environment()).stdout.split()
-assert len(names) == 17, names
+assert len(names) == 19, names
 folder = _moving.real_disk()
 DISK = {"MEMSTOW_CUDA_HOST": "12M", "MEMSTOW_CUDA_DISK": "40M", "MEMSTOW_STOW_DIR": str(folder)}
 
@@ -36,10 +36,19 @@ case("pinned_under_pressure", MEMSTOW_CUDA_PINNED="40M")
 case("not_pinned")
 case("not_pinned", MEMSTOW_CUDA_PINNED="0", MEMSTOW_CUDA_DISK="0", file="zero.mst")
 assert not support.report("zero.mst")["process"]["notes"], "0 is no unknown word"
+
+def told(name, kind, *keys):
+    lines = json.loads(support.memstow("decisions", f"{name}.mst", "--json").stdout)["lines"]
+    return [tuple(line[key] for key in keys) for line in lines if line["kind"] == kind]
+
+
+case("kept", MEMSTOW_CUDA_KEEP="24M", MEMSTOW_CUDA_VERIFY="0")
+assert told("kept", "UNCHANGED", "bytes", "cuda_error") == [(20 << 20, 0)] * 2, told("kept", "UNCHANGED", "bytes")
+case("kept_without_kernels", MEMSTOW_CUDA_KEEP="24M", MEMSTOW_CUDA_VERIFY="0")
+refused = told("kept_without_kernels", "UNCHANGED", "bytes", "cuda_error")
+assert refused == [(0, 222), (0, 801)], refused # then it is not tried again in this context
 case("discarded", MEMSTOW_CUDA_HOST="12M")
-lines = json.loads(support.memstow("decisions", "discarded.mst", "--json").stdout)["lines"]
-told = [(line["owner"], line["bytes"]) for line in lines if line["kind"] == "DISCARDED"]
-assert len(told) == 1 and told[0][1] == 20 << 20, told
+assert told("discarded", "DISCARDED", "bytes") == [(20 << 20, )], told("discarded", "DISCARDED", "bytes")
 case("discarded_later")
 case("cannot_be_pinned", MEMSTOW_CUDA_PINNED="24M")
 case("to_disk", **DISK)
@@ -113,7 +122,7 @@ assert refusals(trace) == 2 * [(who, HANDLE, block, []),
                                (who, "no host memory to move it to", 20 << 20, [])], refusals(trace)
 
 # Texts that are no sizes count as not set, and the report says so.
-for key in ("MEMSTOW_CUDA_PINNED", "MEMSTOW_CUDA_DISK"):
+for key in ("MEMSTOW_CUDA_PINNED", "MEMSTOW_CUDA_DISK", "MEMSTOW_CUDA_KEEP"):
     case("not_pinned", file="word.mst", **{key: "much"})
     notes = support.report("word.mst")["process"]["notes"]
     assert any(note.startswith(f"{key} is not a size like") for note in notes), (key, notes)

@@ -1,5 +1,6 @@
 /* kernel.c — stand-ins for kernels: a few functions with names, found in any module. Their arguments are 64-bit words
  * (addresses, counts, values). */
+#include "hash.h"
 #include "sim.h"
 
 #include <stdlib.h>
@@ -55,10 +56,30 @@ static CUresult run_set_condition(struct sim_context *ctx, const uint64_t *a) {
     return (void)ctx, condition_set(a[0], (uint32_t)a[1]);
 }
 
+/* memstow_hash(at, units of 16 bytes, seed1, seed2, sheet): stands in for memstow's kernel of that name. It writes all
+ * sums where the first block of threads would. */
+static CUresult run_hash(struct sim_context *ctx, const uint64_t *a) {
+    struct hash_sums sums = {0, 0};
+    size_t bytes = a[1] * 16, length;
+    for (size_t done = 0; done < bytes; done += length) {
+        length = bytes - done;
+        char *at = access_at(a[0] + done, &length, ctx, false, ACCESS_KERNEL);
+        if (!at) return CUDA_ERROR_ILLEGAL_ADDRESS;
+        hash_add(&sums, at, length, done / 8, a[2], a[3]);
+    }
+    uint64_t *sheet = (uint64_t *)(void *)touch(ctx, a[4], 24, true);
+    if (!sheet) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    sheet[0] = sums.x;
+    sheet[1] = sums.y;
+    sheet[2] = a[1];
+    return CUDA_SUCCESS;
+}
+
 static const struct kernel KERNELS[] = {
     {"sim_fill", 3, run_fill, NULL},       {"sim_add", 3, run_add, NULL},
     {"sim_touch", 2, run_touch, NULL},     {"sim_wait", 0, run_nothing, wait_blocked},
     {"sim_nothing", 0, run_nothing, NULL}, {"sim_set_condition", 2, run_set_condition, NULL},
+    {"memstow_hash", 5, run_hash, NULL},
 };
 
 /* ---- modules: whatever the image, the kernels above are in it */

@@ -19,6 +19,7 @@ static inline void *moving_function(const char *name) {
 #define F(function_name, parameters)                                                                                   \
     if (!strcmp(name, #function_name)) return (void *)function_name;
     VRAM_FUNCTIONS(F)
+    VRAM_KERNEL_FUNCTIONS(F)
 #undef F
     return NULL;
 }
