@@ -18,8 +18,9 @@ _Static_assert(((SNAP_POINTS >> FIRST_BITS) & ((SNAP_POINTS >> FIRST_BITS) + 1))
 
 static struct series points = HISTORY_SERIES(SNAP_POINT, struct snap_point),
                      device_points = HISTORY_SERIES(SNAP_CUDA_POINT, struct snap_cuda_point),
-                     marks = HISTORY_SERIES(SNAP_MARK, struct snap_mark);
-static uint64_t marked; /* how many marks there were */
+                     marks = HISTORY_SERIES(SNAP_MARK, struct snap_mark),
+                     owner_marks = HISTORY_SERIES(SNAP_OWNER_MARK, struct snap_owner_mark);
+static uint64_t marked, noted; /* how many marks, and records of owners, there were */
 
 struct history_gate history_memory, history_on_devices;
 uint64_t history_total, history_devices[SNAP_POINT_DEVICES];
@@ -138,16 +139,17 @@ static bool measures_resident(uint32_t kind) {
     return kind == SNAP_MARK_RUN_BEGAN || kind == SNAP_MARK_RUN_ENDED || kind == SNAP_MARK_TRIGGER;
 }
 
-static struct snap_mark *next_mark(void) {
-    uint32_t index = (uint32_t)(__atomic_fetch_add(&marked, 1, __ATOMIC_RELAXED) % SNAP_POINTS);
-    while (os_load(&marks.next) <= index && series_take(&marks) != SERIES_NONE)
+/* The next record of a ring; NULL: there is no memory. */
+static void *ring_next(struct series *ring, uint64_t *count) {
+    uint32_t index = (uint32_t)(__atomic_fetch_add(count, 1, __ATOMIC_RELAXED) % SNAP_POINTS);
+    while (os_load(&ring->next) <= index && series_take(ring) != SERIES_NONE)
         ;
-    return index < os_load(&marks.next) ? series_at(&marks, index) : NULL;
+    return index < os_load(&ring->next) ? series_at(ring, index) : NULL;
 }
 
-void history_mark(const struct snap_mark *mark) {
-    struct snap_mark *to = ledger_is_ours() ? next_mark() : NULL, filled = *mark;
-    if (!to) return;
+uint64_t history_mark(const struct snap_mark *mark) {
+    struct snap_mark *to = ledger_is_ours() ? ring_next(&marks, &marked) : NULL, filled = *mark;
+    if (!to) return 0;
     filled.kind = 0;
     filled.time_ns = os_now();
     filled.host = bytes_live(&ledger_head->host_live);
@@ -158,6 +160,17 @@ void history_mark(const struct snap_mark *mark) {
     __atomic_thread_fence(__ATOMIC_RELEASE);
     *to = filled;
     __atomic_store_n(&to->kind, mark->kind, __ATOMIC_RELEASE);
+    return filled.time_ns;
+}
+
+void history_note_owner(const struct snap_owner_mark *note) {
+    struct snap_owner_mark *to = ledger_is_ours() ? ring_next(&owner_marks, &noted) : NULL, filled = *note;
+    if (!to) return;
+    filled.time_ns = 0;
+    os_store(&to->time_ns, 0);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    *to = filled;
+    __atomic_store_n(&to->time_ns, note->time_ns, __ATOMIC_RELEASE);
 }
 
 static void curve_forget(struct curve *self) {
@@ -174,7 +187,8 @@ static void history_abandon(void) {
     series_reset(&points);
     series_reset(&device_points);
     series_reset(&marks);
-    marked = history_total = 0;
+    series_reset(&owner_marks);
+    marked = noted = history_total = 0;
     memset(history_devices, 0, sizeof history_devices);
     memset(history_live, 0, sizeof history_live);
 }

@@ -8,7 +8,6 @@
 #include "preload/cuda/cuda_route.h"
 #include "preload/blocks/heaps.h"
 #include "preload/shared/heapsort.h"
-#include "preload/ledger/history.h"
 #include "preload/ledger/ledger.h"
 #include "preload/ledger/trace.h"
 #include "preload/base/lock.h"
@@ -16,6 +15,7 @@
 #include "preload/owners/owned.h"
 #include "preload/owners/mover.h"
 #include "preload/owners/owners.h"
+#include "preload/owners/owners_mark.h"
 #include "preload/stow/stow.h"
 #include "preload/stow/stow_uffd.h"
 #include "preload/owners/moving_device.h"
@@ -203,10 +203,10 @@ static int64_t move_state(const struct move *self) {
  * marked here. */
 static void mark_move(uint32_t owner, bool out, int64_t moved) {
     if (moved <= 0 || moving_device_trigger) return;
-    history_mark(&(struct snap_mark){.kind = out ? SNAP_MARK_STOWED : SNAP_MARK_RESTORED,
-                                     .owner = owner,
-                                     .bytes = (uint64_t)moved,
-                                     .live = SNAP_MARK_UNKNOWN});
+    owners_mark(&(struct snap_mark){.kind = out ? SNAP_MARK_STOWED : SNAP_MARK_RESTORED,
+                                    .owner = owner,
+                                    .bytes = (uint64_t)moved,
+                                    .live = SNAP_MARK_UNKNOWN});
 }
 
 static int64_t moving_move(uint32_t owner, uint32_t which, bool out) {

@@ -14,6 +14,7 @@
 #include "preload/stow/stow.h"
 #include "preload/vram/vram_owned.h"
 #include "preload/owners/owned.h"
+#include "preload/owners/owners_mark.h"
 #include "preload/count/tags.h"
 #include "preload/base/words.h"
 #include "preload/ledger/budget.h"
@@ -75,8 +76,19 @@ static void leave_keys(uint32_t id, struct owner *owner) {
     owner->next = 0;
 }
 
-static void note_mark(enum snap_mark_kind kind, uint32_t owner, uint32_t detail) {
-    history_mark(&(struct snap_mark){.kind = kind, .owner = owner, .detail = detail, .live = SNAP_MARK_UNKNOWN});
+static struct snap_mark mark_of(enum snap_mark_kind kind, uint32_t owner, uint32_t detail) {
+    return (struct snap_mark){.kind = kind, .owner = owner, .detail = detail, .live = SNAP_MARK_UNKNOWN};
+}
+
+static void note_mark(enum snap_mark_kind kind, uint32_t owner) {
+    struct snap_mark mark = mark_of(kind, owner, 0);
+    history_mark(&mark);
+}
+
+/* The mark of a run, with what owners have at that time. */
+static void note_run(enum snap_mark_kind kind, uint32_t run, uint32_t outcome) {
+    struct snap_mark mark = mark_of(kind, run, outcome);
+    owners_mark(&mark);
 }
 
 /* --- making new owners --- */
@@ -141,7 +153,7 @@ static int64_t owners_make(uint32_t kind, const char *name, const char *origin, 
     tags_use();
     if (may_own(owner)) {
         heaps_begin();
-        note_mark(SNAP_MARK_CAME, id, 0);
+        note_mark(SNAP_MARK_CAME, id);
     }
     return id;
 }
@@ -160,7 +172,7 @@ int64_t owners_begin_run(const char *name) {
     int64_t id = tags_run() ? -EBUSY : owners_make(MEMSTOW_RUN, name, "", no_keys);
     if (id > 0) tags_set_run((uint32_t)id);
     lock_let_go(&owner_registry);
-    if (id > 0) note_mark(SNAP_MARK_RUN_BEGAN, (uint32_t)id, 0);
+    if (id > 0) note_run(SNAP_MARK_RUN_BEGAN, (uint32_t)id, 0);
     return id;
 }
 
@@ -183,7 +195,7 @@ int owners_end_run(uint32_t run, uint32_t outcome) {
         owners_retire_one(run, owner);
     }
     lock_let_go(&owner_registry);
-    if (owner) note_mark(SNAP_MARK_RUN_ENDED, run, outcome);
+    if (owner) note_run(SNAP_MARK_RUN_ENDED, run, outcome);
     return owner ? 0 : -ENOENT;
 }
 
@@ -225,7 +237,7 @@ int owners_retire(uint32_t id) {
     if (was_live) owners_retire_one(id, owner);
     tags_change();
     lock_let_go(&owner_registry);
-    if (was_live && may_own(owner)) note_mark(SNAP_MARK_RETIRED, id, 0);
+    if (was_live && may_own(owner)) note_mark(SNAP_MARK_RETIRED, id);
     heaps_retire(id);
     return 0;
 }

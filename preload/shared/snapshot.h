@@ -193,6 +193,7 @@ enum snap_type {
     SNAP_POINT = 44,      /* snap_point */
     SNAP_CUDA_POINT = 45, /* snap_cuda_point */
     SNAP_MARK = 46,       /* snap_mark: events, such as the end of a run; a ring */
+    SNAP_OWNER_MARK = 47, /* snap_owner_mark: what owners had at marks; a ring; since 1.6 */
     SNAP_CUPTI = 48,      /* one snap_cupti: exists if the comparison with CUPTI was requested and CUDA was used */
     SNAP_CUPTI_BLOCK,     /* snap_cupti_block: empty records have state 0 */
     /* snap_nvml: NVML's figures of each device when the snapshot was made; in snapshots only, as is
@@ -548,6 +549,15 @@ enum snap_mark_kind {
     SNAP_MARK_KINDS
 };
 #define SNAP_MARK_UNKNOWN UINT64_MAX
+/* What a model, custom or value of the store had at the time of a mark. There is a record only if the figures are not
+ * those of the owner's record before it. The time is written last and cleared first. */
+struct snap_owner_mark {
+    uint64_t time_ns; /* that of the mark */
+    uint32_t owner;
+    uint32_t pad;
+    uint64_t live;       /* live bytes of heap and mappings */
+    uint64_t on_devices; /* live bytes on devices */
+};
 struct snap_mark {
     uint64_t time_ns;
     uint32_t kind;  /* enum snap_mark_kind; written last, cleared first */
@@ -807,6 +817,7 @@ _Static_assert(sizeof(struct snap_misuse) == 88, "misuse");
 _Static_assert(sizeof(struct snap_point) == 32, "point");
 _Static_assert(sizeof(struct snap_cuda_point) == 72, "cuda point");
 _Static_assert(sizeof(struct snap_mark) == 72, "mark");
+_Static_assert(sizeof(struct snap_owner_mark) == 32, "owner mark");
 _Static_assert(sizeof(struct snap_region) == 40, "region");
 _Static_assert(sizeof(struct snap_ring) == 32, "ring");
 _Static_assert(sizeof(struct snap_line) == 16, "line");

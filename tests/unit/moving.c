@@ -7,7 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "preload/ledger/history.h"
 #include "preload/owners/cuda_pageable.h"
 #include "preload/cuda/cuda_route.h"
 #include "preload/blocks/heaps.h"
@@ -17,6 +16,7 @@
 #include "preload/shared/os.h"
 #include "preload/owners/owned.h"
 #include "preload/owners/owners.h"
+#include "preload/owners/owners_mark.h"
 #include "preload/stow/stow.h"
 #include "preload/triggers/trigger.h"
 #include "preload/owners/moving_device.h"
@@ -51,7 +51,7 @@ void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void
 uint64_t stow_bytes(uint32_t owner, uint64_t *back) { return (void)owner, (void)back, 0; }
 bool stow_forked_beside_threads(void) { return true; }
 __thread uint64_t moving_device_trigger;
-void history_mark(const struct snap_mark *mark) { (void)mark; }
+void owners_mark(const struct snap_mark *mark) { (void)mark; }
 uint64_t moving_device_stowed(uint32_t owner) { return (void)owner, 0; }
 int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_end end) {
     return (void)owner, (void)idle, (void)at_once, (void)end, 0;

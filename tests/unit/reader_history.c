@@ -47,6 +47,15 @@ static const struct snap_mark marks[] = {
     {.time_ns = 5000, .kind = SNAP_MARK_CAME, .bytes = UINT64_MAX},
     {.time_ns = 1, .kind = SNAP_MARK_CAME},
 };
+static const struct snap_owner_mark owner_marks[] = {
+    {.time_ns = 6000, .owner = 2, .live = 30},
+    {.time_ns = 5500, .owner = 77, .live = 20},
+    {.time_ns = 5500, .owner = 2, .live = 40, .on_devices = 9},
+    {.time_ns = 5500, .live = 1},
+    {.time_ns = 5500, .owner = 3, .live = UINT64_MAX},
+    {.owner = 3, .live = 1},
+    {.time_ns = 1, .owner = 3, .live = 1},
+};
 #define SECTION(builder, type, records)                                                                                \
     builder_section(builder, type, sizeof *(records), records, sizeof(records) / sizeof *(records), 0)
 
@@ -58,6 +67,8 @@ static void expect_sound(const struct image *image) {
     cr_expect(image->cuda_points[0].live[0] == 7 && image->cuda_points[0].live[1] == 8);
     cr_assert_eq(image->mark_count, 4);
     cr_expect_eq(image->marks[3].kind, SNAP_MARK_STOWED);
+    cr_assert_eq(image->owner_mark_count, 3);
+    cr_expect_eq(image->owner_marks[2].live, 30);
 }
 
 /* Checks what every form shows: also the present, the peak, and the words for an owner that is not known. */
@@ -73,6 +84,9 @@ static void expect_history(const struct image *image) {
     cr_expect_str_eq(history_words(&history, &history.marks[4]).s, "an unknown owner stowed");
     for (size_t i = 0; i < history.mark_count; i++) cr_expect_null(history_detail(&history.marks[i]));
     cr_expect_eq(history.end_ns, 9000);
+    static const uint64_t live[] = {40, 30, 20};
+    cr_assert_eq(history.owner_mark_count, 3);
+    for (size_t i = 0; i < 3; i++) cr_expect_eq(history.owner_marks[i].live, live[i], "by owner, then by time");
     history_clear(&history);
 }
 
@@ -86,6 +100,7 @@ Test(reader_history, is_sound_in_a_ledger_and_its_snapshot) {
     builder_section(&builder, SNAP_POINT, sizeof *impossible, impossible, 3, 5);
     SECTION(&builder, SNAP_CUDA_POINT, on_devices);
     SECTION(&builder, SNAP_MARK, marks);
+    SECTION(&builder, SNAP_OWNER_MARK, owner_marks);
     cr_assert_eq(load(&image, builder.bytes, builder.size), 0, "%s", image.error);
     expect_sound(&image);
     expect_history(&image);

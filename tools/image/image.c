@@ -20,6 +20,7 @@ void image_clear(struct image *image) {
     free(image->points);
     free(image->cuda_points);
     free(image->marks);
+    free(image->owner_marks);
     free(image->regions);
     free(image->nodes);
     free(image->words);

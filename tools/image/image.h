@@ -92,9 +92,10 @@ struct image {
     struct snap_mapping *mappings; /* site: as in `large` */
     struct origin *origins;        /* filled by origin_stacks.h */
     struct snap_misuse *misuses;   /* filled by misuse_image.h */
-    struct snap_point *points;     /* history_image.h fills this and the next two tables, sorted by time */
+    struct snap_point *points;     /* history_image.h fills this and the next three tables, sorted by time */
     struct snap_cuda_point *cuda_points;
     struct snap_mark *marks;
+    struct snap_owner_mark *owner_marks;
     struct snap_region *regions;
     struct snap_node *nodes; /* stacks.h reads these four tables */
     uint32_t *words;
@@ -105,7 +106,7 @@ struct image {
     struct total *totals;
     size_t fact_count, module_count, tag_count, owner_count, thread_count, large_count, mapping_count;
     size_t region_count, node_count, word_count, frame_count, code_count, total_count, total_capacity;
-    size_t origin_count, misuse_count, place_count, point_count, cuda_point_count, mark_count;
+    size_t origin_count, misuse_count, place_count, point_count, cuda_point_count, mark_count, owner_mark_count;
     size_t trace_size; /* 0: the file has no trace */
     uint8_t *series;   /* earlier readings, packed; series.h reads them */
     size_t series_size;

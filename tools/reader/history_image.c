@@ -10,6 +10,7 @@ struct records {
     uint32_t type;
     size_t size;
     bool (*is_sound)(const void *record);
+    bool share_times; /* several records may have the same time */
 };
 
 static const uint64_t BYTES_MOST = UINT64_C(1) << 60; /* of one figure: the sum of 16 such figures does not overflow */
@@ -37,6 +38,11 @@ static bool is_mark(const void *record) {
     return mark->kind && mark->kind < SNAP_MARK_KINDS && live && are_bytes(figures, sizeof figures / sizeof *figures);
 }
 
+static bool is_owner_mark(const void *record) {
+    const struct snap_owner_mark *mark = record;
+    return mark->owner && are_bytes(&mark->live, 2);
+}
+
 static uint64_t time_of(const void *record) {
     uint64_t time;
     memcpy(&time, record, sizeof time);
@@ -49,7 +55,7 @@ static int by_time(const void *left, const void *right) {
 }
 
 /* Sorts the records by time, and drops those that are empty, unsound, or older than the process. Of several points of
- * the same time one stays; marks of the same time all stay. Returns the number of records that are left. */
+ * the same time one stays; marks of the same time all stay (share_times). Returns the number of records that are left. */
 static size_t history_image_settle(const struct records *self, uint8_t *table, size_t count, uint64_t start_ns) {
     size_t sound = 0, kept = 0;
     for (size_t i = 0; i < count; i++) {
@@ -60,7 +66,7 @@ static size_t history_image_settle(const struct records *self, uint8_t *table, s
     qsort(table, sound, self->size, by_time);
     for (size_t i = 0; i < sound; i++) {
         const uint8_t *record = table + i * self->size, *last = kept ? table + (kept - 1) * self->size : NULL;
-        if (last && self->type != SNAP_MARK && time_of(record) == time_of(last)) continue;
+        if (last && !self->share_times && time_of(record) == time_of(last)) continue;
         memmove(table + kept++ * self->size, record, self->size);
     }
     return kept;
@@ -87,12 +93,14 @@ static int load_records(struct reader *reader, const struct records *self, void 
 }
 
 int history_image_load(struct reader *reader) {
-    static const struct records points = {SNAP_POINT, sizeof(struct snap_point), is_point},
-                                cuda_points = {SNAP_CUDA_POINT, sizeof(struct snap_cuda_point), is_cuda_point},
-                                marks = {SNAP_MARK, sizeof(struct snap_mark), is_mark};
+    static const struct records points = {SNAP_POINT, sizeof(struct snap_point), is_point, false},
+                                cuda_points = {SNAP_CUDA_POINT, sizeof(struct snap_cuda_point), is_cuda_point, false},
+                                marks = {SNAP_MARK, sizeof(struct snap_mark), is_mark, true},
+                                owner_marks = {SNAP_OWNER_MARK, sizeof(struct snap_owner_mark), is_owner_mark, true};
     struct image *image = reader->image;
     if (load_records(reader, &points, (void **)&image->points, &image->point_count) < 0 ||
         load_records(reader, &cuda_points, (void **)&image->cuda_points, &image->cuda_point_count) < 0)
         return -1;
-    return load_records(reader, &marks, (void **)&image->marks, &image->mark_count);
+    if (load_records(reader, &marks, (void **)&image->marks, &image->mark_count) < 0) return -1;
+    return load_records(reader, &owner_marks, (void **)&image->owner_marks, &image->owner_mark_count);
 }

@@ -94,6 +94,7 @@ static size_t least_record(uint32_t type) {
         [SNAP_POINT] = sizeof(struct snap_point),
         [SNAP_CUDA_POINT] = sizeof(struct snap_cuda_point),
         [SNAP_MARK] = sizeof(struct snap_mark),
+        [SNAP_OWNER_MARK] = sizeof(struct snap_owner_mark),
         [SNAP_CUPTI] = offsetof(struct snap_cupti, other), /* before 1.6, shorter: the rest reads as 0 */
         [SNAP_CUPTI_BLOCK] = sizeof(struct snap_cupti_block),
         [SNAP_NVML] = sizeof(struct snap_nvml),

@@ -59,6 +59,33 @@ static void json_devices(struct json *json, const struct history *history) {
     json_end_array(json);
 }
 
+/* What one owner had at marks: `count` records. */
+static void json_owner(struct json *json, const struct history *history, const struct snap_owner_mark *of,
+                       size_t count) {
+    json_object(json, NULL);
+    report_json_owner(json, history->image, of->owner);
+    column_begin(json, "seconds");
+    for (size_t i = 0; i < count; i++) json_seconds(json, history, NULL, of[i].time_ns);
+    column_end(json);
+    column_begin(json, "live_bytes");
+    for (size_t i = 0; i < count; i++) json_number(json, NULL, of[i].live);
+    column_end(json);
+    column_begin(json, "cuda_bytes");
+    for (size_t i = 0; i < count; i++) json_number(json, NULL, of[i].on_devices);
+    column_end(json);
+    json_end_object(json);
+}
+
+static void json_owners(struct json *json, const struct history *history) {
+    const struct snap_owner_mark *marks = history->owner_marks;
+    json_array(json, "owners");
+    for (size_t first = 0, next; first < history->owner_mark_count; first = next) {
+        for (next = first + 1; next < history->owner_mark_count && marks[next].owner == marks[first].owner;) next++;
+        json_owner(json, history, marks + first, next - first);
+    }
+    json_end_array(json);
+}
+
 static void json_bytes(struct json *json, const char *key, uint64_t bytes, bool known) {
     if (known)
         json_number(json, key, bytes);
@@ -90,6 +117,7 @@ int report_json_history(struct json *json, const struct image *image) {
     json_number(json, "within_bytes", HISTORY_WITHIN);
     if (result == 0) json_memory(json, &history);
     if (result == 0) json_devices(json, &history);
+    if (result == 0) json_owners(json, &history);
     json_array(json, "marks");
     for (size_t i = 0; i < history.mark_count; i++) json_mark(json, &history, &history.marks[i]);
     json_end_array(json);

@@ -112,6 +112,7 @@ static int put_snapshot(struct image *image, const struct packed *totals, FILE *
         {SNAP_POINT, sizeof *image->points, image->points, image->point_count},
         {SNAP_CUDA_POINT, sizeof *image->cuda_points, image->cuda_points, image->cuda_point_count},
         {SNAP_MARK, sizeof *image->marks, image->marks, image->mark_count},
+        {SNAP_OWNER_MARK, sizeof *image->owner_marks, image->owner_marks, image->owner_mark_count},
         {SNAP_REGION, sizeof *image->regions, image->regions, image->region_count},
         {SNAP_FRAME, sizeof *image->frames, image->frames, image->frame_count},
         {SNAP_CODE, sizeof *image->codes, image->codes, image->code_count},

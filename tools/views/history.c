@@ -66,6 +66,20 @@ static void add_peak(struct history *self) {
     qsort(self->marks, self->mark_count, sizeof *self->marks, by_mark_time);
 }
 
+static int by_owner(const void *left, const void *right) {
+    const struct snap_owner_mark *a = left, *b = right;
+    if (a->owner != b->owner) return a->owner < b->owner ? -1 : 1;
+    return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
+}
+
+static void add_owners(struct history *self) {
+    const struct image *image = self->image;
+    self->owner_mark_count = image->owner_mark_count;
+    if (!image->owner_mark_count) return;
+    memcpy(self->owner_marks, image->owner_marks, image->owner_mark_count * sizeof *self->owner_marks);
+    qsort(self->owner_marks, self->owner_mark_count, sizeof *self->owner_marks, by_owner);
+}
+
 static void raise_to(uint64_t *most, uint64_t value) {
     if (*most < value) *most = value;
 }
@@ -84,11 +98,13 @@ int history_make(struct history *history, const struct image *image) {
     *history = (struct history){.image = image, .start_ns = image->header.start_ns};
     history->points = calloc(image->point_count + 1, sizeof *history->points);
     history->marks = calloc(image->mark_count + 1, sizeof *history->marks);
-    if (!history->points || !history->marks) return -1;
+    history->owner_marks = calloc(image->owner_mark_count + 1, sizeof *history->owner_marks);
+    if (!history->points || !history->marks || !history->owner_marks) return -1;
     if (image->point_count) memcpy(history->points, image->points, image->point_count * sizeof *image->points);
     if (image->mark_count) memcpy(history->marks, image->marks, image->mark_count * sizeof *image->marks);
     history->point_count = image->point_count;
     history->mark_count = image->mark_count;
+    add_owners(history);
     add_present(history);
     add_peak(history);
     history->end_ns = last_time(history);
@@ -169,5 +185,6 @@ struct text_line history_line(const struct history *history, size_t columns) {
 void history_clear(struct history *history) {
     free(history->points);
     free(history->marks);
+    free(history->owner_marks);
     memset(history, 0, sizeof *history);
 }

@@ -14,7 +14,8 @@ struct history {
     const struct image *image;
     struct snap_point *points;
     struct snap_mark *marks;
-    size_t point_count, mark_count;
+    struct snap_owner_mark *owner_marks; /* those of one owner together, in the order of time */
+    size_t point_count, mark_count, owner_mark_count;
     uint64_t start_ns, end_ns; /* of the process, as far as it is known */
 };
 

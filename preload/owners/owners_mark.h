@@ -1,0 +1,16 @@
+/* owners_mark.h — marks on the curves of memory over time, with what each owner has at that time.
+ * In: a mark: a run that begins or ends, a move that was requested. Out: the mark, and a record for each model, custom
+ * and value of the store whose memory has changed since the last such mark. Outside of hooks only, without a lock. */
+#ifndef MEMSTOW_OWNERS_MARK_H
+#define MEMSTOW_OWNERS_MARK_H
+
+#include "preload/shared/snapshot.h"
+
+#pragma GCC visibility push(hidden)
+
+/* If sums over all sites have taken much time already, the mark comes without records of owners. */
+void owners_mark(const struct snap_mark *mark);
+
+#pragma GCC visibility pop
+
+#endif
