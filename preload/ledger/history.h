@@ -47,7 +47,8 @@ void history_add(struct history_totals before, struct history_totals now, uint32
 void history_add_device(uint32_t device, uint64_t before);
 
 /* Adds a mark, with the time and the memory of the process. Call it outside of hooks. Only marks of kind OUT_OF_MEMORY,
- * and marks of kind TRIGGER for a rescue, may come from a hook. Returns the mark's time; 0: there is no memory for it. */
+ * and marks of kind TRIGGER for a rescue, may come from a hook. Returns the mark's time; 0: there is no memory for
+ * it. */
 uint64_t history_mark(const struct snap_mark *mark);
 /* Adds what an owner has at the time of a mark. One thread at a time may call it. */
 void history_note_owner(const struct snap_owner_mark *note);

