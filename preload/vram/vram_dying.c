@@ -19,15 +19,21 @@ static struct dying {
     uint32_t thread;
     bool begun;
 } all[DYING_MOST];
-static uint32_t count;
+static uint32_t count; /* vram_dying_maybe reads it without the lock */
+
+static void vram_dying_set_count(uint32_t now) { __atomic_store_n(&count, now, __ATOMIC_RELAXED); }
 
 bool vram_dying_comes(cuda_handle context, const uintptr_t *mark) {
     if (count == DYING_MOST) return false;
-    all[count++] = (struct dying){.context = context, .mark = mark, .thread = os_tid()};
+    all[count] = (struct dying){.context = context, .mark = mark, .thread = os_tid()};
+    vram_dying_set_count(count + 1);
     return true;
 }
 
-static void vram_dying_forget(struct dying *self) { *self = all[--count]; }
+static void vram_dying_forget(struct dying *self) {
+    *self = all[count - 1];
+    vram_dying_set_count(count - 1);
+}
 
 /* The call with this mark, which this thread made. NULL: this is a child that was forked during the call. */
 static struct dying *vram_dying_find(const uintptr_t *mark) {
