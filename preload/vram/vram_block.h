@@ -14,7 +14,9 @@ enum {
     VRAM_PIECES = 64,
     VRAM_DEVICES = 64,
 };
-#define VRAM_PIECE ((uint64_t)64 << 20) /* bytes of a piece; more if the block would have more than VRAM_PIECES */
+/* Bytes of a piece; more if the block would have more than VRAM_PIECES. The driver makes and maps each piece in a call.
+ */
+#define VRAM_PIECE ((uint64_t)256 << 20)
 
 enum vram_state {
     VRAM_LIVE,
