@@ -422,18 +422,18 @@ int counters_name_sites(struct reader *reader) {
         return reader_memory(reader);
     }
     for (size_t i = 0; i < image->total_count; i++) {
-        struct total total = image->totals[i];
-        uint32_t id = total.stack;
+        struct total *total = &image->totals[kept];
+        if (kept != i) *total = image->totals[i];
+        uint32_t id = total->stack;
         struct snap_site site = id < count ? sites[id] : (struct snap_site){0};
         if (site.word == SNAP_SITE_FREE) continue;
-        if (id >= count) total.flags |= TOTAL_UNKNOWN_SITE;
-        total.tag = snap_site_tag(site);
-        total.stack = snap_site_stack(site);
-        total.module = snap_site_module(site);
-        bool sampled = image->header.sample_bytes && total.class == SNAP_HOST;
-        if (sampled && total.tag && !total.stack) total.flags |= TOTAL_NOT_SAMPLED;
-        reader->site_of[kept] = id;
-        image->totals[kept++] = total;
+        if (id >= count) total->flags |= TOTAL_UNKNOWN_SITE;
+        total->tag = snap_site_tag(site);
+        total->stack = snap_site_stack(site);
+        total->module = snap_site_module(site);
+        bool sampled = image->header.sample_bytes && total->class == SNAP_HOST;
+        if (sampled && total->tag && !total->stack) total->flags |= TOTAL_NOT_SAMPLED;
+        reader->site_of[kept++] = id;
     }
     image->total_count = kept;
     free(sites);
