@@ -5,7 +5,7 @@ STRINGS, PROCESS, MODULE, TAG, OWNER, SITE, THREAD, COUNTERS, LARGE, MAPPING, PE
 FRAME, CODE, SEGMENT, NODE = range(14, 18)
 WIDE = 19
 TRACE = 21
-POINT, CUDA_POINT, MARK = 44, 45, 46
+POINT, CUDA_POINT, MARK, OWNER_MARK = 44, 45, 46, 47
 UNKNOWN = 2**64 - 1
 WIDE_AT = 0x7f0000000000 # the address of the wide counters in the process
 INTERRUPTED = 0x80000000
@@ -51,7 +51,7 @@ class Ledger:
         self.sites, self.peaks, self.tags, self.owners = [0] * 2, {}, [(0, 0, 0, 0)], []
         self.frames, self.codes, self.words, self.nodes, self.segments = [], [], [0], [(0, 0, 0)], {}
         self.lines, self.ring = [], bytearray()
-        self.points, self.device_points, self.marks = [], [], []
+        self.points, self.device_points, self.marks, self.owner_marks = [], [], [], []
         self.threads = [(0, 1, "", 1)] * 2 + [(1000, 1, "program", 1)]
 
     def string(self, text):
@@ -81,6 +81,9 @@ class Ledger:
     def mark(self, ns, kind, owner=0, detail=0, moved=0, live=UNKNOWN, host=0, rss=0):
         """kind: enum snap_mark_kind."""
         self.marks.append(struct.pack("<QIIIIQQQQQQ", ns, kind, owner, detail, 0, moved, live, host, 0, 0, rss))
+
+    def owner_mark(self, ns, owner, live, on_devices=0):
+        self.owner_marks.append(struct.pack("<QIIQQ", ns, owner, 0, live, on_devices))
 
     def tag(self, model=0, node=0, run=0):
         self.tags.append((model, node, run, 0))
@@ -184,7 +187,8 @@ class Ledger:
                                  for tid, state, name, uses in self.threads]),
                   (COUNTERS, 1032, chunks), (WIDE, 32, wide), (LARGE, 40, self.large), (MAPPING, 64, self.mappings),
                   (REGION, 40, self.regions), (FRAME, 16, self.frames), (CODE, 16, self.codes),
-                  (POINT, 32, self.points), (CUDA_POINT, 72, self.device_points), (MARK, 72, self.marks)]
+                  (POINT, 32, self.points), (CUDA_POINT, 72, self.device_points), (MARK, 72, self.marks),
+                  (OWNER_MARK, 32, self.owner_marks)]
         if len(self.nodes) > 1:
             tables.append((SEGMENT, 4, [struct.pack("<I", word) for word in self.words]))
             tables.append((NODE, 12, [struct.pack("<III", *node) for node in self.nodes]))

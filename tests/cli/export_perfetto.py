@@ -125,6 +125,9 @@ history.mark(4 * S, 11, 0, 3, moved=777)
 history.mark(5 * S, 2, 5, 1)
 history.mark(6 * S, 5, 0, 1) # triggers and what they keep have tracks of their own
 history.mark(6 * S, 6, 1)
+history.owner_mark(5 * S, 1, 600, 50)
+history.owner_mark(3 * S + 1, 1, 850)
+history.owner_mark(5 * S, 99, 1)
 history.save("history.mst")
 trace = Trace("history.mst")
 live = [(1 * S, 0), (2 * S, 1010), (4 * S, 5000), (5 * S, 2020), (9 * S, 5000), (9 * S, 700), (9 * S, 700)]
@@ -133,6 +136,9 @@ assert trace.counters["program/live bytes"][-1] == (9 * S, 700), trace.counters[
 assert trace.counters["program/live bytes of the heap"][:3] == [(2 * S, 1000), (4 * S, 5000), (5 * S, 2000)]
 assert trace.counters["program/live bytes of mappings"][:3] == [(2 * S, 10), (4 * S, 0), (5 * S, 20)]
 assert trace.counters["program/resident bytes (RSS)"] == [(3 * S, 12345)], trace.counters
+assert (3 * S + 1, 850) in trace.counters[owner] and (5 * S, 600) in trace.counters[owner], trace.counters[owner]
+assert trace.counters[owner + " on CUDA devices"] == [(2 * S, 0), (3 * S, 0), (3 * S + 1, 0), (4 * S, 0), (5 * S, 50),
+                                                      (9 * S, 0)], trace.counters
 marks = [one for one in trace.instants["program/marks"] if one[1] not in ("memstow begins", "peak", "exited")]
 assert marks == [(2 * S, "UNET (a.st) came", {"owner": 1}), (3 * S, "run run 4", {"owner": 5}),
                  (4 * S, "out of memory", {"bytes": 777, "device": 3}),

@@ -149,6 +149,13 @@ static bool wants_counter(const struct roster_row *row) {
     return row->owner->kind != SNAP_OWNER_RUN || row->live_bytes || row->cuda_bytes;
 }
 
+static bool was_on_devices(const struct tracing *self, const struct roster_row *row) {
+    const struct snap_owner_mark *marks = self->history.owner_marks;
+    for (size_t i = 0; i < self->history.owner_mark_count; i++)
+        if (marks[i].owner == row->owner->id && marks[i].on_devices) return true;
+    return row->cuda_bytes;
+}
+
 static void count_owner(struct tracing *self, const struct roster_row *row) {
     const struct snap_owner *owner = row->owner;
     struct text_line name = report_perfetto_owner_name(self, owner), on_devices;
@@ -156,7 +163,7 @@ static void count_owner(struct tracing *self, const struct roster_row *row) {
     self->counted[index_of(self, owner)] = 1;
     perfetto_counter(&self->perfetto, track, track_of(TRACK_OWNERS, 0), name.s);
     perfetto_count(&self->perfetto, track, owner->begin_ns, 0);
-    if (!row->cuda_bytes) return;
+    if (!was_on_devices(self, row)) return;
     self->counted[index_of(self, owner)] = 2;
     snprintf(on_devices.s, sizeof on_devices.s, "%.900s on CUDA devices", name.s);
     perfetto_counter(&self->perfetto, device, track_of(TRACK_OWNERS, 0), on_devices.s);
@@ -176,6 +183,19 @@ static void count_owners(struct tracing *self) {
         shown++;
     }
     if (more) complain("%s owners that hold least have no counter (--top=N: N have one)", text_count(more).s);
+}
+
+/* Writes what owners had at the marks of the history. */
+static void count_owner_marks(struct tracing *self) {
+    for (size_t i = 0; i < self->history.owner_mark_count; i++) {
+        const struct snap_owner_mark *mark = &self->history.owner_marks[i];
+        const struct snap_owner *owner = image_owner(self->image, mark->owner);
+        uint8_t counted = owner ? self->counted[index_of(self, owner)] : 0;
+        if (counted) perfetto_count(&self->perfetto, track_of(TRACK_OWNER, owner->id), mark->time_ns, mark->live);
+        if (counted == 2)
+            perfetto_count(&self->perfetto, track_of(TRACK_OWNER_ON_DEVICES, owner->id), mark->time_ns,
+                           mark->on_devices);
+    }
 }
 
 /* Writes the bytes that owners have at the end of the report's time. To be called when the values from triggers, which
@@ -382,6 +402,7 @@ static int write_counters(struct tracing *self) {
         count_resident(self);
     }
     count_owners(self);
+    if (!self->report->more) count_owner_marks(self);
     return count_readings(self);
 }
 
