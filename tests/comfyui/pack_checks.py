@@ -40,6 +40,7 @@ assert project["supported_accelerators"] == ["GPU :: NVIDIA CUDA"], project
 assert project["supported_comfyui_version"] == ">=0.3.64", project
 assert project["dependencies"] == (folder / "requirements.txt").read_text().split(), project
 assert tool["publisher_id"] == tool["display_name"] == "memstow", tool
+assert not tool["icon"], tool # it must be an address in the web; the checks above accept that there is none
 
 comfy("node", "pack")
 packed = set(zipfile.ZipFile(folder / "node.zip").namelist())
