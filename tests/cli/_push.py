@@ -1,10 +1,11 @@
 """A recorder in the place of Pyroscope and Parca (a test double): it takes what `memstow push` sends, reads it by the
 published protocol buffers, and answers as the test says."""
-import base64, functools, http.server, socket, threading
+import base64, functools, gzip, http.server, pathlib, socket, subprocess, threading
 
 from google.protobuf import descriptor_pb2, descriptor_pool, json_format, message_factory
 
 from _pprof import decode
+from support import ROOT
 
 STRING, BYTES, BOOL, MESSAGE = 9, 12, 8, 11
 # Names, numbers and types of github.com/grafana/pyroscope api/push/v1/push.proto and api/types/v1/types.proto, and of
@@ -43,6 +44,18 @@ def messages():
 MESSAGES = messages()
 
 
+@functools.cache
+def pprof_message():
+    """The class of pprof's profiles. It reads one in milliseconds; protoc is a process for each, and profiles that come
+    faster than they are read never end."""
+    subprocess.run(["protoc", f"-I{ROOT}/tools/export", "--descriptor_set_out=pprof.pb", "pprof.proto"], check=True)
+    files = descriptor_pb2.FileDescriptorSet.FromString(pathlib.Path("pprof.pb").read_bytes())
+    pool = descriptor_pool.DescriptorPool()
+    for file in files.file:
+        pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("pprof.Profile"))
+
+
 class Profile:
     """One profile that arrived: the labels of its series, and its samples as (values by type, labels)."""
 
@@ -61,12 +74,15 @@ class Profile:
         return decode(self.packed)
 
     @functools.cached_property
+    def message(self):
+        return pprof_message().FromString(gzip.decompress(self.packed))
+
+    @functools.cached_property
     def samples(self):
-        strings = self.raw["string_table"]
-        types = [strings[int(one["type"][0])] for one in self.raw["sample_type"]]
-        return [(dict(zip(types, map(int, one["value"]))),
-                 {strings[int(label["key"][0])]: strings[int(label["str"][0])] for label in one.get("label", [])})
-                for one in self.raw["sample"]]
+        strings = self.message.string_table
+        types = [strings[one.type] for one in self.message.sample_type]
+        return [(dict(zip(types, one.value)), {strings[label.key]: strings[label.str] for label in one.label})
+                for one in self.message.sample]
 
     def sum(self, kind, **labels):
         return sum(values[kind] for values, those in self.samples if labels.items() <= those.items())

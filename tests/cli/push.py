@@ -100,7 +100,7 @@ wait_for(lambda: len(recorder.asked) > asked, what="another try")
 recorder.answer = 200, "{}"
 wait_for(lambda: arrived() == allocated() - before, what="what was allocated while the server was down")
 assert arrived() >= 50 << 20
-durations = [int(profile.raw["duration_nanos"][0]) for profile in recorder.profiles[1:]]
+durations = [profile.message.duration_nanos for profile in recorder.profiles[1:]]
 assert max(durations) > 500_000_000, durations # one profile covers the time in which the server was down
 said = pathlib.Path("repeated.txt").read_text().splitlines()
 assert len(said) == 2 and "is asked again later" in said[0] and "answers again" in said[1], said

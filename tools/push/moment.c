@@ -58,21 +58,33 @@ static int moment_write(struct moment *moment, const struct image *image, struct
     return pprof_end(&pprof) < 0 ? -1 : result;
 }
 
+static struct symbols *moment_symbols(struct moment *moment, const struct image *image) {
+    if (moment->symbols && symbols_follow(moment->symbols, image)) return moment->symbols;
+    symbols_end(moment->symbols);
+    return moment->symbols = symbols_begin(image, moment->pid);
+}
+
 static int moment_compress(struct moment *moment, const struct image *image) {
-    struct symbols *symbols = symbols_begin(image, moment->pid);
+    struct symbols *symbols = moment_symbols(moment, image);
     FILE *to = symbols ? open_memstream(&moment->profile, &moment->length) : NULL;
     int result = to && churn_look(&moment->churn, image) == 0 ? moment_write(moment, image, symbols, to) : -1;
     churn_done(&moment->churn);
     if (to && fclose(to) != 0) result = -1;
-    symbols_end(symbols);
+    if (symbols) symbols_rest(symbols);
     return result;
+}
+
+void moment_clear(struct moment *moment) {
+    churn_clear(&moment->churn);
+    symbols_end(moment->symbols);
+    moment->symbols = NULL;
 }
 
 /* Forgets earlier looks if they were at another ledger: the process became another program, or a new process has its
  * pid. */
 static void moment_follow(struct moment *moment, const struct image *image) {
     if (moment->start_ns != image->header.start_ns) {
-        churn_clear(&moment->churn);
+        moment_clear(moment);
         moment->looked_ns = 0;
     }
     moment->start_ns = image->header.start_ns;
@@ -95,5 +107,3 @@ int moment_take(struct moment *moment) {
     moment->profile = NULL;
     return EXIT_UNREADABLE;
 }
-
-void moment_clear(struct moment *moment) { churn_clear(&moment->churn); }

@@ -5,6 +5,7 @@
 #define MEMSTOW_MOMENT_H
 
 #include "tools/push/churn.h"
+#include "tools/symbols/symbols.h"
 
 #include <sys/types.h>
 
@@ -13,6 +14,7 @@ struct moment {
     pid_t pid;
     uint64_t start_ns, looked_ns; /* start of its ledger; time of the last look, 0: never */
     struct churn churn;
+    struct symbols *symbols; /* names stay from one profile to the next */
     char name[64];
     char *profile; /* the caller frees it */
     size_t length;

@@ -1,6 +1,7 @@
 /* symbols.c — see symbols.h. */
 #include "tools/base/complain.h"
 #include "tools/base/progress.h"
+#include "tools/symbols/frameprint.h"
 #include "tools/symbols/perfmap.h"
 #include "tools/views/stacks.h"
 #include "tools/symbols/symbols.h"
@@ -19,16 +20,20 @@ struct interned {
     char text[];
 };
 
+/* The module's file cannot be used; this was reported. */
+enum { MODULE_BAD = 1, MODULE_SAID = 2 };
+
 struct symbols {
     const struct image *image;
     struct symreader reader;
     size_t frame_capacity, module_capacity; /* how many frames and modules the arrays below can hold */
     struct named_frame **frames;            /* by frame id; NULL: not looked up yet */
-    uint8_t *bad;                           /* by module: the module's file cannot be used, and this was reported */
+    uint8_t *bad;                           /* by module: MODULE_BAD, MODULE_SAID, both or none */
     uint8_t *names_only;                    /* by module: the module's file has no debug information */
     struct interned *strings;
     struct perfmap *made_code; /* names of JIT-compiled code; NULL: not looked for yet, or not there */
     bool made_code_sought, lack_said;
+    struct frameprint print; /* of the last image, while symbols rest */
     union {
         struct symreader_answer head;
         char bytes[SYMREADER_ANSWER_MAX];
@@ -105,6 +110,41 @@ bool symbols_grow(struct symbols *symbols) {
     return true;
 }
 
+void symbols_rest(struct symbols *symbols) {
+    symreader_end(&symbols->reader);
+    symbols->print = frameprint_of(symbols->image);
+    symbols->image = symbols->reader.image = NULL;
+}
+
+/* Whether the name may be another one at the next look: code in no file changes, and a file that could not be read in
+ * time may be read later. */
+static bool symbols_name_passes(const struct symbols *symbols, size_t id) {
+    const struct named_frame *named = symbols->frames[id];
+    if (!named || named == nameless || named->python) return false;
+    const struct snap_module *module = stack_frame_module(symbols->image, &symbols->image->frames[id]);
+    if (!module) return true;
+    return symbols->bad[module - symbols->image->modules] & MODULE_BAD && !named->symbols[0].function;
+}
+
+static void symbols_forget_passing(struct symbols *symbols) {
+    for (size_t i = 0; i < symbols->print.frames && i < symbols->frame_capacity; i++) {
+        if (!symbols_name_passes(symbols, i)) continue;
+        free(symbols->frames[i]);
+        symbols->frames[i] = NULL;
+    }
+    for (size_t i = 0; i < symbols->module_capacity; i++) symbols->bad[i] &= (uint8_t)~MODULE_BAD;
+    perfmap_close(symbols->made_code);
+    symbols->made_code = NULL;
+    symbols->made_code_sought = false;
+}
+
+bool symbols_follow(struct symbols *symbols, const struct image *image) {
+    if (!frameprint_fits(&symbols->print, image)) return false;
+    symbols->image = symbols->reader.image = image;
+    symbols_forget_passing(symbols);
+    return symbols_grow(symbols);
+}
+
 const char *symbols_short_path(const char *path) {
     const char *name = text_base_name(path), *parent = name;
     if (strncmp(name, "__", 2) != 0 || name < path + 2) return name;
@@ -156,8 +196,9 @@ static void symbols_say(struct symbols *symbols, uint32_t module, enum symfile_s
         [SYMFILE_DAMAGED] = "cannot be read as a program or library",
     };
     const char *path = image_string(symbols->image, symbols->image->modules[module].path);
-    symbols->bad[module] = 1;
-    complain("%s %s: its functions are not named", TEXT_SAFE(path), words[state]);
+    if (!(symbols->bad[module] & MODULE_SAID))
+        complain("%s %s: its functions are not named", TEXT_SAFE(path), words[state]);
+    symbols->bad[module] = MODULE_BAD | MODULE_SAID;
 }
 
 /* Says once what this command lacks, and blames no file. */
@@ -174,7 +215,7 @@ static void say_crash(struct symbols *symbols, uint32_t module) {
     const char *path = image_string(symbols->image, symbols->image->modules[module].path);
     int error = symfile_lack(stat(path, &st) == 0 ? (size_t)st.st_size : 0);
     if (error) {
-        symbols->bad[module] = 1;
+        symbols->bad[module] |= MODULE_BAD;
         say_lack(symbols, error);
     } else {
         symbols_say(symbols, module, SYMFILE_DAMAGED);
@@ -184,7 +225,7 @@ static void say_crash(struct symbols *symbols, uint32_t module) {
 /* Asks the reader process for the functions at an address of a module. Returns the number of names in its answer. */
 static size_t symbols_look_up(struct symbols *symbols, uint32_t module, uint64_t address) {
     const char *path = image_string(symbols->image, symbols->image->modules[module].path);
-    if (symbols->bad[module] || path[0] != '/') return 0;
+    if (symbols->bad[module] & MODULE_BAD || path[0] != '/') return 0;
     progress_say("looking up functions in %s", text_base_name(path));
     if (!symreader_ask(&symbols->reader, module, address, &symbols->answer.head)) {
         say_crash(symbols, module);
@@ -194,7 +235,7 @@ static size_t symbols_look_up(struct symbols *symbols, uint32_t module, uint64_t
     if (state == SYMFILE_MISSING || state == SYMFILE_OTHER_BUILD || state == SYMFILE_DAMAGED)
         symbols_say(symbols, module, state);
     if (state == SYMFILE_NO_MEANS) {
-        symbols->bad[module] = 1;
+        symbols->bad[module] |= MODULE_BAD;
         say_lack(symbols, symbols->answer.head.error);
     }
     symbols->names_only[module] = state == SYMFILE_NAMES_ONLY;
