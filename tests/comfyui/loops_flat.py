@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 1800
-"""A loop's memory does not grow, with ComfyUI's classic cache; see _loops_flat.py."""
+"""A loop's memory does not grow, with ComfyUI's classic cache; see _loops_flat.py. tests/long has the same with the LRU
+cache and with the RAM-pressure cache: loops_flat_lru and loops_flat_ram."""
 import _loops_flat
 
 _loops_flat.run()

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 1800
-"""A loop's memory does not grow, with ComfyUI's RAM-pressure cache; see _loops_flat.py."""
+# long
+"""A loop's memory does not grow, with ComfyUI's RAM-pressure cache; see _loops_flat.py. tests/check has the same with
+the classic cache (loops_flat), and each kind of cache without a loop (caches)."""
 import _loops_flat
 
 _loops_flat.run("--cache-ram", "0.5")
