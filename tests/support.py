@@ -157,12 +157,14 @@ def mount_fuse(behind, place):
 
 
 def wait_for(condition, seconds=60, what="it"):
-    """Waits until condition() is true. Returns its value."""
-    end = time.monotonic() + seconds
+    """Waits until condition() is true. Returns its value. The longer it waits, the less often it asks: questions cost a
+    server that is asked as much as the test."""
+    begin = time.monotonic()
     while not (value := condition()):
-        if time.monotonic() > end:
+        waited = time.monotonic() - begin
+        if waited > seconds:
             raise AssertionError(f"{what} did not happen within {seconds} s")
-        time.sleep(0.05)
+        time.sleep(min(0.05 + waited / 20, 0.25))
     return value
 
 

@@ -113,7 +113,8 @@ class Comfy:
         return answer["prompt_id"]
 
     def wait(self, prompt_id, seconds=240):
-        return support.wait_for(lambda: (self.get("/history") or {}).get(prompt_id), seconds, "the workflow")
+        return support.wait_for(lambda: (self.get(f"/history/{prompt_id}") or {}).get(prompt_id), seconds,
+                                "the workflow")
 
     def run(self, workflow, status="success", extra=None, seconds=240):
         """Runs a workflow. Returns its history after the pack has handled the end of the run."""
