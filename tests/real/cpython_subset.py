@@ -2,7 +2,8 @@
 # needs: deb:libpython3.11-testsuite
 # timeout: 900
 """CPython's tests of memory, threads, processes and signals have the same outcomes with and without memstow. Each of
-their processes leaves a ledger that can be read. tests/long has the whole suite: cpython_suite."""
+their processes leaves a ledger that can be read. tests/long has the whole suite, and the names of functions
+for every ledger: cpython_suite."""
 from _cpython import suite
 from _suite import check_ledgers, compare
 
@@ -11,4 +12,4 @@ compare(
         "test_ctypes", "test_fork1", "test_gc", "test_json", "test_mmap", "test_os", "test_posix", "test_subprocess",
         "test_threading", "test_thread", "test_resource", "test_array"
     ], [], 400))
-check_ledgers("ledgers")
+check_ledgers("ledgers", named=10)
