@@ -1,4 +1,4 @@
-# timeout: 200
+# timeout: 400
 """A report or snapshot of a running program, taken from outside, is wrong by no more than the operations in flight. The
 program holds the same total at every moment, except for one block a thread, however fast its counters grow. If the
 counters of a site changed while they were read, the site is marked as inexact, and blocks that were freed meanwhile are
@@ -12,7 +12,7 @@ READINGS = 40
 FREED_MEANWHILE = 4 << 20
 program = support.compile(pathlib.Path(__file__).with_name("steady.c"), flags=("-O1", "-g", "-pthread", "-w",
                                                                              "-fno-builtin-malloc"))
-run = support.start(support.MEMSTOW, "run", "--quiet", "-o", "out.mst", "--", program, THREADS, 100,
+run = support.start(support.MEMSTOW, "run", "--quiet", "-o", "out.mst", "--", program, THREADS, 1000,
                     stdout=subprocess.PIPE, text=True)
 base, span, mapped, mapped_span = map(int, run.stdout.readline().split()[1:])
 pid = int(pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()[0])
