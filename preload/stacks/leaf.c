@@ -26,14 +26,6 @@ __attribute__((noinline)) static const struct hop *find_hop(struct leaves *self,
     return hop;
 }
 
-__attribute__((noinline)) bool leaf_joins(const struct leaf *leaf, struct memo *memo) {
-    uint32_t join = (uint32_t)leaf->join;
-    if (join >= memo->count || memo->elements[join].path != leaf->path || !memo_holds(memo, join + 1, 0, true))
-        return false;
-    memo_begin(memo); /* forgets the check of the outer elements, because the inner ones were not checked */
-    return true;
-}
-
 /* Continues the hash along the saved frame pointers of code that has them. A wrong pointer gives a wrong hash, with
  * which the look-up finds nothing. */
 __attribute__((noinline)) static uint64_t hash_of_chain(uint64_t h, uintptr_t rbp, uintptr_t slot, uintptr_t end,

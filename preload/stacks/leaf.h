@@ -44,7 +44,7 @@ struct hop {
 struct leaves {
     struct hop hops[1 << LEAF_HOP_BITS]; /* a table, by hash of the address */
     struct leaf *leaves;                 /* a table, with two places for each hash; NULL: nothing is remembered */
-    uint64_t asked;                      /* the hash of the stack that was looked for most recently, and not found */
+    uint64_t asked;                      /* the hash of the last stack that was not found at once */
     uint64_t more;                       /* how many return addresses, besides the three innermost, are in the hash */
     uint32_t shift;                      /* 64 minus the number of bits that choose a place */
     uint32_t hits;                       /* stacks that were found since the leaves were judged most recently */
@@ -94,7 +94,13 @@ static INLINE struct leaf *leaf_second(const struct leaves *self, uint64_t hash)
 
 /* A leaf has the innermost words of a stack, and the memo has the outer part. Returns whether this outer part is
  * unchanged; if not, removes the changed elements from the memo. */
-bool leaf_joins(const struct leaf *leaf, struct memo *memo);
+static INLINE bool leaf_joins(const struct leaf *leaf, struct memo *memo) {
+    uint32_t join = (uint32_t)leaf->join;
+    if (join >= memo->count || memo->elements[join].path != leaf->path || !memo_holds(memo, join + 1, 0, true))
+        return false;
+    memo_begin(memo); /* forgets the check of the outer elements, because the inner ones were not checked */
+    return true;
+}
 
 /* Whether the state of the innermost frame and the innermost words are the leaf's. */
 static INLINE bool leaf_matches(const struct leaf *leaf, struct caller caller) {

@@ -372,20 +372,18 @@ static INLINE uint32_t site_of_leaf(struct stack *self, struct caller caller, co
     return likely(leaf) ? site : site_in_full(caller.slot, caller.address, caller.rbp);
 }
 
-/* Goes on if the leaf in the first place does not have the stack. */
+/* Goes on if the leaf in the first place of `asked` does not have the stack. */
 __attribute__((noinline)) static uint32_t site_in_second(struct stack *self, uintptr_t slot, uintptr_t address,
-                                                         uintptr_t rbp, uint64_t hash) {
+                                                         uintptr_t rbp) {
     struct caller caller = {slot, address, rbp};
-    const struct leaf *leaf = leaf_second(&self->leaves, hash);
-    self->leaves.asked = hash;
+    const struct leaf *leaf = leaf_second(&self->leaves, self->leaves.asked);
     return site_of_leaf(self, caller, leaf_holds(leaf, &self->memo, caller) ? leaf : NULL);
 }
 
-/* Goes on if the leaf in the first place has the innermost words of the stack, and joins the memo. */
+/* Goes on if the leaf has the innermost words of the stack, and joins the memo. */
 __attribute__((noinline)) static uint32_t site_joined(struct stack *self, uintptr_t slot, uintptr_t address,
-                                                      uintptr_t rbp, uint64_t hash) {
-    const struct leaf *leaf = leaf_first(&self->leaves, hash);
-    if (unlikely(!leaf_joins(leaf, &self->memo))) return site_in_second(self, slot, address, rbp, hash);
+                                                      uintptr_t rbp, const struct leaf *leaf) {
+    if (unlikely(!leaf_joins(leaf, &self->memo))) return site_in_second(self, slot, address, rbp);
     return site_of_leaf(self, (struct caller){slot, address, rbp}, leaf);
 }
 
@@ -393,11 +391,11 @@ __attribute__((noinline)) static uint32_t site_joined(struct stack *self, uintpt
 __attribute__((noinline)) static uint32_t site_hashed(struct stack *self, uintptr_t slot, uintptr_t address,
                                                       uintptr_t rbp) {
     struct caller caller = {slot, address, rbp};
-    uint64_t hash = leaf_hash(&self->leaves, self->own.known.high, &caller, 3 + self->leaves.more);
-    const struct leaf *leaf = leaf_first(&self->leaves, hash);
+    self->leaves.asked = leaf_hash(&self->leaves, self->own.known.high, &caller, 3 + self->leaves.more);
+    const struct leaf *leaf = leaf_first(&self->leaves, self->leaves.asked);
     memo_begin(&self->memo);
     return leaf_holds(leaf, &self->memo, caller) ? site_of_leaf(self, caller, leaf)
-                                                 : site_in_second(self, slot, address, rbp, hash);
+                                                 : site_in_second(self, slot, address, rbp);
 }
 
 /* The site of the caller's stack. What is rare, or needs more registers, is a tail call: so the usual case has no stack
@@ -414,7 +412,9 @@ static INLINE uint32_t stack_find(struct stack *self, struct caller caller) {
     bool matches = leaf_matches(leaf, caller);
     if (likely(matches && leaf->join < 0)) return site_of_leaf(self, caller, leaf);
     memo_begin(&self->memo); /* forgets the results of an interrupted call */
-    return (matches ? site_joined : site_in_second)(self, caller.slot, caller.address, caller.rbp, hash);
+    self->leaves.asked = hash;
+    return matches ? site_joined(self, caller.slot, caller.address, caller.rbp, leaf)
+                   : site_in_second(self, caller.slot, caller.address, caller.rbp);
 }
 
 #ifdef MEMSTOW_ORACLE /* a test build that compares every stack with libunwind's: tests/oracle */
