@@ -43,12 +43,17 @@ static uintptr_t map_aligned(size_t length, size_t align) {
 
 void *arena_take_table(size_t length) {
     if (length < LARGE_PAGE) return arena_take(length);
-    length = os_round_up(length, LARGE_PAGE);
+    length = os_round_up(length, OS_PAGE); /* not to a large page: one more would be filled for the last few bytes */
     uintptr_t start = map_aligned(length, LARGE_PAGE);
     if (!start) return NULL;
     if (!seal_is_set()) os_call(SYS_madvise, start, length, MADV_HUGEPAGE);
     note_range(start, length);
     return (void *)start;
+}
+
+void arena_drop(void *memory, size_t length) {
+    uintptr_t start = os_round_up((uintptr_t)memory, OS_PAGE), end = ((uintptr_t)memory + length) / OS_PAGE * OS_PAGE;
+    if (end > start && !seal_is_set()) os_call(SYS_madvise, start, end - start, MADV_DONTNEED);
 }
 
 /* A chunk is aligned to its size, so its end follows from any address in the chunk. */

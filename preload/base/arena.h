@@ -1,6 +1,6 @@
 /* arena.h — private memory for the library's own tables.
- * In: sizes. Out: zeroed memory that is never given back. Callable from any hook, any thread, any signal handler:
- * no lock, nothing from the program's allocator. */
+ * In: sizes. Out: zeroed memory whose addresses stay ours for good. Callable from any hook, any thread, any signal
+ * handler: no lock, nothing from the program's allocator. */
 #ifndef MEMSTOW_ARENA_H
 #define MEMSTOW_ARENA_H
 
@@ -18,6 +18,10 @@ void *arena_take(size_t length);
 /* Like arena_take, for a table that is read in random order. The table lies in large pages where the system has them. A
  * look-up then costs one cache miss, without further misses for the translation of its address. */
 void *arena_take_table(size_t length);
+
+/* Gives the whole pages of a table to the system when its content is not needed any more. Threads may still read the
+ * table: it has 0 there afterwards, or what it had before. */
+void arena_drop(void *memory, size_t length);
 
 /* A function that arena_note_grown calls when a large table was added, or grew into a new one: it notes in the ledger
  * where the library's own memory lies. NULL: there is none. Set once, before there is a second thread. */

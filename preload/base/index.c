@@ -2,12 +2,9 @@
 #include "preload/base/index.h"
 
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
 
 #include "preload/base/arena.h"
 #include "preload/shared/os.h"
-#include "preload/base/seal.h"
 #include "preload/base/lock.h"
 
 /* What a slot contains in place of a record. EMPTY: nothing, and searches end here; ids begin at 1, so no
@@ -127,8 +124,7 @@ static bool index_grow(struct index *self) {
         __atomic_store_n(&self->tables[bits + 1], next, __ATOMIC_RELEASE);
         copy_into_next(self, bits);
         __atomic_store_n(&self->bits, bits + 1, __ATOMIC_RELEASE);
-        if (length / 2 >= ARENA_OWN && !seal_is_set())
-            os_call(SYS_madvise, self->tables[bits], (long)(length / 2), MADV_DONTNEED);
+        arena_drop(self->tables[bits], length / 2);
         arena_note_grown();
     }
     index_let_go(self);

@@ -31,7 +31,7 @@ struct tracked_page {
     uint32_t note;     /* the sign of this process in the notes of freed blocks (header_note_sign) */
     /* as `mark`, but over a foreign allocator (next.h), where `mark` stays 0: headers there have a key (host.h) */
     uint32_t keyed;
-    const void *turn;  /* for sandbox.c: the thread that stops or starts our threads */
+    const void *turn; /* for sandbox.c: the thread that stops or starts our threads */
     char pad[OS_PAGE - 8 * sizeof(uint32_t) - sizeof(void *)];
 };
 extern struct tracked_page tracked_page;

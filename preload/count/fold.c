@@ -394,6 +394,7 @@ static enum progress fold_end(void) {
     fold.lost = lost;
     uint32_t most = site_count() / RESERVE;
     __atomic_store_n(&budget_reserve, 2 * wants < most ? 2 * (uint32_t)wants : most, __ATOMIC_RELAXED);
+    arena_drop(fold.buckets, SITE_LIMIT); /* the next fold fills them anew */
     ledger_note_own_memory();
     return not_before(fold.given < all / MUCH ? all / PATIENCE : 0);
 }

@@ -84,7 +84,6 @@ static struct rule_table *new_table(uint32_t bits) {
     if (!table) return NULL;
     table->shift = 64 - bits;
     table->mask = (1u << bits) - 1;
-    for (uint32_t i = 0; i <= table->mask; i++) table->rules[i].frame = RULE_NO_FRAME;
     return table;
 }
 
@@ -93,7 +92,7 @@ static bool is_filled(const struct rule_table *table, uint32_t sixteenths) {
 }
 
 static void rule_put(struct rule *slot, const struct rule *rule) {
-    __atomic_store_n(&slot->frame, rule->frame, __ATOMIC_RELAXED);
+    __atomic_store_n(&slot->frame, rule->frame + 1, __ATOMIC_RELAXED);
     __atomic_store_n(&slot->code, rule->code, __ATOMIC_RELEASE);
     __atomic_store_n(&slot->how, rule->how, __ATOMIC_RELEASE);
 }
@@ -102,7 +101,7 @@ static void rule_put(struct rule *slot, const struct rule *rule) {
 static struct rule taken_from(const struct rule *slot) {
     uint32_t how = __atomic_load_n(&slot->how, __ATOMIC_ACQUIRE);
     uint64_t code = __atomic_load_n(&slot->code, __ATOMIC_ACQUIRE);
-    return (struct rule){code, how, __atomic_load_n(&slot->frame, __ATOMIC_RELAXED)};
+    return (struct rule){code, how, __atomic_load_n(&slot->frame, __ATOMIC_RELAXED) - 1};
 }
 
 static struct rule_table *rule_twice(const struct rule_table *from) {
@@ -118,11 +117,19 @@ static struct rule_table *rule_twice(const struct rule_table *from) {
     return table;
 }
 
+/* Gives back the memory of a table that was replaced, except for its first page, which says how large it is. A thread
+ * that still reads the table finds it empty there, and reads the rule again. A rule that is put there is lost. */
+static void rule_drop(struct rule_table *table) {
+    size_t length = sizeof *table + sizeof(struct rule) * ((size_t)table->mask + 1);
+    arena_drop((char *)table + OS_PAGE, length - OS_PAGE);
+}
+
 static void rule_grow(void) {
     if (!lock_try(&replacing)) return;
-    struct rule_table *larger = is_filled(rule_table, 12) ? rule_twice(rule_table) : NULL;
+    struct rule_table *before = rule_table, *larger = is_filled(before, 12) ? rule_twice(before) : NULL;
     if (larger) {
         __atomic_store_n(&rule_table, larger, __ATOMIC_RELEASE);
+        rule_drop(before);
         ledger_note_own_memory();
     }
     lock_let_go(&replacing);
@@ -149,7 +156,7 @@ static struct rule *rule_slot_for(uint64_t code) {
 
 struct rule rule_read(uint64_t code) {
     struct rule rule = rule_look_up(code), *slot = rule_slot_for(code);
-    rule.frame = frame_for(code, slot ? __atomic_load_n(&slot->frame, __ATOMIC_RELAXED) : RULE_NO_FRAME);
+    rule.frame = frame_for(code, slot ? __atomic_load_n(&slot->frame, __ATOMIC_RELAXED) - 1 : RULE_NO_FRAME);
     if (slot) rule_put(slot, &rule);
     return rule;
 }

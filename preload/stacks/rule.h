@@ -22,7 +22,8 @@
 struct rule {
     uint64_t code;
     uint32_t how;
-    uint32_t frame; /* id of the SNAP_FRAME record; RULE_NO_FRAME: none could be made */
+    uint32_t frame; /* id of the SNAP_FRAME record; RULE_NO_FRAME: none could be made. In the table, one is added: 0 is
+                     * the empty entry */
 };
 
 enum rule_kind {
@@ -45,7 +46,7 @@ enum {
     RULE_NO_BP = INT16_MIN, /* rbp is not saved: the caller's rbp is the same */
 };
 #define RULE_INTERRUPTED ((uint64_t)1 << 47) /* the address of an interrupted instruction, not a return address */
-#define RULE_NO_FRAME UINT32_MAX
+#define RULE_NO_FRAME UINT32_MAX             /* plus one: 0 */
 
 static inline enum rule_kind rule_kind(uint32_t how) { return how & RULE_KIND_MASK; }
 static inline int64_t rule_cfa(uint32_t how) { return (int64_t)((int32_t)how >> RULE_OFFSET_SHIFT) * 8; }
@@ -70,13 +71,17 @@ static inline struct rule *rule_slot(struct rule_table *table, uint64_t code) {
 }
 
 /* The stored rule of an address; RULE_STALE: there is none. `how` is written last, so it is read first. Meanwhile
- * another thread may have taken an empty slot for another address. */
+ * another thread may have taken an empty slot for another address. Or it has replaced the table and dropped this one:
+ * then the slot has no frame any more. */
 static inline struct rule rule_known(uint64_t code) {
-    const struct rule *slot = rule_slot(__atomic_load_n(&rule_table, __ATOMIC_ACQUIRE), code);
+    struct rule_table *table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
+    const struct rule *slot = rule_slot(table, code);
     uint32_t how = __atomic_load_n(&slot->how, __ATOMIC_ACQUIRE);
-    uint64_t there = __atomic_load_n(&slot->code, __ATOMIC_RELAXED);
-    if (unlikely((there ^ code) << (64 - RULE_CODE_BITS))) how = RULE_STALE;
-    return (struct rule){there, how, __atomic_load_n(&slot->frame, __ATOMIC_RELAXED)};
+    uint64_t there = __atomic_load_n(&slot->code, __ATOMIC_ACQUIRE);
+    uint32_t frame = __atomic_load_n(&slot->frame, __ATOMIC_ACQUIRE) - 1;
+    bool dropped = frame == RULE_NO_FRAME && table != __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
+    if (unlikely((there ^ code) << (64 - RULE_CODE_BITS) || dropped)) how = RULE_STALE;
+    return (struct rule){there, how, frame};
 }
 
 static inline uint32_t rule_how(uint64_t code) { return rule_known(code).how; }
