@@ -3,6 +3,6 @@
 import support
 from _simcuda import BUILD, environment
 
-wish = {"MEMSTOW_CUDA_MOVES": "2M", "SIMCUDA_CAPACITY": "512M", "SIMCUDA_FILL": "0"}
+wish = {"MEMSTOW_CUDA_MOVES": "2M", "SIMCUDA_CAPACITY": "768M", "SIMCUDA_FILL": "0"}
 done = support.track(BUILD / "pointers", env=environment(**wish), file="pointers.mst")
 assert done.stdout == "ok\n", done.stdout + done.stderr
