@@ -6,8 +6,8 @@
 its library have the signatures that memstow's pools call, and what memstow asks before it makes a pool has the answers
 that it expects, for each allocator. tests/real/torch_pool_signatures.py reads the same from a PyTorch without CUDA.
 
-The wheels are some 2.5 GB, and 5 GB on the disk. They are installed in the test's own folder, and deleted at its
-end. Last, the build is imported under memstow over the simulated driver, a test double: it shows how far that comes."""
+It takes 4.7 GB on the disk, in the test's own folder, and is deleted at the test's end. Last, the build is imported
+under memstow over the simulated driver, a test double: it shows how far that comes."""
 import json, os, re, shutil, sys
 
 import support
