@@ -19,7 +19,6 @@ MEMSTOW = {str(support.MEMSTOW)!r}
 ''' + '''
 import ctypes, gc, json, os, subprocess, time
 measured = {}
-gc.freeze() # imported modules: no collection looks at them again, which takes most of the time of this loop
 def settled(): # the driver lets go of the iteration before while this one runs
     import memstow
     least = None
