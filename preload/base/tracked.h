@@ -28,7 +28,9 @@ struct tracked_page {
     uint32_t small; /* blocks smaller than this may take the fast path; the value is 0 or SNAP_LARGE_BYTES */
     uint32_t stage;
     uint32_t entering; /* the number of threads that are entering a sandbox (sandbox.c) */
-    uint32_t note;     /* the sign of this process in the notes of freed blocks (header_note_sign) */
+    /* is in the note that memstow leaves in each freed block, and tells such a note from other bytes
+     * (header_note_sign) */
+    uint32_t note;
     /* as `mark`, but over a foreign allocator (next.h), where `mark` stays 0: headers there have a key (host.h) */
     uint32_t keyed;
     const void *turn; /* for sandbox.c: the thread that stops or starts our threads */

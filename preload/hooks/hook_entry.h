@@ -8,7 +8,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* One name: its hook, the address that a call of it goes to (NULL: not looked up yet), and the next definition. */
+/* One name, its hook, and two variables. *next: the next definition of the name. *route: where a call of the name goes:
+ * the hook if *next is libc's, otherwise *next; NULL: not looked up yet. */
 struct hook_entry {
     const char *name;
     void *hook, **route, **next;

@@ -149,8 +149,8 @@ static inline const uint64_t *saved_rbp(const struct step *step, uintptr_t outer
     return (const uint64_t *)(base + (uintptr_t)((int64_t)bp * 8));
 }
 
-/* Adds the steps [first, end); the outermost comes last. In each element, the words that lead to other words come
- * first. */
+/* Adds from->steps[first, end). That array has the innermost step first, and the memo has the outermost element first.
+ * Where the address of one word of an element follows from the value of another, the other stands before it. */
 static void memo_push_steps(struct memo *self, const struct steps *from, uint32_t first, uint32_t end, uint32_t *loops,
                             uint64_t seed) {
     struct element *element = self->elements + self->count;

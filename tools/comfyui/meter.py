@@ -107,7 +107,8 @@ class Meter:
         return {"before_bytes": self.live_before, "peak_bytes": self.peak, "after_bytes": now}
 
     def shares(self) -> list[dict]:
-        """Shares by model, node and run, the largest first."""
+        """The live bytes of each model in each node and run, on the host and on devices: before the run, at their peak,
+        and now. Those with the largest peaks come first. Those that never reached LITTLE are left out."""
         nows = self.look()
         most = collections.Counter(self.host.most)
         most.update(self.device.most)

@@ -1,7 +1,8 @@
-/* started.h — tells which program started a process, also when the process's parent is gone. The mark is
- * MEMSTOW_STARTED=PID.START.NUMBER in the environment. All descendants inherit it, whatever their parent, group and
- * session. PID and START identify the program that started them. NUMBER, which is not 0, is different for each process
- * that the program itself started, and is in its list of processes.
+/* started.h — tells which program started a process, also when the process's parent is gone. A program gives each
+ * process that it starts a mark, the environment variable MEMSTOW_STARTED=PID.START.NUMBER. PID and START are the
+ * program's own process id and start time. NUMBER, which is not 0, is different for each process that the program
+ * starts; the program also writes it to its list of processes (registry.h). All descendants of such a process inherit
+ * the mark, whatever their parent, group and session.
  * In: /proc. Out: the mark. */
 #ifndef MEMSTOW_STARTED_H
 #define MEMSTOW_STARTED_H
