@@ -26,7 +26,7 @@ and in a program:
   exit: STATUS      the exit status that is expected (0; 128 + signal)
   build: FLAGS      of the compiler
 """
-import argparse, concurrent.futures, contextlib, fnmatch, json, os, pathlib, re, selectors, shlex, shutil, signal
+import argparse, concurrent.futures, contextlib, fnmatch, json, os, pathlib, re, shlex, shutil, signal
 import subprocess, sys, tempfile, threading, time
 
 import expectations
@@ -127,14 +127,12 @@ spent = threading.local() # .seconds: the processor time of the test that this t
 def wait(process, timeout):
     """Waits for the end of a process, and counts its processor time. Returns its status, or None if it has not ended.
     The time of descendants counts, too, except of those that nobody waited for."""
-    end = os.pidfd_open(process.pid)
-    with selectors.DefaultSelector() as selector:
-        selector.register(end, selectors.EVENT_READ)
-        has_ended = selector.select(timeout)
-    os.close(end)
-    if not has_ended:
-        return None
+    until = time.monotonic() + timeout
     with contextlib.suppress(OSError): # end_tests was faster
+        while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if time.monotonic() > until:
+                return None
+            time.sleep(0.02)
         fields = pathlib.Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
         spent.seconds += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     return process.wait()

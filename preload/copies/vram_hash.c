@@ -51,7 +51,7 @@ static int vram_hash_make(const struct vram_driver *driver, struct vram_hash *se
 
 /* The driver takes long to translate the text. So it is asked once in each context, until another context was tried. */
 int vram_hash_begin(const struct vram_driver *driver, struct vram_hash *self, cuda_handle context) {
-    if (self->without == context) return NOT_SUPPORTED;
+    if (self->without == context || (self->context && self->context != context)) return NOT_SUPPORTED;
     int error = self->unsettled ? vram_hash_wait(driver, self, SETTLE_MS) : 0;
     if (error) return error;
     choose_seeds();
@@ -62,14 +62,16 @@ int vram_hash_begin(const struct vram_driver *driver, struct vram_hash *self, cu
     return error;
 }
 
-/* An error of the driver changes nothing here: whatever it does not free ends with the context. */
-void vram_hash_end(const struct vram_driver *driver, struct vram_hash *self) {
-    if (self->unsettled && vram_hash_wait(driver, self, SETTLE_MS)) return;
+/* An error of the driver while it frees changes nothing here: whatever it does not free ends with the context. */
+int vram_hash_end(const struct vram_driver *driver, struct vram_hash *self) {
+    int error = self->unsettled ? vram_hash_wait(driver, self, SETTLE_MS) : 0;
+    if (error) return error;
     if (self->event) driver->cuEventDestroy_v2(self->event);
     if (self->stream) driver->cuStreamDestroy_v2(self->stream);
     if (self->sheets) driver->cuMemFreeHost(self->sheets);
     if (self->module) driver->cuModuleUnload(self->module);
     *self = (struct vram_hash){.without = self->without};
+    return 0;
 }
 
 static uint64_t blocks_for(uint64_t units) {

@@ -30,10 +30,12 @@ struct vram_hash {
     bool unsettled;              /* a kernel may still read the memory */
 };
 
-/* Makes everything that is needed in the current context, and begins with no hash. Returns 0 or an error. */
+/* Makes everything that is needed in the current context, and begins with no hash. What was made in another context
+ * must have been ended by vram_hash_end. Returns 0 or an error. */
 int vram_hash_begin(const struct vram_driver *driver, struct vram_hash *self, cuda_handle context);
-/* Frees everything, in the context of vram_hash_begin. What the driver does not free ends with the context. */
-void vram_hash_end(const struct vram_driver *driver, struct vram_hash *self);
+/* Frees everything, in the context of vram_hash_begin. What the driver does not free ends with the context. Returns 0,
+ * or an error: a kernel may still read memory, and nothing was freed. */
+int vram_hash_end(const struct vram_driver *driver, struct vram_hash *self);
 
 /* Begins to compute a hash. `bytes` is a multiple of a granule. Returns 0 or an error. At most VRAM_HASHES. */
 int vram_hash_ask(const struct vram_driver *driver, struct vram_hash *self, uint64_t at, uint64_t bytes);

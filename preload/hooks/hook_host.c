@@ -307,16 +307,16 @@ static inline uint32_t keyed_site(uintptr_t slot, uintptr_t address, uintptr_t r
  * host_alloc's functions. */
 static inline void *stamp_keyed(struct header *header, size_t size, uintptr_t slot, uintptr_t address, uintptr_t rbp) {
     struct thread *self = thread_self;
-    uint32_t mark = tracked_page.keyed;
     void *p = header + 1;
     uint64_t until = os_load(&self->until);
-    if (unlikely(!mark || self->pinned || host_on_page(p) || (sample_bytes && size >= until)))
+    if (unlikely(!tracked_page.keyed || self->pinned || host_on_page(p) || (sample_bytes && size >= until)))
         return describe_raw((char *)header, size, site_counted(p, size, (struct caller){slot, address, rbp}));
     self->pinned = slot;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (sample_bytes) os_store(&self->until, until - size);
     uint32_t site = keyed_site(slot, address, rbp);
-    return stamp_pinned(self, header, size, site, tracked_page.keyed, host_key_of(p, mark));
+    uint32_t mark = tracked_page.keyed; /* in a child that a signal handler forked meanwhile, it is another one */
+    return stamp_pinned(self, header, size, site, mark, host_key_of(p, mark));
 }
 
 /* Allocates a block that malloc and calloc do not serve at once. */

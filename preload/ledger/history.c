@@ -163,14 +163,15 @@ uint64_t history_mark(const struct snap_mark *mark) {
     return filled.time_ns;
 }
 
-void history_note_owner(const struct snap_owner_mark *note) {
+bool history_note_owner(const struct snap_owner_mark *note) {
     struct snap_owner_mark *to = ledger_is_ours() ? ring_next(&owner_marks, &noted) : NULL, filled = *note;
-    if (!to) return;
+    if (!to) return false;
     filled.time_ns = 0;
     os_store(&to->time_ns, 0);
     __atomic_thread_fence(__ATOMIC_RELEASE);
     *to = filled;
     __atomic_store_n(&to->time_ns, note->time_ns, __ATOMIC_RELEASE);
+    return true;
 }
 
 static void curve_forget(struct curve *self) {

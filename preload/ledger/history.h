@@ -50,8 +50,8 @@ void history_add_device(uint32_t device, uint64_t before);
  * and marks of kind TRIGGER for a rescue, may come from a hook. Returns the mark's time; 0: there is no memory for
  * it. */
 uint64_t history_mark(const struct snap_mark *mark);
-/* Adds what an owner has at the time of a mark. One thread at a time may call it. */
-void history_note_owner(const struct snap_owner_mark *note);
+/* Adds what an owner has at the time of a mark. One thread at a time may call it. False: there is no memory for it. */
+bool history_note_owner(const struct snap_owner_mark *note);
 
 #pragma GCC visibility pop
 

@@ -36,8 +36,7 @@ static void note_owner(uint64_t time_ns, uint32_t owner, const struct owned *has
     struct noted_owner *before = &noted.owners[owner],
                        now = {os_not_negative((int64_t)has->live_bytes), os_not_negative((int64_t)has->cuda_bytes)};
     if (now.live == before->live && now.on_devices == before->on_devices) return;
-    history_note_owner(&(struct snap_owner_mark){time_ns, owner, 0, now.live, now.on_devices});
-    *before = now;
+    if (history_note_owner(&(struct snap_owner_mark){time_ns, owner, 0, now.live, now.on_devices})) *before = now;
 }
 
 static void note_owners(uint64_t time_ns) {

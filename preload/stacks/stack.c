@@ -402,8 +402,10 @@ __attribute__((noinline)) static uint32_t site_hashed(struct stack *self, uintpt
  * frame. */
 static INLINE uint32_t stack_find(struct stack *self, struct caller caller) {
     uint64_t hash;
-    if (unlikely(!self || !may_ask_leaves(self, caller.slot)))
+    if (unlikely(!self || !may_ask_leaves(self, caller.slot))) {
+        if (self) memo_begin(&self->memo); /* forgets the results of a call that was left by longjmp */
         return site_in_full(caller.slot, caller.address, caller.rbp);
+    }
     begin_work(self, caller.slot);
     self->other = NULL;
     if (unlikely(self->leaves.more || !leaf_hash_of_three(&self->leaves, self->own.known.high, caller, &hash)))

@@ -166,6 +166,7 @@ bool vram_backup_keep(struct vram_block *self, const struct vram_limits *limits)
     bool in_memory = self->backup && (self->backup_kind == VRAM_IN_MEMORY || self->backup_kind == VRAM_PINNED);
     if (!in_memory || !self->hashed || vram_backup_kept() + self->size > limits->kept) return false;
     __atomic_fetch_add(&kept_bytes, self->size, __ATOMIC_RELAXED);
+    self->unchanged = false;
     return self->kept = true;
 }
 

@@ -46,7 +46,8 @@ static void forget_ring(void) {
 
 void vram_move_forget_context(cuda_handle context) {
     if (ring.context == context) forget_ring();
-    if (hash.context == context || hash.without == context) hash = (struct vram_hash){0};
+    if (hash.context == context) hash = (struct vram_hash){0};
+    if (hash.without == context) hash.without = NULL;
     vram_stock_forget(context);
 }
 
@@ -99,8 +100,8 @@ static int ring_ready(cuda_handle context, uint32_t device) {
         struct vram_visit visit;
         int error = vram_driver_enter(&vram_driver, ring.context, &visit);
         if (error) return error;
-        vram_hash_end(&vram_driver, &hash);
-        error = vram_ring_end(&vram_driver, &ring);
+        error = vram_hash_end(&vram_driver, &hash);
+        if (!error) error = vram_ring_end(&vram_driver, &ring);
         vram_driver_leave(&vram_driver, &visit);
         if (error) return error;
         forget_buffers();
@@ -177,11 +178,14 @@ static void leave_unchanged(struct move *self, struct vram_block *block) {
     finish_copied(self, block, VRAM_REFUSAL_DONE);
 }
 
+static bool wants_hashes(const struct move *self) { return self->options->limits.kept && !self->options->discard; }
+
 /* Begins to take a block off its device. The block's context is the current one. A kernel that may still read blocks
  * reads blocks of this move: nothing leaves any more. */
 static void leave(struct move *self, struct vram_block *block) {
     bool has_backup = vram_backup_use(block);
     if (self->options->discard) return leave_without_content(self, block);
+    if (!wants_hashes(self)) block->hashed = block->unchanged = false;
     self->error = hash.unsettled ? 0 : ring_ready(block->context, block->device);
     if (hash.unsettled)
         finish_copied(self, block, self->unchanged.error == VRAM_HASH_LATE ? VRAM_REFUSAL_BUSY : VRAM_REFUSAL_DRIVER);
@@ -322,8 +326,6 @@ static struct vram_block *take_next(struct move *self, bool first) {
     return block;
 }
 
-static bool wants_hashes(const struct move *self) { return self->options->limits.kept && !self->options->discard; }
-
 /* Takes the next blocks to move out: one, or as many as are hashed at once. */
 static uint32_t take_batch(struct move *self) {
     uint32_t count = 0, most = wants_hashes(self) ? VRAM_HASHES : 1;
@@ -420,7 +422,7 @@ static void move_out(struct move *self) {
         vram_move_refuse(self, move_is_ended(self->options->end) ? VRAM_REFUSAL_CANCELLED : VRAM_REFUSAL_EMPTY, 0);
     self->expected = vram_sums(self->options->owner, UINT32_MAX).live;
     self->leaving = (struct vram_leaving){.driver = &vram_driver, .ring = &ring, .over = has_left, .context = self};
-    for (; count; count = take_batch(self)) leave_batch(self, count);
+    for (; count; count = hash.unsettled ? 0 : take_batch(self)) leave_batch(self, count);
     if (vram_leaving_any(&self->leaving)) end_leaving(self);
     if (self->options->unchanged) *self->options->unchanged = self->unchanged;
 }

@@ -119,8 +119,11 @@ static void *count_events(void *argument) {
     return NULL;
 }
 
+enum { LOOKS = 20 };
+static uint32_t looks; /* of the reader, while the threads count */
+
 static void *count_in_rounds(void *argument) {
-    for (int round = 0; round < 3; round++) {
+    for (int round = 0; round < 3 || os_load32(&looks) < LOOKS; round++) {
         pthread_t thread;
         cr_assert_eq(pthread_create(&thread, NULL, count_events, argument), 0);
         pthread_join(thread, NULL);
@@ -165,6 +168,7 @@ Test(marks, a_reader_misses_nothing, .timeout = 120) {
     while (!__atomic_load_n(&over, __ATOMIC_ACQUIRE)) {
         cr_assert_eq(sampling_look(&sampling, error, sizeof error), 0, "%s", error);
         expect_possible(&sampling);
+        __atomic_fetch_add(&looks, 1, __ATOMIC_RELAXED);
     }
     pthread_join(waits, NULL);
     cr_assert_eq(sampling_look(&sampling, error, sizeof error), 0, "%s", error);

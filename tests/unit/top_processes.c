@@ -58,3 +58,20 @@ Test(top_processes, one_that_is_gone_has_no_row) {
     cr_expect_eq(processes.rows.count, 0);
     processes_end(&processes);
 }
+
+Test(top_processes, those_without_memory_are_counted) {
+    static struct tracked three[] = {{.pid = 5, .start_ns = 1}, {.pid = 7, .start_ns = 2}, {.pid = 9, .live = 50}};
+    struct processes processes = {0};
+    struct rows *rows = &processes.rows;
+    take(&processes, 3, three, second);
+    cr_assert_eq(rows->visible, 3);
+    cr_assert_eq(rows_sort(rows, ROWS_BY_SIZE, 10), 0);
+    cr_assert_eq(rows->ordered, 3);
+    cr_expect_eq(rows->keys[rows_ranked(rows, 0)], 9);
+    for (uint32_t row = 0; row < 3; row++) rows_keep(rows, row, rows->keys[row] == 7);
+    cr_assert_eq(rows->visible, 1);
+    cr_assert_eq(rows_sort(rows, ROWS_BY_SIZE, 10), 0);
+    cr_assert_eq(rows->ordered, 1);
+    cr_expect_eq(rows->keys[rows_ranked(rows, 0)], 7);
+    processes_end(&processes);
+}

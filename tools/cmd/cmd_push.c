@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LABELS_MOST = 24, OWN_LABELS_MOST = 16, CREDENTIALS_MOST = 1024 };
+enum { LABELS_MOST = 24, OWN_LABELS_MOST = 16, CREDENTIALS_MOST = 1024, EXEC_LOOKS = 5 };
 
 struct push {
     bool all, to_given;
@@ -146,13 +146,17 @@ static int push_find(struct push *push) {
     return code;
 }
 
-/* Takes a profile of one process. If the process ends meanwhile, this is no error with --all, nor if a profile of the
- * process was taken before. Returns 0, or an exit code after an error message. */
+/* Takes a profile of one process. It is no error that the process ends meanwhile, if --all is given or a profile of the
+ * process was taken before. Nor is it one, at first, that the process cannot be read then: between an exec and the
+ * beginning of the next program no process is tracked. Returns 0, or an exit code after an error message. */
 static int push_take_one(struct push *push, struct moment *moment) {
     bool may_end = push->all || moment->looked_ns;
     if (may_end && process_is_over(moment->pid)) return EXIT_FINE;
     int code = push_moment(push, moment);
-    return code != EXIT_FINE && may_end && process_is_over(moment->pid) ? EXIT_FINE : code;
+    if (code == EXIT_FINE) moment->failed_looks = 0;
+    if (code == EXIT_FINE || !may_end) return code;
+    bool may_return = push->every_ns && ++moment->failed_looks < EXEC_LOOKS;
+    return may_return || process_is_over(moment->pid) ? EXIT_FINE : code;
 }
 
 /* Takes and sends a profile of each process, one after the other. If a process cannot be read, push->failed is set, and

@@ -13,6 +13,7 @@
 struct moment {
     pid_t pid;
     uint64_t start_ns, looked_ns; /* start of its ledger; time of the last look, 0: never */
+    uint32_t failed_looks;        /* how many in a row; the caller counts them */
     struct churn churn;
     struct symbols *symbols; /* names stay from one profile to the next */
     char name[64];

@@ -445,33 +445,45 @@ static bool counter_reaches(const struct snap_counter *a, const struct snap_coun
            a->free_blocks >= b->free_blocks;
 }
 
-/* Reads the counters of a slot anew. */
-static int slot_sum(struct reader *reader, const struct counters_chunk *refs, size_t count, size_t slot) {
-    reader->slots[slot] = (struct snap_counter){0};
-    for (size_t i = 0; i < count; i++) {
-        struct snap_counter sum;
-        if (refs[i].thread != slot + 1) continue;
-        if (counters_sum_chunk(reader, &refs[i], &sum) < 0) return -1;
-        add_parts(&reader->slots[slot], &sum, ALL_PARTS);
+/* A slot may have got another thread after its counters were read and before the table of threads was. Then `before`
+ * may have more than was read. Sets stale[slot] for such slots, and their counters to 0. Returns whether there are any.
+ */
+static bool slots_find_stale(const struct reader *reader, size_t count, bool *stale) {
+    bool any = false;
+    for (size_t slot = 0; slot < count; slot++) {
+        const struct snap_thread *thread = &reader->image->threads[slot];
+        struct snap_counter sum = thread->total;
+        add_parts(&sum, &reader->slots[slot], ALL_PARTS);
+        if (counter_reaches(&sum, &thread->before)) continue;
+        reader->slots[slot] = (struct snap_counter){0};
+        any = stale[slot] = true;
     }
-    return 0;
+    return any;
 }
 
-/* A slot may have got another thread after its counters were read and before the table of threads was. Then `before`
- * may have more than was read, and the counters of the slot are read again. */
-static int slots_renew(struct reader *reader) {
-    struct image *image = reader->image;
+/* Reads the counters of the stale slots again. */
+static int slots_read(struct reader *reader, size_t slot_count, const bool *stale) {
     struct counters_chunk *refs = NULL;
     size_t count = 0;
-    int result = 0;
-    for (size_t slot = 0; result == 0 && slot < image->thread_count && slot < reader->slot_capacity; slot++) {
-        struct snap_counter sum = image->threads[slot].total;
-        add_parts(&sum, &reader->slots[slot], ALL_PARTS);
-        if (counter_reaches(&sum, &image->threads[slot].before)) continue;
-        if (!refs) result = chunks_collect(reader, &refs, &count);
-        if (result == 0) result = slot_sum(reader, refs, count, slot);
+    int result = chunks_collect(reader, &refs, &count);
+    for (size_t i = 0; result == 0 && i < count; i++) {
+        struct snap_counter sum;
+        size_t slot = refs[i].thread - 1;
+        if (slot >= slot_count || !stale[slot]) continue;
+        result = counters_sum_chunk(reader, &refs[i], &sum);
+        if (result == 0) add_parts(&reader->slots[slot], &sum, ALL_PARTS);
     }
     free(refs);
+    return result;
+}
+
+static int slots_renew(struct reader *reader) {
+    size_t threads = reader->image->thread_count;
+    size_t count = threads < reader->slot_capacity ? threads : reader->slot_capacity;
+    bool *stale = calloc(count + 1, sizeof *stale);
+    int result = stale ? 0 : reader_memory(reader);
+    if (result == 0 && slots_find_stale(reader, count, stale)) result = slots_read(reader, count, stale);
+    free(stale);
     return result;
 }
 

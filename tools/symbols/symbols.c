@@ -23,6 +23,10 @@ struct interned {
 /* The module's file cannot be used; this was reported. */
 enum { MODULE_BAD = 1, MODULE_SAID = 2 };
 
+/* Texts of names that are not used any more stay: those of JIT-compiled code, say. Symbols that rest and have collected
+ * this many, and twice as many as at first, begin anew. */
+enum { STRINGS_LEAST = 10000 };
+
 struct symbols {
     const struct image *image;
     struct symreader reader;
@@ -34,6 +38,7 @@ struct symbols {
     struct perfmap *made_code; /* names of JIT-compiled code; NULL: not looked for yet, or not there */
     bool made_code_sought, lack_said;
     struct frameprint print; /* of the last image, while symbols rest */
+    size_t strings_first;    /* how many texts there were when symbols rested for the first time */
     union {
         struct symreader_answer head;
         char bytes[SYMREADER_ANSWER_MAX];
@@ -113,6 +118,7 @@ bool symbols_grow(struct symbols *symbols) {
 void symbols_rest(struct symbols *symbols) {
     symreader_end(&symbols->reader);
     symbols->print = frameprint_of(symbols->image);
+    if (!symbols->strings_first) symbols->strings_first = HASH_COUNT(symbols->strings);
     symbols->image = symbols->reader.image = NULL;
 }
 
@@ -120,16 +126,18 @@ void symbols_rest(struct symbols *symbols) {
  * time may be read later. */
 static bool symbols_name_passes(const struct symbols *symbols, size_t id) {
     const struct named_frame *named = symbols->frames[id];
-    if (!named || named == nameless || named->python) return false;
+    if (named == nameless) return true; /* there was no memory for it */
+    if (!named || named->python) return false;
     const struct snap_module *module = stack_frame_module(symbols->image, &symbols->image->frames[id]);
-    if (!module) return true;
-    return symbols->bad[module - symbols->image->modules] & MODULE_BAD && !named->symbols[0].function;
+    size_t index = module ? (size_t)(module - symbols->image->modules) : SIZE_MAX;
+    if (index >= symbols->print.modules) return true;
+    return symbols->bad[index] & MODULE_BAD && !named->symbols[0].function;
 }
 
 static void symbols_forget_passing(struct symbols *symbols) {
     for (size_t i = 0; i < symbols->print.frames && i < symbols->frame_capacity; i++) {
         if (!symbols_name_passes(symbols, i)) continue;
-        free(symbols->frames[i]);
+        if (symbols->frames[i] != nameless) free(symbols->frames[i]);
         symbols->frames[i] = NULL;
     }
     for (size_t i = 0; i < symbols->module_capacity; i++) symbols->bad[i] &= (uint8_t)~MODULE_BAD;
@@ -140,9 +148,11 @@ static void symbols_forget_passing(struct symbols *symbols) {
 
 bool symbols_follow(struct symbols *symbols, const struct image *image) {
     if (!frameprint_fits(&symbols->print, image)) return false;
+    if (HASH_COUNT(symbols->strings) > 2 * symbols->strings_first + STRINGS_LEAST) return false;
     symbols->image = symbols->reader.image = image;
+    if (!symbols_grow(symbols)) return false;
     symbols_forget_passing(symbols);
-    return symbols_grow(symbols);
+    return true;
 }
 
 const char *symbols_short_path(const char *path) {

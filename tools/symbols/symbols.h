@@ -36,7 +36,7 @@ bool symbols_grow(struct symbols *symbols);
 /* For a ledger that is read again and again. After symbols_rest the image may be closed; the process that reads ELF
  * files ends. symbols_follow goes on with a later image of the same ledger. Names that were found stay. Code that is in
  * no file is looked up again, because it changes, and so are functions of files that could not be read. False: the
- * image has other frames, or there is no memory; only symbols_end may be called then. */
+ * image has other frames, too many texts were collected, or there is no memory; only symbols_end may be called then. */
 void symbols_rest(struct symbols *symbols);
 bool symbols_follow(struct symbols *symbols, const struct image *image);
 /* The names of a frame; never NULL. */

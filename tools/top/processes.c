@@ -31,7 +31,7 @@ static int row_add(const struct processes *processes, const struct tracked *trac
     rows_set(rows, row, live, 0);
     rows_add_began(rows, row, old == ROWS_NONE ? live : processes->rows.began[old]);
     rows->before[row] = old == ROWS_NONE ? live : processes->rows.live[old];
-    rows->shown[row] = 1; /* a process without memory is in the list, too */
+    rows_show(rows, row); /* a process without memory is in the list, too */
     since[row] = (struct process_since){tracked->start_ns, old == ROWS_NONE ? now : processes->since[old].seen_ns};
     return 0;
 }

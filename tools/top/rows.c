@@ -144,6 +144,8 @@ void rows_add_began(struct rows *rows, uint32_t row, int64_t bytes) {
     shown_update(rows, row);
 }
 
+void rows_show(struct rows *rows, uint32_t row) { rows_move(rows, row, true, rows->matched[row]); }
+
 void rows_keep(struct rows *rows, uint32_t row, bool keep) { rows_move(rows, row, rows->shown[row], keep); }
 
 /* --- sorting rows --- */

@@ -26,7 +26,7 @@ struct rows {
     int64_t *device;        /* bytes on devices */
     /* live and device together: at the previous look, and the figure from which growth is counted */
     int64_t *before, *began;
-    uint8_t *shown;   /* whether any figure of the row is not 0 */
+    uint8_t *shown;   /* whether any figure of the row is not 0, or rows_show shows it */
     uint8_t *matched; /* 0: left out, for example by a search */
     uint32_t *slots;  /* open addressing: 1 + row */
     size_t slot_count;
@@ -64,6 +64,8 @@ int64_t rows_size(const struct rows *rows, uint32_t row);   /* live and device t
 int64_t rows_gain(const struct rows *rows, uint32_t row);   /* since the previous look */
 int64_t rows_growth(const struct rows *rows, uint32_t row); /* since the figures in `began` */
 
+/* Shows a row whose figures are all 0, until they change. */
+void rows_show(struct rows *rows, uint32_t row);
 /* Leaves a row out, or shows it again. */
 void rows_keep(struct rows *rows, uint32_t row, bool keep);
 

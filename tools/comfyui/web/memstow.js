@@ -437,7 +437,7 @@ const tab = {
         const found = answer?.ok ? leaksOf(await answer.json()) : null;
         this.judging = false;
         if (this.root !== root || !root) return;
-        if (found) this.body.querySelector(".memstow-warning").replaceChildren(...found);
+        if (found) this.body.querySelector(".memstow-warning")?.replaceChildren(...found);
         this.judge(); // for runs that have ended meanwhile
     },
 };
