@@ -44,8 +44,8 @@ static void note_owners(uint64_t time_ns) {
     struct owned *has = owned_of_all(count);
     if (!has) return;
     if (lock_wait(&noting)) {
-        for (uint32_t id = 1; id < count && CAPACITY_FOR(&noted, owners, capacity, count); id++)
-            if (is_noted(id)) note_owner(time_ns, id, &has[id]);
+        for (uint32_t id = 1; id < count; id++) /* the table does not grow by runs, which are owners, too */
+            if (is_noted(id) && CAPACITY_FOR(&noted, owners, capacity, id + 1)) note_owner(time_ns, id, &has[id]);
         lock_let_go(&noting);
     }
     owned_let_go(has, count);

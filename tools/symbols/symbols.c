@@ -219,11 +219,12 @@ static void say_lack(struct symbols *symbols, int error) {
 }
 
 /* Says why the reader process (symreader.h) has ended: the module's file is damaged, or this command lacks memory or
- * descriptors. */
+ * descriptors. The reader process had other files in its memory, and debug information takes more than its file. */
 static void say_crash(struct symbols *symbols, uint32_t module) {
+    enum { READER_MORE = 64 << 20 };
     struct stat st = {0};
     const char *path = image_string(symbols->image, symbols->image->modules[module].path);
-    int error = symfile_lack(stat(path, &st) == 0 ? (size_t)st.st_size : 0);
+    int error = symfile_lack(READER_MORE + (stat(path, &st) == 0 ? (size_t)st.st_size : 0));
     if (error) {
         symbols->bad[module] |= MODULE_BAD;
         say_lack(symbols, error);

@@ -2,6 +2,7 @@
 #include "tools/symbols/symreader.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -107,11 +108,19 @@ static bool symreader_answer_one(const struct symreader *reader, struct symfile 
     return send_all(reader->socket, out.bytes, out.head.size);
 }
 
-/* Silences elfutils, which would print a line of its own beside ours. Sanitizers do not use this stream. */
+/* Silences elfutils, which would print a line of its own beside ours. Sanitizers do not use this stream. When there is
+ * no memory, glibc's assert does not use it either, but writes to the descriptor. */
 static void silence_elfutils(void) {
     static char nowhere[256];
     FILE *silent = fmemopen(nowhere, sizeof nowhere, "w");
     if (silent) stderr = silent;
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (null >= 0 && null != STDERR_FILENO) {
+        dup2(null, STDERR_FILENO);
+        close(null);
+    }
+#endif
 }
 
 /* The reader must not run signal handlers of the asking process: ncurses' handler would give the terminal back and
