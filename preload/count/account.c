@@ -66,7 +66,7 @@ static void note_totals(void) {
         add_to_history(host_before, maps_before, host, maps);
     if (total > os_load(&head->total_peak)) {
         os_raise(&head->total_peak, total);
-        head->total_peak_ns = os_now();
+        os_store(&head->total_peak_ns, os_now());
     } else {
         peak_watch(total);
     }

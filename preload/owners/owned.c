@@ -111,9 +111,9 @@ static void add_cuda(const struct snap_cuda_site *site, void *context) {
     const struct sums *sums = context;
     struct snap_tag tag = tags_at(site->tag);
     const uint32_t owners[] = {owner_final(tag.model), tag.node, tag.run};
+    uint64_t freed = os_load(&site->counter.free_bytes), allocated = os_load(&site->counter.alloc_bytes);
     for (int i = 0; i < 3 && snap_cuda_on_device(site->kind); i++)
-        if (owners[i] && owners[i] < sums->count)
-            sums->all[owners[i]].cuda_bytes += site->counter.alloc_bytes - site->counter.free_bytes;
+        if (owners[i] && owners[i] < sums->count) sums->all[owners[i]].cuda_bytes += allocated - freed;
 }
 
 static void add_state(uint32_t owner, uint64_t bytes, bool in_file, void *context) {
