@@ -161,6 +161,21 @@ else:
     assert push("--to=pyroscope", secure.url, pid, "--cacert=cert.pem", status=3) == \
         f"memstow: {secure.url}: status 403\n"
 
+# --- the process becomes a program that is not tracked: the command ends, but not after the first failure
+recorder.answer = 200, "{}"
+leaving = start(MEMSTOW, "run", "--quiet", "-o", "y.mst", "--exec", "--", PYTHON, "-c",
+                "import os; input(); os.execve('/bin/sleep', ['sleep', '600'], {})", stdin=subprocess.PIPE, text=True,
+                env={**os.environ, "PYTHONPATH": str(ROOT / "tools/python")})
+wait_for(lambda: memstow("report", leaving.pid, status=None).returncode == 0, what="its ledger")
+recorder.profiles.clear()
+with open("left.txt", "w") as said:
+    pusher = start(MEMSTOW, "push", "--to=parca", recorder.url, leaving.pid, "--every=100ms", stderr=said)
+wait_for(lambda: recorder.profiles, what="a profile")
+print(file=leaving.stdin, flush=True)
+assert pusher.wait(60) == 3
+complaints = pathlib.Path("left.txt").read_text().splitlines()
+assert len(complaints) == 5 and all("is not tracked" in line for line in complaints), complaints
+
 # --- the process ends, and so does the command
 with open("ended.txt", "w") as said:
     recorder.answer = 200, "{}"

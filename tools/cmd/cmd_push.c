@@ -9,6 +9,7 @@
 #include "tools/proc/process.h"
 #include "tools/push/delivery.h"
 #include "tools/push/moment.h"
+#include "tools/subject/live.h"
 #include "tools/subject/tracked.h"
 
 #include <getopt.h>
@@ -19,7 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LABELS_MOST = 24, OWN_LABELS_MOST = 16, CREDENTIALS_MOST = 1024, EXEC_LOOKS = 5 };
+enum { LABELS_MOST = 24, OWN_LABELS_MOST = 16, CREDENTIALS_MOST = 1024 };
 
 struct push {
     bool all, to_given;
@@ -155,7 +156,7 @@ static int push_take_one(struct push *push, struct moment *moment) {
     int code = push_moment(push, moment);
     if (code == EXIT_FINE) moment->failed_looks = 0;
     if (code == EXIT_FINE || !may_end) return code;
-    bool may_return = push->every_ns && ++moment->failed_looks < EXEC_LOOKS;
+    bool may_return = push->every_ns && ++moment->failed_looks < LIVE_EXEC_LOOKS;
     return may_return || process_is_over(moment->pid) ? EXIT_FINE : code;
 }
 

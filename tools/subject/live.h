@@ -19,4 +19,8 @@ struct live {
  * reason: then the process may be tracked. */
 int live_open(struct live *live, pid_t pid, char *error, size_t error_size);
 
+/* Between an exec and the beginning of the next program the process has no ledger. So a caller that looks at a process
+ * again and again gives it up only after this many looks in a row have failed. */
+enum { LIVE_EXEC_LOOKS = 5 };
+
 #endif

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SCAN_TRIES = 4, EXEC_LOOKS = 5 };
+enum { SCAN_TRIES = 4 };
 
 /* --- opening and closing a ledger --- */
 
@@ -422,7 +422,7 @@ static bool follow_exec(struct sampling *sampling) {
 static void wait_for_exec(struct sampling *sampling) {
     if (follow_exec(sampling))
         sampling->exec_waits = 0;
-    else if (++sampling->exec_waits == EXEC_LOOKS)
+    else if (++sampling->exec_waits == LIVE_EXEC_LOOKS)
         sampling->state = SAMPLING_REPLACED;
 }
 
