@@ -1,5 +1,6 @@
 // Device memory that memstow serves, over the simulated CUDA driver (a test double): an error at each call in turn,
 // random steps of one thread and of several with errors, and threads that disturb each other.
+// timeout: 600
 #include "moving_proof.h"
 
 #include "preload/copies/vram_stock.h"
