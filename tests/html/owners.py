@@ -1,9 +1,10 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 200
-"""Owners, their history and their triggers in a browser; and the flame graph by owner, or of one owner."""
+"""Owners, their memory over time, their history and their triggers in a browser; and the flame graph by owner, or of
+one owner."""
 import support
 from _page import Browser, report, size_text
-from _ledger import MIB
+from _ledger import MIB, Ledger
 from _decisions import CACHE, CLIP, clean
 
 ledger = clean()
@@ -66,4 +67,34 @@ shown = browser.js("""return Object.fromEntries([...document.querySelectorAll('.
     (tag) => [tag.textContent, getComputedStyle(tag).backgroundColor]))""")
 colours = {shown[category] for category in ("kept", "stowed", "freed", "blocked")}
 assert len(colours) == 4, shown
+browser.is_clean()
+
+# The chosen owner's memory over time: at marks, and at the last moment. An owner without marks has no curve.
+S = 10**9
+timed = Ledger(start_ns=S, end_ns=11 * S)
+unet, other, last = timed.owner(1, "<b>unet"), timed.owner(1, "other"), timed.owner(3, "first")
+timed.count(timed.site(timed.module("/opt/program"), tag=timed.tag(unet)), alloc=(3 * MIB, 1))
+timed.count(timed.site(timed.module("/opt/program"), tag=timed.tag(other)), alloc=(2 * MIB, 1))
+timed.mark(3 * S, 2, last)
+for second, live, on_devices in ((3, 5, 0), (5, 1, 4)):
+    timed.owner_mark(second * S, unet, live * MIB, on_devices * MIB)
+timed.mark(5 * S, 7, unet, moved=4 * MIB)
+timed.save("timed.mst")
+browser.open(report("timed.mst"), "#owners")
+browser.type("[type=search]", "unet")
+browser.open_first()
+assert [item.text for item in browser.all(".details h3")] == [
+    "Live memory, at runs and moves", "Memory on devices, at runs and moves"], browser.text(".details")
+assert browser.one(".details .timeline").get_attribute("aria-label") == "Live memory of <b>unet over time"
+said = lambda *keys: browser.press(".details .timeline", *keys) or browser.text(".details .moment")
+assert browser.text(".details .moment") == "5.0 MiB at most, after 2.0 s; 3.0 MiB at the end, after 10.0 s."
+assert said("HOME") == "After 2.0 s: 5.0 MiB", said()
+assert said("ARROW_RIGHT") == "After 4.0 s: 1.0 MiB, <b>unet stowed", said()
+assert said("END") == "After 10.0 s: 3.0 MiB", said()
+browser.size(390, 800)
+browser.wait("document.querySelector('.details .timeline canvas').getBoundingClientRect().right <= 390")
+browser.size(1280, 900)
+browser.type("[type=search]", "other")
+browser.open_first()
+assert "other" in browser.text(".details h2") and not browser.all(".details .timeline")
 browser.is_clean()

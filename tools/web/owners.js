@@ -1,12 +1,13 @@
 /* owners.js — the view of owners: models, nodes, runs and others.
- * In: the document of owners, and the trace. Out: a table with the memory of each owner, the reason why it is there,
- * and its holders; and the history of the chosen owner. */
+ * In: the document of owners, the history of the report, and the trace. Out: a table with the memory of each owner, the
+ * reason why it is there, and its holders; for the chosen owner, curves of its memory and the events of its history. */
 
 import { element } from "./dom.js";
 import { Order } from "./order.js";
 import { countWords, Table } from "./table.js";
+import { Timeline } from "./timeline.js";
 import { reasonText, whyText } from "./trace.js";
-import { countText, durationText, safeText, sizeText } from "./words.js";
+import { blocksText, countText, durationText, safeText, sizeText } from "./words.js";
 
 const OWNER_COLUMNS = [
     { key: "kind", title: "Kind", sortable: false },
@@ -105,7 +106,7 @@ export class OwnersView {
         this.details.hidden = !owner;
         if (!owner) return;
         const facts = [["Id", owner.id], ["From", safeText(owner.origin ?? "")], ["Priority", owner.priority],
-            ["Live", `${sizeText(owner.live_bytes)} in ${countText(owner.live_blocks)} blocks`],
+            ["Live", `${sizeText(owner.live_bytes)} in ${blocksText(owner.live_blocks)}`],
             ["On devices", owner.cuda_bytes ? sizeText(owner.cuda_bytes) : ""],
             ["Stowed", owner.stowed_bytes ? sizeText(owner.stowed_bytes) : ""],
             ["Why it is there", this.text(owner, "why")], ["Held by", this.text(owner, "held")]];
@@ -114,7 +115,23 @@ export class OwnersView {
             element("dl", {}, facts.filter(([, text]) => text !== "" && text !== null).map(([name, text]) =>
                 [element("dt", {}, name), element("dd", {}, String(text))])),
             element("div.actions", {}, element("button", { type: "button", onclick: stacks }, "Its call stacks")),
-            ...this.history(owner));
+            ...this.curves(owner), ...this.history(owner));
+    }
+
+    /** The owner's memory as it was at marks of runs and of requested moves, and as it is in the file's last figures;
+     * nothing if the file has no such marks. */
+    curves(owner) {
+        const { history, process } = this.page.report ?? {};
+        const known = history?.owners?.find((one) => one.owner === owner.id);
+        if (!known) return [];
+        const end = Math.max(process.elapsed_seconds ?? 0, known.seconds.at(-1));
+        const marks = history.marks.filter((mark) => mark.owner === owner.id);
+        const curve = (key) => ({ seconds: [...known.seconds, end], bytes: [...known[key], owner[key]], marks, end,
+            wordsOf: () => "" });
+        const named = [["Live memory", curve("live_bytes")], ["Memory on devices", curve("cuda_bytes")]];
+        return named.filter(([, { bytes }]) => bytes.some(Boolean)).map(([name, one]) =>
+            element("div", {}, element("h3", {}, `${name}, at runs and moves`),
+                new Timeline(`${name} of ${safeText(owner.name)}`, one).element));
     }
 
     history(owner) {
