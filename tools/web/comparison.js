@@ -3,7 +3,16 @@
 
 import { element } from "./dom.js";
 import { Overview } from "./overview.js";
-import { changeText, countChangeText, countText, percentText, safeText, sizeText } from "./words.js";
+import {
+    blocksChangeText,
+    changeText,
+    countChangeText,
+    countedText,
+    countText,
+    percentText,
+    safeText,
+    sizeText
+} from "./words.js";
 
 const TOTALS = [
     ["Live", "live_bytes", sizeText, changeText], ["Blocks", "live_blocks", countText, countChangeText],
@@ -27,11 +36,12 @@ export class Comparison extends Overview {
         const what = diff.measure === "peak" ? "The peak" : "Live memory";
         const share = percentText(Math.abs(diff.growth_bytes), diff.a.live_bytes);
         const changed = diff.growth_bytes > 0 ? "grew" : "shrank";
-        const text = diff.growth_bytes || diff.growth_blocks ?
+        const text = diff.growth_bytes ?
             `${what} ${changed} by ${sizeText(Math.abs(diff.growth_bytes))}${
                 share && diff.measure !== "peak" ? `, ${share},` : ""} ` +
-                `from A to B: ${changeText(diff.growth_bytes)} in ${countChangeText(diff.growth_blocks)} blocks.` :
-            `${what} is the same in A and B.`;
+                `from A to B: ${changeText(diff.growth_bytes)} in ${blocksChangeText(diff.growth_blocks)}.` :
+            `${what} is the same in A and B${
+                diff.growth_blocks ? `: 0 B in ${blocksChangeText(diff.growth_blocks)}` : ""}.`;
         const over = diff.over ? ` That is over the limit of ${safeText(diff.over)}` +
             `${diff.over_name ? `, at ${safeText(diff.over_name)}` : ""}.` : "";
         return element(`section.card.headline${diff.over ? ".bad" : ""}`, { "aria-label": "In short" },
@@ -66,7 +76,7 @@ export class Comparison extends Overview {
     lacks() {
         const { sites_folded: folded } = this.page.about;
         return folded ? element("section.card.wide", { "aria-label": "To know" }, element("p.quiet", {},
-            `${countText(folded)} sites that changed least are put together at the nearest outer call stack. ` +
-            "All sums are exact.")) : null;
+            `${countedText(folded, "site that changed least is", "sites that changed least are")} ` +
+                "merged into the nearest outer call stack. All sums are exact.")) : null;
     }
 }

@@ -7,7 +7,7 @@ import { choices, copyText, element, toggle } from "./dom.js";
 import { familyOf, Flame, shareOf } from "./flame.js";
 import { MEASURES } from "./ledger.js";
 import { Selection } from "./selection.js";
-import { blocksText, changeText, countChangeText, countText, percentText, safeText, sizeText } from "./words.js";
+import { blocksChangeText, blocksText, changeText, countText, percentText, safeText, sizeText } from "./words.js";
 
 const CALLS_LISTED = 12;
 const KEYS = "Arrow keys move from frame to frame, Enter zooms in, Backspace out, Escape shows all.";
@@ -227,7 +227,7 @@ export class FlameView {
     }
 
     valueText(value) {
-        if (this.isChange) return this.state.unit === "bytes" ? changeText(value) : `${countChangeText(value)} blocks`;
+        if (this.isChange) return this.state.unit === "bytes" ? changeText(value) : blocksChangeText(value);
         return this.state.unit === "bytes" ? sizeText(value) : blocksText(value);
     }
 
@@ -316,7 +316,7 @@ export class FlameView {
     drawDetails(frame) {
         const { ledger } = this.page;
         const calls = this.tree.unfold(frame);
-        const rows = [["Together", this.frameText(frame), "total"]];
+        const rows = [["Total", this.frameText(frame), "total"]];
         if (!this.isChange && !this.state.inverted)
             rows.push([ "By itself", this.valueText(Math.max(0, frame.self)), "self" ]);
         if (frame.isLine) {
@@ -350,7 +350,7 @@ export class FlameView {
     callsOf(frame, calls) {
         if (!calls.length)
             return element(
-                "p.quiet", {}, this.state.inverted ? "Nobody calls it." : "It calls nothing that holds memory.");
+                "p.quiet", {}, this.state.inverted ? "Nothing calls it." : "It calls nothing that holds memory.");
         const listed =
             calls.slice(0, CALLS_LISTED)
                 .map((child) => element("li", {},

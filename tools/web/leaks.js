@@ -3,7 +3,7 @@
  * behind, with its holders; and the number of sites that only look like leaks. */
 
 import { copyText, element } from "./dom.js";
-import { blocksText, countText, ownerText, safeText, shortPath, sizeText } from "./words.js";
+import { blocksText, countedText, countText, ownerText, safeText, shortPath, sizeText } from "./words.js";
 
 const LEAKS_SHOWN = 100;
 const RESTS = {
@@ -34,22 +34,23 @@ export class LeaksView {
         host.replaceChildren(element("div.decisions", {}, this.verdict(leaks),
             leaks.leaks.slice(0, LEAKS_SHOWN).map((finding) => this.finding(finding, true)),
             retired.slice(0, LEAKS_SHOWN).map((owner) => this.retired(owner)),
-            this.more(leaks.leaks.length + retired.length - LEAKS_SHOWN),
+            this.more(beyond(leaks.leaks) + beyond(retired)),
             leaks.kept.length ? element("h2", {}, "Grows, as its policy says") : null,
-            leaks.kept.slice(0, LEAKS_SHOWN).map((finding) => this.finding(finding, false)), this.rest(leaks)));
+            leaks.kept.slice(0, LEAKS_SHOWN).map((finding) => this.finding(finding, false)),
+            this.more(beyond(leaks.kept)), this.rest(leaks)));
     }
 
     more(count) {
-        return count > 0 ? element("p.quiet", {}, `Some of ${countText(count)} more are not shown: --json has them.`) :
-                           null;
+        return count ? element("p.quiet", {}, `… and ${countText(count)} more: --json has them.`) : null;
     }
 
     verdict({ found, verdict, why, advice, runs, readings, ended_in_order: inOrder, sampled }) {
-        const text = found ? `${countText(found)} ${found === 1 ? "leak" : "leaks"}`
+        const text = found ? countedText(found, "leak", "leaks")
             : verdict === "cannot_tell" ? `Cannot tell: ${safeText(why)}` : "No leak was found";
         const of = readings.judged && !runs.judged ?
-            `${countText(readings.judged)} of ${countText(readings.taken)} readings were judged.` :
-            `${countText(runs.ended)} runs have ended, ${countText(runs.judged)} of them were judged.`;
+            `${countedText(readings.taken, "reading was", "readings were")} taken, ${
+                countText(readings.judged)} judged.` :
+            `${countedText(runs.ended, "run has", "runs have")} ended, ${countText(runs.judged)} judged.`;
         return element(`section.card.headline${found ? ".bad" : ""}`, { "aria-label": "In short" },
             element("p", {}, `${text}. ${of}`), advice ? element("p", {}, `What to do: ${safeText(advice)}.`) : null,
             inOrder ?
@@ -68,7 +69,7 @@ export class LeaksView {
             ["Left", `${sizeText(finding.live_bytes)} in ${blocksText(finding.live_blocks)}`],
             ["Confidence", safeText(finding.confidence)],
             ["Grew", `${countText(finding.grew)} of ${countText(finding.judged)} ${safeText(finding.judged_by)}`],
-            ["Oldest of", finding.oldest_run && safeText(finding.oldest_run)],
+            ["Since", finding.oldest_run && safeText(finding.oldest_run)],
             ["On", finding.on_cuda ? "CUDA devices" : ""],
             ["Owners", finding.parts.length > 1 ? ownersText(finding.parts) : ""],
             ["Call stacks", finding.stacks > 1 ? `${countText(finding.stacks)}, the one that grew most:` : ""]];
@@ -117,8 +118,8 @@ export class LeaksView {
     retired(owner) {
         const title = `${owner.kind} ${safeText(owner.name)} is gone, and left ${sizeText(owner.live_bytes)}`;
         const facts = [["Held by", owner.holders.map(holderText).join("; ")],
-            ["Blocks", countText(owner.live_blocks)], ["Of", sizeText(owner.allocated_bytes)],
-            ["From", safeText(owner.origin ?? "")], ["Runs since", countText(owner.runs_since)]];
+            ["Blocks", countText(owner.live_blocks)], ["Allocated", sizeText(owner.allocated_bytes)],
+            ["Origin", safeText(owner.origin ?? "")], ["Runs since", countText(owner.runs_since)]];
         return element("section.card.trigger.leak", { "aria-label": title }, element("h2", {}, title),
             this.facts(facts),
             owner.sites.map(
@@ -146,6 +147,11 @@ export class LeaksView {
                                 title || element("span.off-screen", {}, "Kind"))))),
                 element("tbody", {}, rows)));
     }
+}
+
+/** How many findings of a list are not shown. */
+function beyond(list) {
+    return Math.max(0, list.length - LEAKS_SHOWN);
 }
 
 function drawing(viewBox, parts, label) {

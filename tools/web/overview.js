@@ -3,7 +3,17 @@
 
 import { bar, element } from "./dom.js";
 import { Timeline } from "./timeline.js";
-import { blocksText, changeText, countText, durationText, percentText, safeText, sizeText, whenText } from "./words.js";
+import {
+    blocksText,
+    changeText,
+    countedText,
+    countText,
+    durationText,
+    percentText,
+    safeText,
+    sizeText,
+    whenText
+} from "./words.js";
 
 const LISTED = 8;
 const POINTS_LEAST = 4;
@@ -75,11 +85,11 @@ export class Overview {
 
     totals(totals) {
         const rows = [["Host heap", totals.host], ["Mapped", totals.mapped]];
-        const all = element("tr.sum", {}, element("th", { scope: "row" }, "Together"), ...this.figures(totals));
+        const all = element("tr.sum", {}, element("th", { scope: "row" }, "Total"), ...this.figures(totals));
         const cuda = totals.cuda.peak_bytes ? [["CUDA devices", totals.cuda]] : [];
         const row = ([name, figures]) =>
             element("tr", {}, element("th", { scope: "row" }, name), ...this.figures(figures));
-        const head = ["", "Live", "Blocks", "At peak", "Allocated"].map((title) =>
+        const head = ["", "Live", "Blocks", "Peak", "Allocated"].map((title) =>
             element("th", { scope: "col" }, title || element("span.off-screen", {}, "Memory")));
         return element("section.card", { "aria-labelledby": "totals" }, element("h2", { id: "totals" }, "Memory"),
             element("table.figures", {}, element("thead", {}, element("tr", {}, head)),
@@ -97,15 +107,17 @@ export class Overview {
     residency(residency) {
         if (!residency) return null;
         const parts = [
-            ["live", "Live blocks and mappings", residency.live_bytes],
+            ["live", "Live blocks", residency.live_bytes],
             ["overhead", "Added by the allocator", residency.overhead_bytes],
             ["retained", "Freed, kept by the allocator", residency.retained_bytes],
-            ["anonymous", "Other anonymous mappings", residency.mapped_anonymous_bytes],
+            ["anonymous", "Anonymous mappings", residency.mapped_anonymous_bytes],
             ["data", "Data of program and libraries", residency.program_data_bytes],
             ["file", "Mapped files", residency.mapped_file_bytes],
             ["stack", "Thread stacks", residency.stack_bytes],
-            ["stowed", "Stowed, still resident", residency.stowed_resident_bytes],
-            ["own", "memstow's own", residency.memstow_bytes + residency.memstow_header_bytes],
+            ["stowed", "Stowed, and used again", residency.stowed_resident_bytes],
+            ["device", "Moved out of devices", residency.device_stowed_bytes],
+            ["buffer", "memstow's buffers for devices", residency.device_buffer_bytes],
+            ["own", "memstow's own", residency.memstow_bytes],
             ["rest", "Rest", residency.rest_bytes],
         ].filter(([, , bytes]) => bytes > 0);
         const rss = residency.rss_bytes;
@@ -127,7 +139,8 @@ export class Overview {
     legend(parts, whole) {
         return element("ul.legend", {}, parts.map(([kind, name, bytes]) => element("li", {},
             element(`i.strip-${kind}`, { "aria-hidden": "true" }), element("span", {}, name),
-            element("b", {}, sizeText(bytes)), element("em", {}, percentText(bytes, whole)))));
+            element("b", { "data-part": kind, "data-bytes": bytes }, sizeText(bytes)),
+            element("em", {}, percentText(bytes, whole)))));
     }
 
     // ---- memory of each device
@@ -155,7 +168,7 @@ export class Overview {
         const notes = [...report.process.notes, ...report.lost.reasons].map(safeText);
         if (about.match) notes.push(`Only call stacks with "${safeText(about.match)}" are in this page.`);
         if (about.sites_folded)
-            notes.push(`${countText(about.sites_folded)} sites that hold least are put together at the ` +
+            notes.push(`${countedText(about.sites_folded, "small site is", "small sites are")} merged into the ` +
                 "nearest outer call stack. All sums are exact.");
         if (report.estimates) notes.push("Figures of call stacks are estimates from samples; totals are exact.");
         if (!notes.length) return null;

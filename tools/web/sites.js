@@ -6,7 +6,7 @@ import { siteMarks } from "./flameview.js";
 import { MEASURES } from "./ledger.js";
 import { Order } from "./order.js";
 import { countWords, Table } from "./table.js";
-import { changeText, countChangeText, countText, sizeText } from "./words.js";
+import { changeText, countChangeText, countedText, countText, sizeText } from "./words.js";
 
 export class SitesView {
     constructor(page) {
@@ -117,7 +117,7 @@ export class SitesView {
         const { ledger } = this.page;
         const node = ledger.nodeOfSite(site);
         const line = ledger.callerOf(node);
-        if (ledger.folded?.[site]) return `… ${countText(ledger.folded[site])} small sites together`;
+        if (ledger.folded?.[site]) return `… ${countedText(ledger.folded[site], "small site", "small sites")}`;
         if (line === undefined) return "(no call stack)";
         return element("span.where", {}, ledger.isPython(line) ? element("i.py", {}, "py") : null,
             element("span.name", {}, ledger.functionOf(line)), element("span.place", {}, ledger.placeOf(line)));
@@ -127,7 +127,7 @@ export class SitesView {
         const { ledger } = this.page;
         if (key === "owner") return this.ownerText(site);
         if (key === "where") {
-            if (ledger.folded?.[site]) return `… ${countText(ledger.folded[site])} small sites together`;
+            if (ledger.folded?.[site]) return `… ${countedText(ledger.folded[site], "small site", "small sites")}`;
             const line = ledger.callerOf(ledger.nodeOfSite(site));
             return line === undefined ? "(no call stack)" : ledger.lineText(line);
         }

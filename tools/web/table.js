@@ -3,7 +3,7 @@
  * screen of them. */
 
 import { copyText, element } from "./dom.js";
-import { countText } from "./words.js";
+import { countedText, countText } from "./words.js";
 
 const ROW_HEIGHT = 30;
 const ROWS_MOST = 500000; // browsers limit the height of an element
@@ -102,6 +102,5 @@ export class Table {
 
 /** "123 of 456 sites" */
 export function countWords(shown, all, one, many) {
-    const name = all === 1 ? one : many;
-    return shown === all ? `${countText(all)} ${name}` : `${countText(shown)} of ${countText(all)} ${name}`;
+    return (shown === all ? "" : `${countText(shown)} of `) + countedText(all, one, many);
 }

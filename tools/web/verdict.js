@@ -3,7 +3,16 @@
  * first. */
 
 import { element } from "./dom.js";
-import { changeText, countChangeText, countText, percentText, safeText, sizeText } from "./words.js";
+import {
+    blocksChangeText,
+    blocksText,
+    changeText,
+    countChangeText,
+    countedText,
+    percentText,
+    safeText,
+    sizeText
+} from "./words.js";
 
 const RESULTS = { pass: "Passed", warning: "Passed with a warning", fail: "Failed" };
 const VERDICTS = { over: ["over", "blocked"], warning: ["warning", "warning"], fine: ["fine", "none"] };
@@ -30,19 +39,19 @@ export class Verdict {
 
     result(check) {
         const over = check.findings.find(({ verdict }) => verdict === "over");
-        const limit = over ? ` ${over.kind === "total" ? "All memory" : safeText(over.name)} grew by ${
-                                 sizeText(over.growth_bytes)}: over the limit of ${safeText(over.over)}.` :
+        const limit = over ? ` ${over.kind === "total" ? "All memory" : safeText(over.name)} ${
+                                 growthText(over)}: over the limit of ${safeText(over.over)}.` :
                              "";
         const against = check.baseline ? `the baseline ${safeText(check.baseline)}` : "the first runs";
         const runs =
-            `${countText(check.runs)} ${check.runs === 1 ? "run was" : "runs were"} compared with ${against}, ` +
+            `${countedText(check.runs, "run was", "runs were")} compared with ${against}, ` +
             `by ${check.measure === "peak" ? "the peak" : "what is live at the end"}.`;
         return element(`section.card.headline${check.result === "fail" ? ".bad" : ""}`, { "aria-label": "In short" },
             element("p", { "data-result": check.result }, `${RESULTS[check.result] ?? check.result}.${limit} ${runs}`),
             check.cuda_left_out ?
                 element("p.quiet", {}, "The baseline has no figures of CUDA devices: they were left out.") :
                 null,
-            element("p.quiet", {}, "The other views are of the last run: of its process that held most."));
+            element("p.quiet", {}, "The other views show one process of the last run: the process that held most."));
     }
 
     table(findings) {
@@ -87,4 +96,10 @@ export class Verdict {
             element("td.number", {}, growth_blocks ? countChangeText(growth_blocks) : "–"),
             element("td", {}, over ? safeText(over) : ""));
     }
+}
+
+/** How a figure changed, in the same words as the text of the command. */
+function growthText({ growth_bytes: bytes, growth_blocks: blocks }) {
+    return bytes >= 0 && blocks >= 0 ? `grew by ${sizeText(bytes)} and ${blocksText(blocks)}`
+        : `changed by ${changeText(bytes)} and ${blocksChangeText(blocks)}`;
 }

@@ -19,9 +19,14 @@ export function countText(count) {
     return (count < 0 ? "−" : "") + whole.format(Math.abs(count));
 }
 
+/** 1 site, 12,345 sites */
+export function countedText(count, one, many) {
+    return `${countText(count)} ${Math.abs(count) === 1 ? one : many}`;
+}
+
 /** 1 block, 12,345 blocks */
 export function blocksText(count) {
-    return `${countText(count)} ${Math.abs(count) === 1 ? "block" : "blocks"}`;
+    return countedText(count, "block", "blocks");
 }
 
 /** +12.3 MiB */
@@ -31,6 +36,11 @@ export function changeText(bytes) {
 
 export function countChangeText(count) {
     return (count > 0 ? "+" : "") + countText(count);
+}
+
+/** +1 block, −12,345 blocks */
+export function blocksChangeText(count) {
+    return (count > 0 ? "+" : "") + blocksText(count);
 }
 
 /** 12.3 % of the whole; "" if the whole is 0 */
