@@ -152,3 +152,10 @@ for width in (390, 768, 1280, 2560):
 browser.is_clean()
 policy = browser.js("return document.querySelector('meta[http-equiv]').content")
 assert policy.startswith("default-src 'none'; script-src 'sha256-") and "unsafe" not in policy, policy
+
+# Safari has no requestIdleCallback.
+browser.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument",
+                               {"source": "delete window.requestIdleCallback"})
+browser.open(page, "#flame")
+assert browser.js("return typeof requestIdleCallback") == "undefined" and browser.total() == live
+browser.is_clean()

@@ -70,7 +70,7 @@ class Page {
         performance.mark("loaded");
         for (const { key } of this.ledger.measures)
             for (const unit of ["bytes", "blocks"])
-                requestIdleCallback(() => this.ledger.figures(key, unit), { timeout: 5000 });
+                whenIdle(() => this.ledger.figures(key, unit));
     }
 
     whenLoaded(then) {
@@ -182,6 +182,12 @@ class Page {
         await view.show(this.main);
         this.main.dataset.shown = fragment;
     }
+}
+
+/** Does something when the browser has nothing else to do. Safari has no requestIdleCallback. */
+function whenIdle(work) {
+    if (globalThis.requestIdleCallback) requestIdleCallback(work, { timeout: 5000 });
+    else setTimeout(work, 0);
 }
 
 function fail(error) {
