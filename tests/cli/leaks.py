@@ -170,8 +170,8 @@ for count, young in ((40, 36), (3, 1), (1, 0)):
     ledger.save("gone.mst")
     shown = memstow("leaks", "gone.mst", status=5).stdout
     warm_up = count - young
-    assert (f"{count} run{'s have' if count > 1 else ' has'} ended, 0 judged: {warm_up} are warm-up, {young} "
-            f"may ") in shown, shown
+    runs, are = ("runs have", "are") if count > 1 else ("run has", "is")
+    assert f"{count} {runs} ended, 0 judged: {warm_up} {are} warm-up, {young} may " in shown, shown
     assert "\nWhat to do: start it again, and ask while it runs.\n" in shown and "look again" not in shown, shown
     assert leaks("gone.mst", status=5)["advice"] == "start it again, and ask while it runs"
 

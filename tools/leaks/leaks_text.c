@@ -36,9 +36,10 @@ static void print_runs(const struct leaks *self) {
     /* A run of the warm-up may have garbage, too, but counts as warm-up only: each run is counted once. */
     uint32_t runs = sites->run_count, runs_warm_up = at_most(leak_warm_up(runs), runs);
     if (runs)
-        printf("%s %s ended, %s judged: %u are warm-up, %u %s\n", text_count(runs).s,
+        printf("%s %s ended, %s judged: %u %s warm-up, %u %s\n", text_count(runs).s,
                leaks_text_plural(runs, "run has", "runs have"), text_count(leak_judged(&self->left_rule)).s,
-               runs_warm_up, at_most(self->left_rule.young, runs - runs_warm_up),
+               runs_warm_up, leaks_text_plural(runs_warm_up, "is", "are"),
+               at_most(self->left_rule.young, runs - runs_warm_up),
                self->uncollected == self->left_rule.young ? "may have garbage" : "may be in use");
     if (sites->point_count > 1)
         printf("%s readings, %s judged: %u are warm-up\n", text_count(sites->point_count).s,

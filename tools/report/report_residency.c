@@ -44,7 +44,7 @@ void report_text_residency(const struct report *report) {
     text_heading("Resident memory (RSS): %s", text_size(resident->rss).s);
     report_residency_part("live blocks", resident->live, resident->rss);
     report_residency_part("allocator overhead of live blocks (estimate)", resident->overhead, resident->rss);
-    report_residency_part("freed, kept by the allocator (an estimate)", resident->retained, resident->rss);
+    report_residency_part("freed, kept by the allocator (estimate)", resident->retained, resident->rss);
     report_residency_part("anonymous mappings", resident->anonymous, resident->rss);
     report_residency_part("program data (.data, .bss)", resident->program_data, resident->rss);
     report_residency_part("files", resident->file, resident->rss);
