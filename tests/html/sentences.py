@@ -57,6 +57,19 @@ has(grew(0, 3), "Live memory is the same in A and B: 0 B in +3 blocks.");
 has(grew(0, 0), "Live memory is the same in A and B.");
 has(comparison.lacks(), "1 site that changed least is merged");
 
+const {{ DecisionsView }} = await module("decisions");
+const decisions = new DecisionsView({{ trace: {{ triggers: Array.from({{ length: 51 }}), document: {{}} }} }});
+decisions.trigger = () => new Double();
+decisions.show({{ replaceChildren: (one) => has(one, "Show 1 earlier trigger") }});
+const {{ BlocksView }} = await module("blocks");
+const host = {{}};
+const now = {{ view: "blocks", sort: "", row: -1 }};
+const blocks = new BlocksView({{ about: {{ blocks_omitted: 1 }}, state: {{ now }} }});
+Object.assign(blocks, {{ figures: {{ size: [5] }}, whole: {{ parentNode: host }}, draw: () => {{}},
+    table: {{ show: (_, {{ words: said }}) => {{ blocks.said = said; }} }} }});
+await blocks.show(host);
+assert.equal(blocks.said, "1 block or mapping; 1 smaller one is left out");
+
 // A check may fail by its blocks, while the bytes shrink.
 const {{ Verdict }} = await module("verdict");
 const over = {{ verdict: "over", kind: "total", over: "100x" }};

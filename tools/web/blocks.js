@@ -7,7 +7,7 @@ import { Order } from "./order.js";
 import { Rows } from "./owners.js";
 import { stackOf } from "./sites.js";
 import { countWords, Table } from "./table.js";
-import { countText, durationText, safeText, sizeText } from "./words.js";
+import { countedText, durationText, safeText, sizeText } from "./words.js";
 
 const KINDS = ["block", "anonymous", "file", "reserved", "brk"];
 const BLOCK_COLUMNS = [
@@ -45,7 +45,7 @@ export class BlocksView {
         this.table.show(new Rows(new Order(Int32Array.from(this.figures.size.keys()), this.figures[key], up)), {
             sort: key, up, chosen: row,
             words: countWords(all, all, "block or mapping", "blocks of 64 KiB and more, and mappings") +
-                (omitted ? `; ${countText(omitted)} smaller ones are left out` : "") });
+                (omitted ? `; ${countedText(omitted, "smaller one is", "smaller ones are")} left out` : "") });
         this.draw(row);
     }
 

@@ -3,7 +3,7 @@
 
 import { element } from "./dom.js";
 import { reasonText, whyText } from "./trace.js";
-import { countText, durationText, safeText, sizeText } from "./words.js";
+import { countedText, countText, durationText, safeText, sizeText } from "./words.js";
 
 const SHOWN = 50;
 
@@ -24,7 +24,7 @@ export class DecisionsView {
         const triggers = trace.triggers.slice(-this.shown).reverse();
         const more = trace.triggers.length > this.shown ? element("button", { type: "button",
             onclick: () => { this.shown *= 4; this.show(host); } },
-            `Show ${countText(trace.triggers.length - this.shown)} earlier ones`) : null;
+            `Show ${countedText(trace.triggers.length - this.shown, "earlier trigger", "earlier triggers")}`) : null;
         host.replaceChildren(element("div.decisions", {}, this.faults(trace.document.faults ?? []),
             triggers.map((trigger) => this.trigger(trigger)), more));
     }
@@ -32,7 +32,7 @@ export class DecisionsView {
     faults(faults) {
         if (!faults.length) return null;
         return element("section.card.bad", { "aria-labelledby": "faults" },
-            element("h2", { id: "faults" }, `${countText(faults.length)} ${faults.length === 1 ? "fault" : "faults"}`),
+            element("h2", { id: "faults" }, countedText(faults.length, "fault", "faults")),
             element(
                 "ul.notes", {}, faults.map(({ text, line }) => element("li", {}, `Line ${line}: ${safeText(text)}`))));
     }
