@@ -148,6 +148,7 @@ assert marks == [(2 * S, "UNET (a.st) came", {"owner": 1}), (3 * S, "run run 4",
 trace = Trace("x.mst", "--top=1")
 assert sum(path.startswith("program/owners/") for path in trace.counters) == 1
 assert trace.said == "memstow: 3 owners that hold least have no counter (--top=N: N have one)\n", trace.said
+assert Trace("x.mst", "--top=3").said == "memstow: 1 owner that holds least has no counter (--top=N: N have one)\n"
 
 # Several snapshots: the counters of all of them, and each slice once.
 made(end=5, live=400).save("early.mst")

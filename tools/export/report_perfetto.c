@@ -182,7 +182,9 @@ static void count_owners(struct tracing *self) {
         count_owner(self, &self->roster.rows[i]);
         shown++;
     }
-    if (more) complain("%s owners that hold least have no counter (--top=N: N have one)", text_count(more).s);
+    if (more)
+        complain("%s owner%s no counter (--top=N: N have one)", text_count(more).s,
+                 more == 1 ? " that holds least has" : "s that hold least have");
 }
 
 /* Writes what owners had at the marks of the history. */
