@@ -70,6 +70,14 @@ Object.assign(blocks, {{ figures: {{ size: [5] }}, whole: {{ parentNode: host }}
 await blocks.show(host);
 assert.equal(blocks.said, "1 block or mapping; 1 smaller one is left out");
 
+// A moment of the curve: the run that goes on, and its mark.
+const {{ Timeline }} = await module("timeline");
+globalThis.ResizeObserver = class {{ observe() {{}} }};
+const marks = [{{ kind: "run_began", owner: 1, name: "a", seconds: 0 }},
+    {{ kind: "run_ended", owner: 1, name: "a", seconds: 0, detail: "failed" }}];
+const line = new Timeline("x", {{ seconds: [0], bytes: [5], end: 1, marks, wordsOf: () => "run a" }});
+assert.equal(line.moment(0), "After 0 ms: 5 B, run a, run a began, run a ended (failed)");
+
 // A check may fail by its blocks, while the bytes shrink.
 const {{ Verdict }} = await module("verdict");
 const over = {{ verdict: "over", kind: "total", over: "100x" }};

@@ -22,6 +22,11 @@ function markText({ kind, owner, name, detail }) {
     return [run, of, MARK_WORDS[kind] ?? kind, how].filter(Boolean).join(" ");
 }
 
+/** A mark in a sentence. In the picture there is no room for the word "began". */
+function markWords(mark) {
+    return markText(mark) + (mark.kind === "run_began" ? " began" : "");
+}
+
 export class Timeline {
     /**
      * @param {string} name of the memory
@@ -99,7 +104,7 @@ export class Timeline {
         const { seconds, bytes, marks, wordsOf } = this.curve;
         const from = seconds[point];
         const to = seconds[point + 1] ?? Infinity;
-        const here = marks.filter((mark) => mark.seconds >= from && mark.seconds < to).map(markText);
+        const here = marks.filter((mark) => mark.seconds >= from && mark.seconds < to).map(markWords);
         return [`After ${durationText(from)}: ${sizeText(bytes[point])}`, wordsOf(point), ...here].filter(Boolean)
             .join(", ");
     }
