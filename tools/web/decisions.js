@@ -61,8 +61,8 @@ export class DecisionsView {
             element("td", {}, safeText(decision.policy ?? "")),
             element("td", {}, element(`span.tag.tag-${/^[a-z]+$/.test(done) ? done : "none"}`, {}, safeText(done))),
             element("td.number", {}, sizeText(before + (category?.device_before_bytes ?? decision.device_bytes ?? 0))),
-            element(
-                "td.number", {}, category ? sizeText(category.after_bytes + (category.device_after_bytes ?? 0)) : ""),
+            element("td.number", {},
+                category ? sizeText((category.after_bytes ?? 0) + (category.device_after_bytes ?? 0)) : ""),
             element("td", {}, safeText(whyText(remaining?.why ?? decision.why))));
     }
 
@@ -73,7 +73,7 @@ export class DecisionsView {
             .filter(([, count]) => count).map(([name, count]) => `${countText(count)} ${name}`);
         const took = act.took_ns ? ` in ${durationText(act.took_ns / 1e9)}` : "";
         return element("p", {}, `${parts.join(", ") || "Nothing to do"}. ` +
-            `${sizeText(act.given_bytes ?? 0)} were given back${took}: ${sizeText(act.before_bytes)} before, ` +
-            `${sizeText(act.after_bytes)} after.`);
+            `${sizeText(act.given_bytes ?? 0)} were given back${took}: ${sizeText(act.before_bytes ?? 0)} before, ` +
+            `${sizeText(act.after_bytes ?? 0)} after.`);
     }
 }

@@ -146,6 +146,7 @@ export class OwnersView {
         const after = trace.secondsOf(line);
         const trigger = trace.byNumber.get(line.trigger);
         const words = {
+            __proto__: null,
             SET: `policy ${line.policy}`,
             DECISION : `${line.action}: ${whyText(line.why)}`,
             CATEGORY : `${line.category}: ${sizeText(line.before_bytes ?? 0)} before, ${

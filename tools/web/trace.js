@@ -1,16 +1,24 @@
 /* trace.js — the trace of decisions, grouped.
  * In: the document of decisions. Out: triggers with their effect on every owner, and the history of each owner.
- * docs/decisions.md explains the lines. Members that a line lacks are left out. */
+ * docs/decisions.md explains the lines. Members that a line lacks are left out. A program may write lines of its own
+ * with members of any type; members of a wrong type are left out, too. */
 
-const REASONS = { run_ended: "a run ended", request: "somebody asked", pressure: "memory was short",
+const REASONS = { __proto__: null, run_ended: "a run ended", request: "somebody asked", pressure: "memory was short",
     idle: "not used for a while", rescue: "a device had no memory" };
 const WHYS = {
+    __proto__: null,
     policy: "its policy", retired: "the owner is gone: it left this memory", empty: "it has nothing",
     nothing_said: "no policy was set", in_use: "it is in use", recent: "it was used lately",
     cannot: "it cannot be moved", not_needed: "enough was found before", rescue: "a device had no memory",
     pressure: "memory was short", alive: "the program still holds this memory", stowed: "it is stowed",
     refused: "it could not be moved",
 };
+const TEXT_MEMBERS = ["kind", "policy", "action", "why", "category", "reason", "text", "because"];
+
+function isSound([key, value]) {
+    if (key === "holders") return Array.isArray(value) && value.every((holder) => typeof holder === "string");
+    return typeof value === (TEXT_MEMBERS.includes(key) ? "string" : "number");
+}
 
 export function whyText(why) {
     return WHYS[why] ?? why ?? "";
@@ -28,12 +36,15 @@ export class Trace {
         /** @type {Map<number, object[]>} */
         this.histories = new Map();
         this.byNumber = new Map();
-        for (const line of document?.lines ?? []) this.add(line);
+        for (const line of document?.lines ?? [])
+            this.add(Object.fromEntries(Object.entries(line).filter(isSound)), !Object.hasOwn(line, "by"));
     }
 
-    add(line) {
-        if (line.kind === "TRIGGER") this.begin(line);
+    /** Adds a line. Only memstow's own lines belong to triggers. */
+    add(line, isOwn) {
         if (line.owner !== undefined && line.kind !== "READ") this.remember(line);
+        if (!isOwn) return;
+        if (line.kind === "TRIGGER") this.begin(line);
         const trigger = this.byNumber.get(line.trigger);
         if (!trigger) return;
         if (line.kind === "ACT") trigger.act = line;
