@@ -16,6 +16,7 @@ static struct noted {
         uint64_t live, on_devices;
     } * owners;
     uint32_t capacity;
+    uint64_t time_ns;  /* the time of the mark for which owners were last noted */
     uint64_t spent_ns; /* the time that all sums have taken */
 } noted;
 static struct lock noting;
@@ -39,13 +40,20 @@ static void note_owner(uint64_t time_ns, uint32_t owner, const struct owned *has
     if (history_note_owner(&(struct snap_owner_mark){time_ns, owner, 0, now.live, now.on_devices})) *before = now;
 }
 
+static void note_all(uint64_t time_ns, uint32_t count, const struct owned *has) {
+    for (uint32_t id = 1; id < count; id++) /* the table does not grow by runs, which are owners, too */
+        if (is_noted(id) && CAPACITY_FOR(&noted, owners, capacity, id + 1)) note_owner(time_ns, id, &has[id]);
+    noted.time_ns = time_ns;
+}
+
+/* A thread that comes here later than another thread with a later mark notes nothing: its sums may be older, and the
+ * next mark would be compared with them. */
 static void note_owners(uint64_t time_ns) {
     uint32_t count = owner_count();
     struct owned *has = owned_of_all(count);
     if (!has) return;
     if (lock_wait(&noting)) {
-        for (uint32_t id = 1; id < count; id++) /* the table does not grow by runs, which are owners, too */
-            if (is_noted(id) && CAPACITY_FOR(&noted, owners, capacity, id + 1)) note_owner(time_ns, id, &has[id]);
+        if (time_ns > noted.time_ns) note_all(time_ns, count, has);
         lock_let_go(&noting);
     }
     owned_let_go(has, count);

@@ -8,7 +8,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* If sums over all sites have taken much time already, the mark comes without records of owners. */
+/* The mark comes without records of owners if sums over all sites have taken much time already, or if another thread
+ * has noted owners for a later mark. */
 void owners_mark(const struct snap_mark *mark);
 
 #pragma GCC visibility pop
