@@ -47,6 +47,13 @@ for (const [count, kinds] of [[0, 1], [1, 1], [5, 3], [1999, 10], [50000, 1], [5
         assert.deepEqual(Array.from(order.slice(0, count), (row) => figures[row]), sorted);
         assert.equal(new Set(order.rows).size, count);
     }}
+// A file may have any number of marks.
+const {{ Timeline }} = await import({json.dumps((COPY / "timeline.js").as_uri())});
+const timeline = Object.create(Timeline.prototype);
+const marks = Array.from({{ length: 500000 }}, (_, i) => ({{ seconds: i % 5 }}));
+timeline.curve = {{ seconds: [0, 1, 2, 3, 4], marks }};
+assert.deepEqual([timeline.markFrom(2, 1), timeline.markFrom(2, -1), timeline.markFrom(4, 1), timeline.markFrom(0, -1)],
+                 [3, 1, 4, 0]);
 const words = await import({json.dumps((COPY / "words.js").as_uri())});
 assert.equal(words.sizeText(0), "0 B");
 assert.equal(words.ownerText({{ kind: "model", name: "UNET", origin: "wan.st" }}), "UNET (wan.st)");

@@ -87,7 +87,7 @@ export class Timeline {
         const points = marks.map((mark) => this.pointOf(mark.seconds));
         const beyond = points.filter((point) => (point - from) * direction > 0);
         if (!beyond.length) return direction > 0 ? seconds.length - 1 : 0;
-        return direction > 0 ? Math.min(...beyond) : Math.max(...beyond);
+        return beyond.reduce((a, b) => ((b - a) * direction < 0 ? b : a));
     }
 
     choose(point) {
