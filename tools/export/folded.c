@@ -1,5 +1,6 @@
 /* folded.c — see folded.h. */
 #include "tools/export/folded.h"
+#include "preload/shared/utf8.h"
 #include "tools/base/list.h"
 
 #include <inttypes.h>
@@ -26,13 +27,18 @@ static void folded_append(struct folded *folded, const char *text, size_t length
     sink->used += length;
 }
 
-/* Appends a text. Characters that separate frames (';') or lines are replaced. */
+/* Appends a text. Replaces characters that separate frames (';') or lines, or that a terminal obeys, and bytes that are
+ * no UTF-8. */
 static void append_safe(struct folded *folded, const char *text) {
     size_t from = folded->sink.used;
     folded_append(folded, text, strlen(text));
-    char *end = folded->text + folded->sink.used;
-    for (char *c = folded->text + from; !folded->sink.failed && c < end; c++)
-        *c = *c == ';' ? ':' : (unsigned char)*c < 0x20 || *c == 0x7f ? '?' : *c;
+    if (folded->sink.failed) return;
+    char *c = folded->text + from, *end = folded->text + folded->sink.used;
+    for (size_t length; c < end; c += length) {
+        length = utf8_printable(c, (size_t)(end - c));
+        if (*c == ';') *c = ':';
+        if (!length) *c = '?', length = 1;
+    }
 }
 
 static void begin_frame(struct folded *folded) {
