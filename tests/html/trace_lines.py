@@ -22,6 +22,9 @@ LINES = [
     {"kind": "ACT", "by": "program", "trigger": 1, "kept": 9},
     {"kind": "TRIGGER", "by": "program", "trigger": 2, "reason": "request"},
     {"kind": "constructor", "by": "program", "owner": 7},
+    {"kind": "TRIGGER", "trigger": "one"},
+    {"kind": "SET", "owner": 7, "policy": 1},
+    {"kind": NO_TEXT, "owner": 7},
     {"kind": "REMAINING", "trigger": 1, "owner": 8, "bytes": 5, "why": "constructor"},
     {"kind": "HELD", "by": "program", "owner": 8, "holders": ["node cache: node 4"]},
 ]
@@ -44,7 +47,8 @@ const text = (id, key) => owners.text({{ id, live_bytes: 1 }}, key);
 assert.deepEqual([text(7, "why"), text(7, "held")], ["", ""]);
 assert.deepEqual([text(8, "why"), text(8, "held")], ["constructor", "node cache: node 4"]);
 const history = trace.historyOf(7).map((line) => owners.event(line).text);
-assert.equal(history.length, 6);
+assert.equal(history.length, 8);
+assert.ok(!String(history).includes("undefined"), String(history));
 assert.ok(history[0].startsWith("free: its policy"), history[0]);
 assert.ok(history[3].startsWith("held by an unknown holder") && history[5] === "constructor", String(history));
 assert.deepEqual(trace.triggers.map(({{ line, act }}) => [line.trigger, act.kept]), [[1, 2]]);

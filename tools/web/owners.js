@@ -147,15 +147,15 @@ export class OwnersView {
         const trigger = trace.byNumber.get(line.trigger);
         const words = {
             __proto__: null,
-            SET: `policy ${line.policy}`,
-            DECISION : `${line.action}: ${whyText(line.why)}`,
-            CATEGORY : `${line.category}: ${sizeText(line.before_bytes ?? 0)} before, ${
+            SET: `policy ${line.policy ?? "unknown"}`,
+            DECISION : `${line.action ?? "unknown"}: ${whyText(line.why)}`,
+            CATEGORY : `${line.category ?? "unknown"}: ${sizeText(line.before_bytes ?? 0)} before, ${
                 sizeText(line.after_bytes ?? 0)} after`,
             REMAINING : `${sizeText(line.bytes ?? 0)} left: ${whyText(line.why)}`,
             HELD : `held by ${(line.holders ?? []).join("; ") || "an unknown holder"}`,
-            REFUSED : `${sizeText(line.bytes ?? 0)} could not be moved: ${line.because}`
+            REFUSED : `${sizeText(line.bytes ?? 0)} could not be moved: ${line.because ?? "unknown"}`
         }[line.kind] ??
-            line.kind;
+            line.kind ?? "";
         const when = [after !== null && `${durationText(after)} after the start`,
             trigger && `trigger ${line.trigger}, ${reasonText(trigger.line.reason)}`].filter(Boolean).join(" · ");
         return element("li", {}, element("span", {}, safeText(words)), element("span.place", {}, when));

@@ -40,10 +40,10 @@ export class Trace {
             this.add(Object.fromEntries(Object.entries(line).filter(isSound)), !Object.hasOwn(line, "by"));
     }
 
-    /** Adds a line. Only memstow's own lines belong to triggers. */
+    /** Adds a line. Only memstow's own lines belong to triggers, and only those with a number. */
     add(line, isOwn) {
         if (line.owner !== undefined && line.kind !== "READ") this.remember(line);
-        if (!isOwn) return;
+        if (!isOwn || line.trigger === undefined) return;
         if (line.kind === "TRIGGER") this.begin(line);
         const trigger = this.byNumber.get(line.trigger);
         if (!trigger) return;
