@@ -165,32 +165,47 @@ struct models {
     size_t count, capacity;
 };
 
-static struct model *model_find(struct models *models, const char *name, const char *origin) {
-    for (size_t i = 0; i < models->count; i++)
-        if (strcmp(models->list[i].name, name) == 0 && strcmp(models->list[i].origin, origin) == 0)
-            return &models->list[i];
-    if (!LIST_GROW(models->list, models->count, models->capacity)) return NULL;
-    models->list[models->count] = (struct model){.name = name, .origin = origin};
-    return &models->list[models->count++];
-}
-
-static int model_sum(struct models *models, const struct image *image, const struct roster_row *row) {
+static int model_add(struct models *models, const struct image *image, const struct roster_row *row) {
     const struct snap_owner *owner = row->owner;
     if (owner->kind != SNAP_OWNER_MODEL || (roster_is_retired(owner) && !row->live_bytes && !row->cuda_bytes)) return 0;
-    struct model *model = model_find(models, image_string(image, owner->name), image_string(image, owner->origin));
-    if (!model) return -1;
-    model->live += row->live_bytes;
-    model->device += row->cuda_bytes;
-    model->stowed += roster_stowed(owner, row->live_bytes, row->cuda_bytes).in_files;
+    if (!LIST_GROW(models->list, models->count, models->capacity)) return -1;
+    models->list[models->count++] =
+        (struct model){.name = image_string(image, owner->name),
+                       .origin = image_string(image, owner->origin),
+                       .live = row->live_bytes,
+                       .stowed = roster_stowed(owner, row->live_bytes, row->cuda_bytes).in_files,
+                       .device = row->cuda_bytes};
     return 0;
+}
+
+static int metrics_by_name(const void *left, const void *right) {
+    const struct model *a = left, *b = right;
+    int names = strcmp(a->name, b->name);
+    return names ? names : strcmp(a->origin, b->origin);
+}
+
+/* Adds up models with the same name and origin. */
+static void models_unite(struct models *models) {
+    size_t kept = 0;
+    if (models->count) qsort(models->list, models->count, sizeof *models->list, metrics_by_name);
+    for (size_t i = 0; i < models->count; i++) {
+        const struct model *one = &models->list[i];
+        if (!kept || metrics_by_name(&models->list[kept - 1], one) != 0) {
+            models->list[kept++] = *one;
+            continue;
+        }
+        models->list[kept - 1].live += one->live;
+        models->list[kept - 1].stowed += one->stowed;
+        models->list[kept - 1].device += one->device;
+    }
+    models->count = kept;
 }
 
 static int metrics_by_size(const void *left, const void *right) {
     const struct model *a = left, *b = right;
     uint64_t of_a = a->live + a->device, of_b = b->live + b->device;
     if (of_a != of_b) return of_a < of_b ? 1 : -1;
-    int names = strcmp(a->name, b->name);
-    return names ? names : strcmp(a->origin, b->origin);
+    return metrics_by_name(left, right);
 }
 
 /* Keeps the largest `most` models. All other models become one, "(others)", with their sums. */
@@ -207,7 +222,7 @@ static void models_bound(struct models *models, size_t most) {
     models->count = most + 1;
 }
 
-static int model_add(struct metrics *metrics, const struct image *image, const struct model *model) {
+static int model_write(struct metrics *metrics, const struct image *image, const struct model *model) {
     const struct {
         enum family family;
         uint64_t bytes;
@@ -279,9 +294,10 @@ static int add_owners(struct metrics *metrics, const struct image *image) {
     struct roster roster;
     struct models models = {0};
     int result = roster_make(&roster, image);
-    for (size_t i = 0; result == 0 && i < roster.count; i++) result = model_sum(&models, image, &roster.rows[i]);
+    for (size_t i = 0; result == 0 && i < roster.count; i++) result = model_add(&models, image, &roster.rows[i]);
+    models_unite(&models);
     models_bound(&models, metrics->models);
-    for (size_t i = 0; result == 0 && i < models.count; i++) result = model_add(metrics, image, &models.list[i]);
+    for (size_t i = 0; result == 0 && i < models.count; i++) result = model_write(metrics, image, &models.list[i]);
     free(models.list);
     roster_clear(&roster);
     return result < 0 || add_runs(metrics, image) < 0 ? -1 : add_triggers(metrics, image);
