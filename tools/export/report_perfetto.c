@@ -149,10 +149,24 @@ static bool wants_counter(const struct roster_row *row) {
     return row->owner->kind != SNAP_OWNER_RUN || row->live_bytes || row->cuda_bytes;
 }
 
+/* The index of the owner's first mark, or of the place where it would be: marks are sorted by owner. */
+static size_t first_mark_of(const struct history *history, uint32_t owner) {
+    size_t low = 0, high = history->owner_mark_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (history->owner_marks[middle].owner < owner)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static bool was_on_devices(const struct tracing *self, const struct roster_row *row) {
     const struct snap_owner_mark *marks = self->history.owner_marks;
-    for (size_t i = 0; i < self->history.owner_mark_count; i++)
-        if (marks[i].owner == row->owner->id && marks[i].on_devices) return true;
+    size_t i = first_mark_of(&self->history, row->owner->id), end = self->history.owner_mark_count;
+    for (; i < end && marks[i].owner == row->owner->id; i++)
+        if (marks[i].on_devices) return true;
     return row->cuda_bytes;
 }
 
