@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families as prometheu
 from support import MEMSTOW, PYTHON, ROOT, memstow, report, run, start
 
 HOSTILE = ['quo"te', "back\\slash", "line\nend", "caf\u00e9 \u2028", "long " * 300, "tab\tbell\a", "a} 1\n# EOF"]
+ALIKE = ["same\n", "same\r", "L" * 250 + "a", "L" * 250 + "b", "caf\udce8", "caf\udce9"] # pairs with one label each
 pathlib.Path("program.py").write_text(f"""
 import mmap, memstow
 kept = []
@@ -17,6 +18,13 @@ for number, name in enumerate({HOSTILE!r}):
     model = memstow.owner(name, origin=f"file{{number}}.safetensors")
     with model.scope():
         kept.append(mmap.mmap(-1, (number + 1) << 20))
+for name in {ALIKE!r}:
+    model = memstow.owner(name, origin="alike")
+    with model.scope():
+        kept.append(mmap.mmap(-1, 1 << 20))
+model = memstow.owner("(others)")
+with model.scope():
+    kept.append(mmap.mmap(-1, 64 << 20))
 for run in ("one", "two"):
     with memstow.run(run):
         pass
@@ -66,7 +74,8 @@ for kind, key in (("heap", "host"), ("mapped", "mapped")):
     assert value(found, "memstow_allocated_bytes_total", kind=kind) == totals[key]["allocated_bytes"], (kind, totals)
 assert value(found, "memstow_peak_live_bytes") == totals["peak_bytes"]
 assert value(found, "memstow_resident_bytes") == residency["rss_bytes"], (residency, found)
-models = {owner["origin"]: owner["live_bytes"] for owner in document["owners"] if owner["kind"] == "model"}
+everything = [owner for owner in document["owners"] if owner["kind"] == "model"]
+models = {owner["origin"]: owner["live_bytes"] for owner in everything if owner["origin"].startswith("file")}
 assert len(models) == len(HOSTILE) and all(models.values()), models
 for origin, live in models.items():
     assert value(found, "memstow_model_live_bytes", origin=origin) == live, (origin, found)
@@ -81,12 +90,17 @@ assert value(found, "memstow_trigger_given_bytes", reason="request") == act["giv
 shown = {dict(labels)["model"] for name, labels in found if name == "memstow_model_live_bytes"}
 assert {'quo"te', "back\\slash", "line?end", "caf\u00e9 \u2028", "a} 1?# EOF"} <= shown, shown
 assert all(len(name.encode()) < 210 for name in shown), shown
+alike = {dict(labels)["model"]: number for (name, labels), number in found.items()
+         if name == "memstow_model_live_bytes" and dict(labels)["origin"] == "alike"}
+assert alike == {"same?": 2 << 20, "L" * 200: 2 << 20, "caf?": 2 << 20}, alike
 
-# The largest models have names; the others are one.
-few = samples(memstow("metrics", pid, "--models=2").stdout, openmetrics)
+# The largest models have names; the others are one, together with a model that has their name.
+total = sum(owner["live_bytes"] for owner in everything)
+few = samples(memstow("metrics", pid, "--models=3").stdout, openmetrics)
 rows = {dict(labels)["model"]: number for (name, labels), number in few.items() if name == "memstow_model_live_bytes"}
-assert len(rows) == 3 and rows["(others)"] == sum(sorted(models.values())[:-2]), (rows, models)
-assert value(few, "memstow_model_live_bytes") == sum(models.values())
+assert len(rows) == 3 and rows["(others)"] == total - sum(sorted(models.values())[-2:]), (rows, models)
+least = samples(memstow("metrics", pid, "--models=0").stdout, openmetrics)
+assert value(least, "memstow_model_live_bytes", model="(others)") == total == value(few, "memstow_model_live_bytes")
 
 # The file for node_exporter has the same figures. promtool accepts it.
 os.mkdir("collector")

@@ -14,6 +14,8 @@
 
 enum { LABELS = 1200 /* bytes of all labels of a sample */, VALUE = 200 /* bytes of the value of a label */ };
 
+static const char OTHERS[] = "(others)"; /* the label of all models that have none of their own */
+
 enum family {
     START,
     LIVE,
@@ -67,19 +69,38 @@ struct sample {
 
 /* ---- labels of samples */
 
-/* Appends ,name="value". Quotes and backslashes are escaped, and unprintable characters become '?'. Long values are
- * cut. */
+/* Takes one character of a label's value, and writes it as the label has it: quotes and backslashes are escaped, and
+ * unprintable characters become '?'. Returns the number of bytes written. */
+static size_t label_letter(char to[UTF8_MOST], const char **value, size_t *left) {
+    size_t printable = utf8_printable(*value, *left), length = printable ? printable : 1;
+    bool escaped = **value == '"' || **value == '\\';
+    if (escaped) *to = '\\';
+    memcpy(to + escaped, printable ? *value : "?", length);
+    *value += length;
+    *left -= length;
+    return escaped + length;
+}
+
+/* Appends ,name="value". Long values are cut. */
 static void label_add(char *labels, const char *name, const char *value) {
-    size_t used = strlen(labels), left = strlen(value), length;
+    size_t used = strlen(labels), left = strlen(value);
     used += (size_t)snprintf(labels + used, LABELS - used, ",%s=\"", name);
-    for (size_t end = used + VALUE; left && used < end; value += length, left -= length) {
-        size_t printable = utf8_printable(value, left);
-        length = printable ? printable : 1;
-        if (*value == '"' || *value == '\\') labels[used++] = '\\';
-        memcpy(labels + used, printable ? value : "?", length);
+    for (size_t end = used + VALUE; left && used < end;) used += label_letter(labels + used, &value, &left);
+    memcpy(labels + used, "\"", 2);
+}
+
+/* Whether two values are one and the same in a label. */
+static bool label_same(const char *one, const char *other) {
+    char of_one[UTF8_MOST], of_other[UTF8_MOST];
+    size_t left_of_one = strlen(one), left_of_other = strlen(other);
+    for (size_t used = 0; used < VALUE && (left_of_one || left_of_other);) {
+        if (!left_of_one || !left_of_other) return false;
+        size_t length = label_letter(of_one, &one, &left_of_one);
+        if (label_letter(of_other, &other, &left_of_other) != length || memcmp(of_one, of_other, length) != 0)
+            return false;
         used += length;
     }
-    memcpy(labels + used, "\"", 2);
+    return true;
 }
 
 /* The labels that all samples of a process have. */
@@ -154,7 +175,7 @@ static int add_resident(struct metrics *metrics, const struct image *image) {
     return result;
 }
 
-/* The sums of all models with one name and origin. */
+/* The sums of all models whose name and origin are the same in labels. */
 struct model {
     const char *name, *origin;
     uint64_t live, stowed, device;
@@ -165,64 +186,62 @@ struct models {
     size_t count, capacity;
 };
 
-static int model_add(struct models *models, const struct image *image, const struct roster_row *row) {
+static struct model *model_find(struct models *models, const char *name, const char *origin) {
+    for (size_t i = 0; i < models->count; i++)
+        if (label_same(models->list[i].name, name) && label_same(models->list[i].origin, origin))
+            return &models->list[i];
+    if (!LIST_GROW(models->list, models->count, models->capacity)) return NULL;
+    models->list[models->count] = (struct model){.name = name, .origin = origin};
+    return &models->list[models->count++];
+}
+
+static int model_sum(struct models *models, const struct image *image, const struct roster_row *row) {
     const struct snap_owner *owner = row->owner;
     if (owner->kind != SNAP_OWNER_MODEL || (roster_is_retired(owner) && !row->live_bytes && !row->cuda_bytes)) return 0;
-    if (!LIST_GROW(models->list, models->count, models->capacity)) return -1;
-    models->list[models->count++] =
-        (struct model){.name = image_string(image, owner->name),
-                       .origin = image_string(image, owner->origin),
-                       .live = row->live_bytes,
-                       .stowed = roster_stowed(owner, row->live_bytes, row->cuda_bytes).in_files,
-                       .device = row->cuda_bytes};
+    struct model *model = model_find(models, image_string(image, owner->name), image_string(image, owner->origin));
+    if (!model) return -1;
+    model->live += row->live_bytes;
+    model->device += row->cuda_bytes;
+    model->stowed += roster_stowed(owner, row->live_bytes, row->cuda_bytes).in_files;
     return 0;
 }
 
-static int metrics_by_name(const void *left, const void *right) {
-    const struct model *a = left, *b = right;
-    int names = strcmp(a->name, b->name);
-    return names ? names : strcmp(a->origin, b->origin);
-}
-
-/* Adds up models with the same name and origin. */
-static void models_unite(struct models *models) {
-    size_t kept = 0;
-    if (models->count) qsort(models->list, models->count, sizeof *models->list, metrics_by_name);
-    for (size_t i = 0; i < models->count; i++) {
-        const struct model *one = &models->list[i];
-        if (!kept || metrics_by_name(&models->list[kept - 1], one) != 0) {
-            models->list[kept++] = *one;
-            continue;
-        }
-        models->list[kept - 1].live += one->live;
-        models->list[kept - 1].stowed += one->stowed;
-        models->list[kept - 1].device += one->device;
-    }
-    models->count = kept;
+static void model_join(struct model *model, const struct model *with) {
+    model->live += with->live;
+    model->stowed += with->stowed;
+    model->device += with->device;
 }
 
 static int metrics_by_size(const void *left, const void *right) {
     const struct model *a = left, *b = right;
     uint64_t of_a = a->live + a->device, of_b = b->live + b->device;
     if (of_a != of_b) return of_a < of_b ? 1 : -1;
-    return metrics_by_name(left, right);
+    int names = strcmp(a->name, b->name);
+    return names ? names : strcmp(a->origin, b->origin);
 }
 
-/* Keeps the largest `most` models. All other models become one, "(others)", with their sums. */
+static bool model_is_others(const struct model *model) {
+    return strcmp(model->name, OTHERS) == 0 && !*model->origin;
+}
+
+/* Keeps the largest `most` models. All other models become one, "(others)", with their sums. A model of the program may
+ * have that name, too: then the others are added to it. */
 static void models_bound(struct models *models, size_t most) {
     if (models->count) qsort(models->list, models->count, sizeof *models->list, metrics_by_size);
     if (models->count <= most) return;
-    struct model others = {.name = "(others)", .origin = ""};
-    for (size_t i = most; i < models->count; i++) {
-        others.live += models->list[i].live;
-        others.stowed += models->list[i].stowed;
-        others.device += models->list[i].device;
+    struct model others = {.name = OTHERS, .origin = ""};
+    for (size_t i = most; i < models->count; i++) model_join(&others, &models->list[i]);
+    models->count = most;
+    for (size_t i = 0; i < most; i++) {
+        if (model_is_others(&models->list[i])) {
+            model_join(&models->list[i], &others);
+            return;
+        }
     }
-    models->list[most] = others;
-    models->count = most + 1;
+    models->list[models->count++] = others;
 }
 
-static int model_write(struct metrics *metrics, const struct image *image, const struct model *model) {
+static int model_add(struct metrics *metrics, const struct image *image, const struct model *model) {
     const struct {
         enum family family;
         uint64_t bytes;
@@ -294,10 +313,9 @@ static int add_owners(struct metrics *metrics, const struct image *image) {
     struct roster roster;
     struct models models = {0};
     int result = roster_make(&roster, image);
-    for (size_t i = 0; result == 0 && i < roster.count; i++) result = model_add(&models, image, &roster.rows[i]);
-    models_unite(&models);
+    for (size_t i = 0; result == 0 && i < roster.count; i++) result = model_sum(&models, image, &roster.rows[i]);
     models_bound(&models, metrics->models);
-    for (size_t i = 0; result == 0 && i < models.count; i++) result = model_write(metrics, image, &models.list[i]);
+    for (size_t i = 0; result == 0 && i < models.count; i++) result = model_add(metrics, image, &models.list[i]);
     free(models.list);
     roster_clear(&roster);
     return result < 0 || add_runs(metrics, image) < 0 ? -1 : add_triggers(metrics, image);
