@@ -138,6 +138,7 @@ def install(runs: Runs) -> None:
         return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": "no-store"})
 
     @routes.get("/memstow/metrics")
+    @own_only
     async def get_metrics(request: Any) -> Any:
         options, kind = metrics.form_of(request.headers.get("Accept", ""))
         return await said(kind, "metrics", *options)

@@ -105,6 +105,7 @@ def install(pack: Any, functions: Any) -> None:
             return web.Response(status=400, text=str(error))
 
     @routes.get("/memstow/loops")
+    @own_only
     async def get_loops(request: Any) -> Any:
         name, with_values = request.query.get("name"), request.query.get("values")
         try:
