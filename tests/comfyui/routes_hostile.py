@@ -2,13 +2,14 @@
 # needs: comfyui cc
 # timeout: 300
 """Hostile clients of the pack's routes, with ComfyUI's own server and its checks, in this process. A page of another
-site that sends no Origin starts no command."""
+site that sends no Origin starts no command. Texts that UTF-8 cannot express are answered."""
 import _inprocess
 
 _inprocess.under_double(__file__)
 runs = _inprocess.load()
 
 import asyncio
+import json
 
 from aiohttp.test_utils import TestClient, TestServer
 
@@ -18,6 +19,17 @@ from memstow_pack import asking
 commands = []
 asking.Work.run = lambda self: commands.append(self.subcommand) or b"" # a double: no command runs
 instance = server.PromptServer.instance
+
+
+def report(name):
+    """A report of a run with one model, in the members that the text needs."""
+    amounts = {f"{key}{unit}_bytes": 0 for key in ("run_before", "run_peak", "after", "before")
+               for unit in ("", "_cuda")}
+    model = {"name": name, "origin": "", "policy": None, "rule": "default", "action": "keep", "why": [], "holders": [],
+             "stowed_bytes": 0, "device_stowed_bytes": 0, "detail": None, "cached": [], **amounts}
+    return {"run": 1, "about": "run 1", "outcome": "ok", "owners": [model], "freed": [], "live": {}, "nodes": [],
+            "shares": [], "glibc_free_bytes": None, "notes": [],
+            "rss": {"before_bytes": 0, "peak_bytes": 0, "after_bytes": 0}}
 
 
 async def another_site(client):
@@ -32,10 +44,21 @@ async def another_site(client):
     assert commands == ["metrics"] * 3, commands
 
 
+async def texts(client):
+    """Half a character in JSON, and the name of a file that is not UTF-8."""
+    answer = await client.post("/memstow/loops", data=json.dumps({"\ud800": 1}))
+    text = await answer.text()
+    assert answer.status == 400 and "unknown members: \\ud800" in text, (answer.status, text)
+    runs.last = report("caf\udce9")
+    answer = await client.get("/memstow/report?format=text")
+    text = await answer.text()
+    assert answer.status == 200 and "caf\\udce9" in text, (answer.status, text)
+
+
 async def main():
     instance.app.add_routes(instance.routes)
     async with TestClient(TestServer(instance.app)) as client:
-        for check in (another_site,):
+        for check in (another_site, texts):
             await check(client)
             print(f"{check.__name__}: held", flush=True)
 

@@ -4,6 +4,7 @@ import functools
 from typing import Any
 
 from . import asking, log, memstow, metrics, panel, report
+from .answers import words
 from .origin import own_only
 from .choices import is_whole
 from .registry import MOST_PRIORITY, POLICIES
@@ -120,7 +121,7 @@ def install(runs: Runs) -> None:
             if found is None:
                 return web.Response(status=404, text="no such run, or its report is no longer kept")
         if request.query.get("format") == "text":
-            return web.Response(text=report.text(found))
+            return words(report.text(found))
         return web.json_response(found)
 
     @routes.get("/memstow/runs")

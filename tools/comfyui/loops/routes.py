@@ -4,6 +4,7 @@ import asyncio
 import math
 from typing import Any
 
+from ..answers import words
 from ..origin import own_only
 
 MEMBERS: dict[str, Any] = {
@@ -93,16 +94,16 @@ def install(pack: Any, functions: Any) -> None:
             else:
                 body = await request.json()
         except functions.LoopError as error:
-            return web.Response(status=400, text=str(error))
+            return words(str(error), 400)
         except (ValueError, LookupError, RecursionError): # LookupError: an unknown charset
             return web.Response(status=400, text="the body is not JSON")
         if fault := fault_of(body):
-            return web.Response(status=400, text=fault)
+            return words(fault, 400)
         try:
             started = await aside(start, {**body, "inputs": {**(body.get("inputs") or {}), **values}})
             return document(**await aside(started.document))
         except (ValueError, OSError) as error:
-            return web.Response(status=400, text=str(error))
+            return words(str(error), 400)
 
     @routes.get("/memstow/loops")
     @own_only
@@ -118,7 +119,7 @@ def install(pack: Any, functions: Any) -> None:
                 return document(**await aside(loop.document))
             entry, values = await aside(loop.document_and_values)
         except (ValueError, OSError) as error: # the store cannot give a value, for example while its memory is moved
-            return web.Response(status=503, text=str(error))
+            return words(str(error), 503)
         if with_values == "raw":
             return await send_raw(request, entry, values)
         return document(**entry, values_of_ports=plain(values))
