@@ -2,7 +2,8 @@
 # needs: comfyui cc
 # timeout: 300
 """Hostile clients of the pack's routes, with ComfyUI's own server and its checks, in this process. A page of another
-site that sends no Origin starts no command. Texts that UTF-8 cannot express are answered."""
+site that sends no Origin starts no command. Texts that UTF-8 cannot express are answered. Many clients that wait for a
+trigger leave the server's threads to others."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -11,13 +12,17 @@ runs = _inprocess.load()
 import asyncio
 import json
 
+from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 import server
+import support
 from memstow_pack import asking
 
+WAITERS = 40 # more than the threads of Python's own executor: at most 32
 commands = []
 asking.Work.run = lambda self: commands.append(self.subcommand) or b"" # a double: no command runs
+runs.trigger = lambda *arguments, **options: 7 # a double, too: nothing is freed
 instance = server.PromptServer.instance
 
 
@@ -55,10 +60,23 @@ async def texts(client):
     assert answer.status == 200 and "caf\\udce9" in text, (answer.status, text)
 
 
+async def waiters(client):
+    waiting = [asyncio.ensure_future(client.post("/memstow/trigger", data=b'{"wait": true}')) for _ in range(WAITERS)]
+    while len(runs.asked) < WAITERS:
+        await asyncio.sleep(0.01)
+    file = await asyncio.wait_for(client.get("/files/index.html"), 30)
+    assert file.status == 200 and await file.text() == "<html></html>"
+    assert not any(one.done() for one in waiting)
+    for ticket in list(runs.asked.values()):
+        runs.serve(ticket)
+    for answer in await asyncio.gather(*waiting):
+        assert (await answer.json())["done"] is True, await answer.text()
+
+
 async def main():
-    instance.app.add_routes(instance.routes)
+    instance.app.add_routes([*instance.routes, web.static("/files", support.HERE / "web")])
     async with TestClient(TestServer(instance.app)) as client:
-        for check in (another_site, texts):
+        for check in (another_site, texts, waiters):
             await check(client)
             print(f"{check.__name__}: held", flush=True)
 

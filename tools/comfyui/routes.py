@@ -1,5 +1,6 @@
 """The pack's answers over HTTP, with ComfyUI's own access rules. A client never names a file."""
 import asyncio
+import contextlib
 import functools
 from typing import Any
 
@@ -271,9 +272,16 @@ def install(runs: Runs) -> None:
     @own_only
     @with_body(fault_of)
     async def post_trigger(body: Any) -> Any:
-        ticket = runs.ask(Ticket(memstow.Request("trigger", 0, 0, body.get("reason", "HTTP"))))
-        if body.get("wait"):
-            await asyncio.get_running_loop().run_in_executor(None, ticket.done.wait, PATIENCE)
+        loop, over = asyncio.get_running_loop(), asyncio.Event()
+
+        def tell(_result: int, _words: str) -> None:
+            with contextlib.suppress(RuntimeError): # the server has ended
+                loop.call_soon_threadsafe(over.set)
+
+        ticket = runs.ask(Ticket(memstow.Request("trigger", 0, 0, body.get("reason", "HTTP")), tell))
+        if body.get("wait"): # no thread waits: ComfyUI's server has few, and sends files with them
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(over.wait(), PATIENCE)
         return answer(ticket)
 
     @routes.get("/memstow/ticket")
