@@ -3,7 +3,7 @@
 # timeout: 300
 """Hostile clients of the pack's routes, with ComfyUI's own server and its checks, in this process. A page of another
 site that sends no Origin starts no command. Texts that UTF-8 cannot express are answered. Many clients that wait for a
-trigger leave the server's threads to others."""
+trigger leave the server's threads to others. A folder of snapshots that cannot be made is an answer with the reason."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -73,10 +73,23 @@ async def waiters(client):
         assert (await answer.json())["done"] is True, await answer.text()
 
 
+async def no_folder(client):
+    folder = support.HERE / "output/memstow"
+    if folder.exists():
+        folder.rmdir()
+    folder.parent.mkdir(exist_ok=True)
+    folder.write_text("in the way")
+    for method, path in (("POST", "snapshot"), ("GET", "snapshot"), ("GET", "diff"), ("DELETE", "snapshot?file=x")):
+        answer = await client.request(method, f"/memstow/{path}", data=b"{}" if method == "POST" else None)
+        text = await answer.text()
+        assert answer.status == 500 and str(folder) in text, (method, path, answer.status, text)
+    assert folder.read_text() == "in the way"
+
+
 async def main():
     instance.app.add_routes([*instance.routes, web.static("/files", support.HERE / "web")])
     async with TestClient(TestServer(instance.app)) as client:
-        for check in (another_site, texts, waiters):
+        for check in (another_site, texts, waiters, no_folder):
             await check(client)
             print(f"{check.__name__}: held", flush=True)
 

@@ -155,8 +155,20 @@ def install(runs: Runs) -> None:
     async def get_page(_request: Any) -> Any:
         return await said(HTML, "leaks", WAIT, "--html", fine=LEAKS_CODES)
 
+    def with_files(handler: Any) -> Any:
+        """Makes the answer of a handler say why, if the folder of snapshots or a file in it cannot be used."""
+        @functools.wraps(handler)
+        async def checked(request: Any) -> Any:
+            try:
+                return await handler(request)
+            except OSError as error:
+                log.warning("no snapshot: %s", error)
+                return words(str(error), 500)
+        return checked
+
     @routes.get("/memstow/diff")
     @own_only
+    @with_files
     async def get_diff(_request: Any) -> Any:
         path = snapshots.newest()
         if path is None:
@@ -165,38 +177,31 @@ def install(runs: Runs) -> None:
 
     @routes.post("/memstow/snapshot")
     @own_only
+    @with_files
     async def post_snapshot(_request: Any) -> Any:
         try:
             path = snapshots.begin()
         except TooMany as error:
             return web.Response(status=409, text=str(error))
-        failure = None
         try:
             await asyncio.get_running_loop().run_in_executor(None, memstow.snapshot, path)
-        except OSError as error:
-            log.warning("no snapshot: %s", error)
-            failure = str(error)
         finally:
             stays = snapshots.end(path)
-        if failure is not None:
-            return web.Response(status=500, text=failure)
         if not stays:
             return web.Response(status=409, text="it was cancelled")
         return document("snapshot", file=snapshots.file_of(path), in_folder="output")
 
     @routes.get("/memstow/snapshot")
+    @with_files
     async def get_snapshots(_request: Any) -> Any:
         return document("snapshots", snapshots=snapshots.listed(), most=snapshots.most, in_folder="output")
 
     @routes.delete("/memstow/snapshot")
     @own_only
+    @with_files
     async def delete_snapshot(request: Any) -> Any:
         file = request.query.get("file", "")
-        try:
-            removed = snapshots.remove(file)
-        except OSError as error:
-            return web.Response(status=500, text=str(error))
-        if not removed:
+        if not snapshots.remove(file):
             return web.Response(status=404, text="no such snapshot: GET /memstow/snapshot lists them")
         return document("snapshot", file=file, in_folder="output", deleted=True)
 
