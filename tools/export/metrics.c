@@ -220,9 +220,7 @@ static int metrics_by_size(const void *left, const void *right) {
     return names ? names : strcmp(a->origin, b->origin);
 }
 
-static bool model_is_others(const struct model *model) {
-    return strcmp(model->name, OTHERS) == 0 && !*model->origin;
-}
+static bool model_is_others(const struct model *model) { return strcmp(model->name, OTHERS) == 0 && !*model->origin; }
 
 /* Keeps the largest `most` models. All other models become one, "(others)", with their sums. A model of the program may
  * have that name, too: then the others are added to it. */
