@@ -69,7 +69,7 @@ static int process_add(struct metrics *metrics, const struct choice *choice, pid
     static struct subject subject;
     int code = choice->leaks ? subject_open_pid(&subject, pid, true) : subject_open_figures(&subject, pid);
     if (code != EXIT_FINE) return code;
-    int result = nvml_image_ask(&subject.image, pid) < 0 ? -1 : metrics_add(metrics, &subject.image);
+    int result = nvml_image_ask(&subject.image, pid) < 0 ? -1 : metrics_add(metrics, &subject.image, pid);
     if (result == 0 && choice->leaks) result = leaks_count(metrics, &subject);
     subject_close(&subject);
     if (result < 0) complain("not enough memory");

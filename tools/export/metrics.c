@@ -104,8 +104,8 @@ static bool label_same(const char *one, const char *other) {
 }
 
 /* The labels that all samples of a process have. */
-static void process_labels(char *labels, const struct image *image) {
-    snprintf(labels, LABELS, "pid=\"%" PRIu32 "\"", image->header.pid);
+static void process_labels(char *labels, pid_t pid, const struct image *image) {
+    snprintf(labels, LABELS, "pid=\"%d\"", pid);
     label_add(labels, "process", image->header.name);
 }
 
@@ -117,7 +117,7 @@ static int metrics_add_sample(struct metrics *metrics, enum family family, const
     struct sample *sample = &metrics->samples[metrics->count++];
     sample->family = family;
     sample->value = value;
-    process_labels(sample->labels, image);
+    process_labels(sample->labels, metrics->pid, image);
     if (name) label_add(sample->labels, name, text);
     if (name2) label_add(sample->labels, name2, text2);
     return 0;
@@ -331,7 +331,8 @@ static int add_devices(struct metrics *metrics, const struct image *image) {
     return result;
 }
 
-int metrics_add(struct metrics *metrics, const struct image *image) {
+int metrics_add(struct metrics *metrics, const struct image *image, pid_t pid) {
+    metrics->pid = pid;
     return add_totals(metrics, image) < 0 || add_resident(metrics, image) < 0 || add_owners(metrics, image) < 0
                ? -1
                : add_devices(metrics, image);

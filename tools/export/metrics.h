@@ -9,6 +9,7 @@
 #include "tools/leaks/leaks.h"
 
 #include <stdio.h>
+#include <sys/types.h>
 
 struct sample;
 
@@ -16,12 +17,14 @@ struct metrics {
     struct sample *samples; /* in the order in which they were added */
     size_t count, capacity;
     size_t models; /* how many models of a process are named; the caller sets it */
+    pid_t pid;     /* the process that was added last */
 };
 
-/* Adds the figures of a running process. Call stacks are not needed. Returns 0, or -1: no memory. */
-int metrics_add(struct metrics *metrics, const struct image *image);
-/* Adds the number and the growth of a process's leaks; nothing if no verdict is possible. Returns 0, or -1: no
- * memory. */
+/* Adds the figures of a running process. Call stacks are not needed. `pid`: its id here; the ledger has the id in the
+ * process's own namespace, where containers have the same ids. Returns 0, or -1: no memory. */
+int metrics_add(struct metrics *metrics, const struct image *image, pid_t pid);
+/* Adds the number and the growth of the leaks of the process that was added last; nothing if no verdict is possible.
+ * Returns 0, or -1: no memory. */
 int metrics_add_leaks(struct metrics *metrics, const struct image *image, const struct leaks *leaks);
 /* The two forms differ in the names of counters, in lines about units, and in the end of the text. */
 enum metrics_form { METRICS_OPENMETRICS, METRICS_PROMETHEUS };
