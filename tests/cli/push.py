@@ -4,7 +4,7 @@
 double; the engines themselves are in no package registry that the tests use). What was allocated adds up from profile
 to profile, also over a time in which the server was down. A server that refuses, hangs or is not there costs one
 message and status 3; one that is down is asked again."""
-import os, pathlib, shutil, signal, ssl, subprocess, sys
+import os, pathlib, shutil, signal, socket, ssl, subprocess, sys, threading
 
 from _push import Recorder, basic
 from support import MEMSTOW, PYTHON, ROOT, free_port, memstow, report, run, skip, start, wait_for
@@ -127,6 +127,22 @@ except OSError:
     print("there is no IPv6 here: an address of it was not tried")
 else:
     assert not push("--to=parca", there.url, pid) and there.profiles[0].headers["Host"] == there.url.split("//")[1]
+with socket.create_server(("127.0.0.1", 0)) as other: # a server of another protocol
+    def speak(words):
+        connection, rest = other.accept()[0], 0
+        with connection, connection.makefile("rb") as request:
+            while (line := request.readline()) != b"\r\n": # the whole request: otherwise the kernel resets
+                name, _, value = line.partition(b": ")
+                rest = int(value) if name == b"Content-Length" else rest
+            request.read(rest)
+            connection.sendall(words)
+
+    for words, why in ((b"", "the connection ended without an answer"), (b"SSH-2.0-x\r\n", "the answer is not HTTP")):
+        thread = threading.Thread(target=speak, args=(words,), daemon=True)
+        thread.start()
+        there = f"http://127.0.0.1:{other.getsockname()[1]}"
+        assert push("--to=parca", there, pid, status=3) == f"memstow: {there}: {why}\n"
+        thread.join(60)
 closed = f"http://127.0.0.1:{free_port()}"
 assert push("--to=parca", closed, pid, status=3) == f"memstow: {closed}: Connection refused\n"
 assert "memstow: http://no.such.host.invalid:80: " in push("--to=parca", "http://no.such.host.invalid", pid, status=3)

@@ -98,6 +98,7 @@ static void take_answer(struct http_answer *answer, struct exchange *exchange) {
     const char *body = strstr(exchange->data, "\r\n\r\n");
     if (!body || sscanf(exchange->data, "HTTP/%*3d.%*3d %3d", &answer->status) != 1) {
         answer->status = 0;
+        answer->why = exchange->length ? "the answer is not HTTP" : "the connection ended without an answer";
         return;
     }
     answer->length = exchange->length - (size_t)(body + 4 - exchange->data);
