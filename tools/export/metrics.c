@@ -12,7 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LABELS = 1200 /* bytes of all labels of a sample */, VALUE = 200 /* bytes of the value of a label */ };
+enum {
+    LABELS = 1200,                  /* bytes of all labels of a sample */
+    VALUE = 200,                    /* bytes of the value of a label, which its last letter may exceed */
+    MODEL_LABELS = 2 * (VALUE + 16) /* bytes of the labels of a model */
+};
 
 static const char OTHERS[] = "(others)"; /* the label of all models that have none of their own */
 
@@ -87,20 +91,6 @@ static void label_add(char *labels, const char *name, const char *value) {
     used += (size_t)snprintf(labels + used, LABELS - used, ",%s=\"", name);
     for (size_t end = used + VALUE; left && used < end;) used += label_letter(labels + used, &value, &left);
     memcpy(labels + used, "\"", 2);
-}
-
-/* Whether two values are one and the same in a label. */
-static bool label_same(const char *one, const char *other) {
-    char of_one[UTF8_MOST], of_other[UTF8_MOST];
-    size_t left_of_one = strlen(one), left_of_other = strlen(other);
-    for (size_t used = 0; used < VALUE && (left_of_one || left_of_other);) {
-        if (!left_of_one || !left_of_other) return false;
-        size_t length = label_letter(of_one, &one, &left_of_one);
-        if (label_letter(of_other, &other, &left_of_other) != length || memcmp(of_one, of_other, length) != 0)
-            return false;
-        used += length;
-    }
-    return true;
 }
 
 /* The labels that all samples of a process have. */
@@ -178,6 +168,7 @@ static int add_resident(struct metrics *metrics, const struct image *image) {
 /* The sums of all models whose name and origin are the same in labels. */
 struct model {
     const char *name, *origin;
+    char labels[MODEL_LABELS]; /* both, as labels */
     uint64_t live, stowed, device;
 };
 
@@ -187,12 +178,16 @@ struct models {
 };
 
 static struct model *model_find(struct models *models, const char *name, const char *origin) {
+    char labels[LABELS] = "";
+    label_add(labels, "model", name);
+    label_add(labels, "origin", origin);
     for (size_t i = 0; i < models->count; i++)
-        if (label_same(models->list[i].name, name) && label_same(models->list[i].origin, origin))
-            return &models->list[i];
+        if (strcmp(models->list[i].labels, labels) == 0) return &models->list[i];
     if (!LIST_GROW(models->list, models->count, models->capacity)) return NULL;
-    models->list[models->count] = (struct model){.name = name, .origin = origin};
-    return &models->list[models->count++];
+    struct model *model = &models->list[models->count++];
+    *model = (struct model){.name = name, .origin = origin};
+    memcpy(model->labels, labels, strlen(labels) + 1);
+    return model;
 }
 
 static int model_sum(struct models *models, const struct image *image, const struct roster_row *row) {
