@@ -1,5 +1,5 @@
-"""`memstow metrics --all` on a host names processes in containers by the ids that they have on the host, as `memstow ps`
-does. In their containers, both processes here have the same id."""
+"""`memstow metrics --all` on a host names processes in containers by the ids that they have on the host, as
+`memstow ps` does. In their containers, both processes here have the same id."""
 import json, re, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, memstow, run, skip, start, wait_for
