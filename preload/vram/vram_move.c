@@ -414,9 +414,21 @@ static void leave_batch(struct move *self, uint32_t count) {
     }
 }
 
+/* Waits for hashes that an earlier move could not wait for. If this move wants no hashes, nothing else waits for
+ * them. */
+static void settle_hashes(struct move *self) {
+    struct vram_visit visit;
+    if (!hash.unsettled) return;
+    self->unchanged.error = vram_driver_enter(&vram_driver, hash.context, &visit);
+    if (self->unchanged.error) return;
+    self->unchanged.error = vram_hash_wait(&vram_driver, &hash, self->options->milliseconds);
+    vram_driver_leave(&vram_driver, &visit);
+}
+
 /* Moves blocks out one after the other, so a thread that frees a block waits for a few blocks at most. The next block
  * is taken before the present one is given back, because the search goes on behind the present one. */
 static void move_out(struct move *self) {
+    settle_hashes(self);
     uint32_t count = take_batch(self);
     if (!count)
         vram_move_refuse(self, move_is_ended(self->options->end) ? VRAM_REFUSAL_CANCELLED : VRAM_REFUSAL_EMPTY, 0);

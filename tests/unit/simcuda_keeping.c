@@ -210,6 +210,19 @@ Test(simcuda_keeping, each_call_in_turn_fails) {
     }
 }
 
+/* The driver failed each wait for the hash, so a kernel may still read the block, and the block stays. A later move
+ * waits for the hash, also if it wants none itself. */
+Test(simcuda_keeping, a_move_that_wants_no_hash_after_waits_that_failed) {
+    uint64_t at = served(4 * MIB, 1), moved;
+    fill(at, 4 * MIB, 3);
+    sim_fail("cuEventQuery", 1, 719, 1000);
+    cr_assert_eq(out(keeping(), &moved), VRAM_REFUSAL_DRIVER);
+    sim_fail(NULL, 0, 0, 0);
+    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE);
+    cr_assert_eq(in(ANY, &moved), VRAM_REFUSAL_DONE);
+    cr_assert(moved == 4 * MIB && holds(at, 4 * MIB, 3));
+}
+
 Test(simcuda_keeping, a_kernel_that_hashes_nothing_proves_nothing) {
     uint64_t at = served(4 * MIB, 1);
     runs_nothing = true;
