@@ -77,5 +77,5 @@ sys.modules["server"] = types.SimpleNamespace(
     PromptServer=types.SimpleNamespace(instance=types.SimpleNamespace(routes=table)))
 routes.install(types.SimpleNamespace(loops=stuck), types.SimpleNamespace(wire=None, LoopError=ValueError))
 for query in ({}, {"name": "x"}, {"name": "x", "values": "1"}, {"name": "x", "values": "raw"}):
-    answer = asyncio.run(handlers["GET /memstow/loops"](types.SimpleNamespace(query=query)))
+    answer = asyncio.run(handlers["GET /memstow/loops"](types.SimpleNamespace(query=query, headers={})))
     assert answer == (503, "[Errno 16] its memory is being moved"), (query, answer)

@@ -177,27 +177,20 @@ struct models {
     size_t count, capacity;
 };
 
-static struct model *model_find(struct models *models, const char *name, const char *origin) {
-    char labels[LABELS] = "";
-    label_add(labels, "model", name);
-    label_add(labels, "origin", origin);
-    for (size_t i = 0; i < models->count; i++)
-        if (strcmp(models->list[i].labels, labels) == 0) return &models->list[i];
-    if (!LIST_GROW(models->list, models->count, models->capacity)) return NULL;
-    struct model *model = &models->list[models->count++];
-    *model = (struct model){.name = name, .origin = origin};
-    memcpy(model->labels, labels, strlen(labels) + 1);
-    return model;
-}
-
-static int model_sum(struct models *models, const struct image *image, const struct roster_row *row) {
+static int models_add(struct models *models, const struct image *image, const struct roster_row *row) {
     const struct snap_owner *owner = row->owner;
     if (owner->kind != SNAP_OWNER_MODEL || (roster_is_retired(owner) && !row->live_bytes && !row->cuda_bytes)) return 0;
-    struct model *model = model_find(models, image_string(image, owner->name), image_string(image, owner->origin));
-    if (!model) return -1;
-    model->live += row->live_bytes;
-    model->device += row->cuda_bytes;
-    model->stowed += roster_stowed(owner, row->live_bytes, row->cuda_bytes).in_files;
+    char labels[LABELS] = "";
+    if (!LIST_GROW(models->list, models->count, models->capacity)) return -1;
+    struct model *model = &models->list[models->count++];
+    *model = (struct model){.name = image_string(image, owner->name),
+                            .origin = image_string(image, owner->origin),
+                            .live = row->live_bytes,
+                            .stowed = roster_stowed(owner, row->live_bytes, row->cuda_bytes).in_files,
+                            .device = row->cuda_bytes};
+    label_add(labels, "model", model->name);
+    label_add(labels, "origin", model->origin);
+    memcpy(model->labels, labels, strlen(labels) + 1);
     return 0;
 }
 
@@ -205,6 +198,24 @@ static void model_join(struct model *model, const struct model *with) {
     model->live += with->live;
     model->stowed += with->stowed;
     model->device += with->device;
+}
+
+static int metrics_by_labels(const void *left, const void *right) {
+    const struct model *a = left, *b = right;
+    return strcmp(a->labels, b->labels);
+}
+
+/* Makes one model of all models with the same labels. */
+static void models_unite(struct models *models) {
+    size_t kept = 0;
+    if (models->count) qsort(models->list, models->count, sizeof *models->list, metrics_by_labels);
+    for (size_t i = 0; i < models->count; i++) {
+        if (kept && metrics_by_labels(&models->list[kept - 1], &models->list[i]) == 0)
+            model_join(&models->list[kept - 1], &models->list[i]);
+        else
+            models->list[kept++] = models->list[i];
+    }
+    models->count = kept;
 }
 
 static int metrics_by_size(const void *left, const void *right) {
@@ -306,7 +317,8 @@ static int add_owners(struct metrics *metrics, const struct image *image) {
     struct roster roster;
     struct models models = {0};
     int result = roster_make(&roster, image);
-    for (size_t i = 0; result == 0 && i < roster.count; i++) result = model_sum(&models, image, &roster.rows[i]);
+    for (size_t i = 0; result == 0 && i < roster.count; i++) result = models_add(&models, image, &roster.rows[i]);
+    models_unite(&models);
     models_bound(&models, metrics->models);
     for (size_t i = 0; result == 0 && i < models.count; i++) result = model_add(metrics, image, &models.list[i]);
     free(models.list);
