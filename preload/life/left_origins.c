@@ -14,9 +14,8 @@
 #include "preload/stacks/tree.h"
 #include "preload/stacks/module.h"
 
-/* Of a stack, at most NAMED_MOST frames are named, and at most LOOKED_AT_MOST are searched. TICK_NS: how much older
- * than its thread a record may seem, because the kernel gives a thread's start in hundredths of a second. */
-enum { NAMED_MOST = 4, LOOKED_AT_MOST = 256, TICK_NS = 20000000 };
+/* Of a stack, at most NAMED_MOST frames are named, and at most LOOKED_AT_MOST are searched. */
+enum { NAMED_MOST = 4, LOOKED_AT_MOST = 256 };
 
 /* --- writing a stack as text --- */
 
@@ -119,13 +118,11 @@ static bool of_descriptor(const struct shutdown_descriptor *what, struct shutdow
     return true;
 }
 
-/* Describes the origin of a thread that began `age_ns` ago. False: there is no record, or it is older than the thread.
- * Such a record belongs to an earlier thread with the same id. */
-static bool of_thread(uint32_t tid, uint64_t age_ns, struct shutdown_origin *out) {
+static bool of_thread(uint32_t tid, struct shutdown_origin *out) {
     struct snap_origin origin;
     if (!origins_of_thread(tid, &origin)) return false;
     left_origins_tell(&origin, out);
-    return out->age_ns <= age_ns + TICK_NS;
+    return true;
 }
 
 static uint64_t left_origins_live_bytes(void) {

@@ -10,7 +10,9 @@
 #include "preload/shared/os.h"
 #include "preload/shared/socket_line.h"
 
-enum { LISTED_MOST = 256, PATH_SIZE = 64, LINK_SIZE = 4096, BUFFER = 1 << 14, STANDARD_ERROR = 2 };
+/* TICK_NS: how much older than its thread a record may seem, because the kernel gives a thread's start in hundredths of
+ * a second. */
+enum { LISTED_MOST = 256, PATH_SIZE = 64, LINK_SIZE = 4096, BUFFER = 1 << 14, STANDARD_ERROR = 2, TICK_NS = 20000000 };
 
 static const struct shutdown_ledger *ledger; /* NULL: there is no ledger to ask */
 
@@ -179,10 +181,13 @@ int64_t shutdown_audit_descriptors(uint32_t asks) {
 void shutdown_audit_thread(struct line *line, uint32_t tid) {
     const struct shutdown_ledger *knows = ledger_with_origins();
     struct shutdown_origin origin;
-    uint64_t age_ms = shutdown_log_age_ms(os_start_ticks(tid));
-    line_number(line, "age_ms", age_ms);
-    if (knows && knows->thread(tid, age_ms * 1000000, &origin) && origin.by[0])
-        line_string(line, "started_by", origin.by);
+    bool known = knows && knows->thread(tid, &origin);
+    /* The thread's age is read after the record's. In the other order, a pause in between would make the record seem
+     * older than its thread. */
+    uint64_t age_ns = shutdown_log_age_ms(os_start_ticks(tid)) * 1000000;
+    line_number(line, "age_ms", age_ns / 1000000);
+    bool of_an_earlier_thread = known && origin.age_ns > age_ns + TICK_NS;
+    if (known && !of_an_earlier_thread && origin.by[0]) line_string(line, "started_by", origin.by);
 }
 
 static bool count_name(void *count, const char *name) {

@@ -32,9 +32,10 @@ struct shutdown_origin {
 struct shutdown_ledger {
     bool (*has_ledger)(void);  /* whether there is a ledger */
     bool (*has_origins)(void); /* whether origins are recorded at all */
-    /* Find the origin of a descriptor or a thread. age_ns: how old the thread is. False: the origin is unknown. */
+    /* Find the origin of a descriptor or a thread. False: there is no record. A record of a thread may belong to an
+     * earlier thread with the same id. */
     bool (*descriptor)(const struct shutdown_descriptor *descriptor, struct shutdown_origin *origin);
-    bool (*thread)(uint32_t tid, uint64_t age_ns, struct shutdown_origin *origin);
+    bool (*thread)(uint32_t tid, struct shutdown_origin *origin);
     uint64_t (*live_bytes)(void);
 };
 /* Sets the functions that answer for the ledger. From now on the log contains their answers. */

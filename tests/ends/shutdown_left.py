@@ -88,7 +88,12 @@ static void mark(int pad) {
     setenv("MEMSTOW_PROGRAM", text, 1);
 }
 
-static void *thread(void *nothing) { stay(); return nothing; }
+static int arrived;
+static void *thread(void *nothing) {
+    __atomic_fetch_add(&arrived, 1, __ATOMIC_RELEASE);
+    stay();
+    return nothing;
+}
 
 int main(int argc, char **argv) {
     const char *word = argv[1];
@@ -105,6 +110,7 @@ int main(int argc, char **argv) {
     if (!strncmp(word, "marked behind", 13)) mark(atoi(word + 13)), two(0, OWN_SESSION | EXEC);
     if (!strcmp(word, "lives on")) CHECK(CALL(shutdown_process)(two(STAY, OWN_SESSION), "kept", 1) == 0);
     if (!strcmp(word, "threads")) for (int i = 0; i < 3; i++) pthread_create(&id, NULL, thread, NULL);
+    while (!strcmp(word, "threads") && __atomic_load_n(&arrived, __ATOMIC_ACQUIRE) < 3) usleep(1000);
     if (!strcmp(word, "limit")) {
         CHECK(CALL(shutdown_process)(two(STAY, 0), "registered", 0) == 0);
         if (fork() == 0) { close(0), close(1), close(2); stay(); }
