@@ -10,8 +10,8 @@
 
 enum { PAUSE_MS = 100, OLDER_MS = 1000 };
 
-static uint64_t began_ns;     /* of the thread that runs the test */
-static uint64_t older_by_ns;  /* how much older the record is than the thread */
+static uint64_t began_ns;    /* of the thread that runs the test */
+static uint64_t older_by_ns; /* how much older the record is than the thread */
 
 static bool yes(void) { return true; }
 static uint64_t no_bytes(void) { return 0; }
