@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
-# alone
 """A real ComfyUI under memstow. All free: the memory of the load is back, compared with the time before the first load.
 All keep: the trigger changes nothing. Parity: without kept models, /free with both flags gives back as much as in a
 ComfyUI without memstow. Our own trigger gives back as much as /free. Both hold by the ledger and by RSS.

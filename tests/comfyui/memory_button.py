@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
-# alone
 """A real ComfyUI under memstow with three models: one is stowed, one is kept, one has no policy. `memstow stow`,
 `restore` and `trigger` from outside move the stowed one, by its ledger and by RSS. The button Free leaves kept models
 with their memory, and the next run finds them. With MEMSTOW_FREE_BUTTON=all it takes all models, and the memory is

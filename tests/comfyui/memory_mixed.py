@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
-# alone
 """A real ComfyUI under memstow, with a UNET of more than 256 MB. The memory of models that are to be freed is back when
 the run has ended, by the ledger and by RSS, from separate loaders and from one checkpoint. The next run finds the other
 models loaded. All of this also holds after a node that fails, an interrupt, and a node that runs out of memory, with a

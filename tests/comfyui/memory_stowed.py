@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
-# alone
 """A real ComfyUI under memstow, in a control group of its own. A UNET of more than 512 MB that is to be stowed is out
 after the run, by RSS and by the group's memory. The next run's output is the same to the bit, and the memory that it
 uses is anonymous again."""
