@@ -102,7 +102,7 @@ assert stacks_of(profile("tree.mst", "--top=2", "--by=run")) == {
     (*IN, "py:large", *OUT, "(untagged)", "UNET"): 900, (*IN, "py:small", *OUT, "(untagged)", "UNET"): 60,
     ("(3 more)",): 97}
 
-# Opened by pprof itself, if Go is installed.
+# Opened by pprof itself, if Go is installed. It leaves the names of Python functions and owners whole.
 if shutil.which("go"):
     with open("x.pb.gz", "wb") as out:
         subprocess.run([MEMSTOW, "report", "x.mst", "--pprof"], stdout=out, check=True)
@@ -113,3 +113,12 @@ if shutil.which("go"):
     of_model = pprof("-top", "-tagfocus=model=unet") # as docs/formats.md has it
     assert "py:load" in of_model and "shop::Shelf" not in of_model, of_model
     assert re.search(r"model: .*\n.*: unet\n", pprof("-tags")) and " unet" in pprof("-peek=unet", "-tagroot=model")
+    odd = Ledger()
+    model = odd.tag(model=odd.owner(1, "UNET <v2> [a::b]", "a.st"))
+    for name in ("<module>", "f.<locals>.<lambda>", "[x]"):
+        odd.count(odd.site(0, model, stack=odd.node([odd.python(name, "/a.py", 1)])), alloc=(1000, 1))
+    odd.save("odd.mst")
+    with open("x.pb.gz", "wb") as out:
+        subprocess.run([MEMSTOW, "report", "odd.mst", "--pprof", "--by=model"], stdout=out, check=True)
+    names = sorted(row.split(None, 5)[5] for row in pprof("-top").splitlines() if row.strip()[:1].isdigit())
+    assert names == ["model:UNET <v2> [a::b] (a.st)", "py:<module>", "py:[x]", "py:f.<locals>.<lambda>"], names

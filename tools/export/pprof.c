@@ -75,7 +75,9 @@ static int64_t pprof_string(struct pprof *pprof, const char *text) {
     return id;
 }
 
-static uint64_t pprof_function(struct pprof *pprof, const char *name, const char *file) {
+/* `native`: pprof may shorten the name, as a name of C++. It shortens names that equal their system name, and would make
+ * "py:" of "py:<module>". */
+static uint64_t pprof_function(struct pprof *pprof, const char *name, const char *file, bool native) {
     char key[2 * sizeof(struct text_line)];
     int64_t id;
     snprintf(key, sizeof key, "%s\x1f%s", name, file ? file : "");
@@ -83,7 +85,8 @@ static uint64_t pprof_function(struct pprof *pprof, const char *name, const char
         Pprof__Profile profile = PPROF__PROFILE__INIT;
         Pprof__Function one = PPROF__FUNCTION__INIT, *all[] = {&one};
         one.id = (uint64_t)id + 1;
-        one.name = one.system_name = pprof_string(pprof, name);
+        one.name = pprof_string(pprof, name);
+        if (native) one.system_name = one.name;
         one.filename = pprof_string(pprof, file);
         profile.n_function = 1;
         profile.function = all;
@@ -129,7 +132,7 @@ static uint64_t symbol_function(struct pprof *pprof, const struct named_frame *f
     char name[sizeof(struct text_line)], nameless[SYMBOL_NAMELESS];
     snprintf(name, sizeof name, "%s%s", frame->python ? "py:" : "",
              symbol->function ? symbol->function : symbol_nameless(frame, nameless));
-    return pprof_function(pprof, name, symbol->file);
+    return pprof_function(pprof, name, symbol->file, !frame->python);
 }
 
 static void put_location(struct pprof *pprof, Pprof__Location *location) {
@@ -168,7 +171,7 @@ static uint64_t locate_name(struct pprof *pprof, const struct pprof_side *side, 
     location.id = pprof->first_name + (uint64_t)id;
     if (!is_new) return location.id;
     if (side->image && image_module(side->image, module)) location.mapping_id = side->first_mapping + module - 1;
-    line.function_id = pprof_function(pprof, name, NULL);
+    line.function_id = pprof_function(pprof, name, NULL, false);
     location.n_line = 1;
     location.line = all;
     put_location(pprof, &location);
