@@ -28,7 +28,7 @@ static void folded_append(struct folded *folded, const char *text, size_t length
 }
 
 /* Appends a text. Replaces characters that separate frames (';') or lines, or that a terminal obeys, and bytes that are
- * no UTF-8. */
+ * no UTF-8; and the backslash, with which a name could leave the text of a script that flamegraph.pl writes. */
 static void append_safe(struct folded *folded, const char *text) {
     size_t from = folded->sink.used;
     folded_append(folded, text, strlen(text));
@@ -37,6 +37,7 @@ static void append_safe(struct folded *folded, const char *text) {
     for (size_t length; c < end; c += length) {
         length = utf8_printable(c, (size_t)(end - c));
         if (*c == ';') *c = ':';
+        if (*c == '\\') *c = '/';
         if (!length) *c = '?', length = 1;
     }
 }
@@ -67,10 +68,20 @@ static void push_function(struct profile_sink *sink, const struct named_frame *f
     if (frame->python && symbol->file) append_source_line(folded, symbol);
 }
 
+/* The space before a number at the end of the stack, which readers would take for an amount; NULL if there is none. */
+static char *folded_space(const struct folded *folded) {
+    char *end = folded->text + folded->sink.used, *c = end;
+    while (c > folded->text && ((c[-1] >= '0' && c[-1] <= '9') || c[-1] == '.')) c--;
+    return c < end && c > folded->text && c[-1] == ' ' ? c - 1 : NULL;
+}
+
 static void folded_put(struct profile_sink *sink, const uint64_t amounts[2]) {
     if (sink->failed) return;
+    char *space = folded_space(folded_of(sink));
+    if (space) *space = '_';
     fwrite_unlocked(folded_of(sink)->text, 1, sink->used, stdout);
     printf(" %" PRIu64 "\n", amounts[0]);
+    if (space) *space = ' '; /* frames may follow */
 }
 
 static struct folded_line *add_line(struct folded *folded) {
@@ -87,8 +98,11 @@ static void keep_pair(struct profile_sink *sink, const uint64_t amounts[2]) {
     struct folded *folded = folded_of(sink);
     struct folded_line *line;
     if (sink->failed) return;
+    char *space = folded_space(folded);
+    if (space) *space = '_';
     HASH_FIND(hh, folded->lines, folded->text, sink->used, line);
     if (!line) line = add_line(folded);
+    if (space) *space = ' ';
     for (int side = 0; line && side < 2; side++) line->amounts[side] += amounts[side];
 }
 
