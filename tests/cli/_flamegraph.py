@@ -12,12 +12,12 @@ class Graph:
     """total, frames: [(name, bytes, colour)], scripts: the texts of all scripts, handlers: {attribute: value} of all
     that run at an event."""
 
-    def __init__(self, folded):
+    def __init__(self, folded, *options):
         script = shutil.which("flamegraph.pl") or DEBIAN
         if not pathlib.Path(script).exists() or not shutil.which("perl"):
             skip("needs flamegraph.pl")
-        done = subprocess.run(["perl", script, "--countname=bytes", "--minwidth=0"], input=folded, capture_output=True,
-                              check=True)
+        done = subprocess.run(["perl", script, "--countname=bytes", "--minwidth=0", *options], input=folded,
+                              capture_output=True, check=True)
         assert not done.stderr, done.stderr
         self.svg = done.stdout
         root = ET.fromstring(self.svg)

@@ -44,6 +44,12 @@ graph("x.mst", "--python", "--min=100")
 
 # ---- differences: the width is what there is now
 
+
+def shades(graph):
+    """{function: (red, green, blue)}"""
+    return {name.split()[0]: tuple(map(int, colour[4:-1].split(","))) for name, _, colour in graph.frames}
+
+
 after = Ledger()
 for size, name in ((300, "grows"), (70, "same"), (40, "shrinks"), (20, "new")):
     after.count(after.site(stack=after.node([after.python(name, "/a.py", 1)])), alloc=(size, 1))
@@ -55,11 +61,14 @@ before.save("before.mst")
 text, _ = folded("diff", "before.mst", "after.mst")
 changed = Graph(text)
 assert changed.total == 430, changed.total
-colours = {name.split()[0]: tuple(map(int, colour[4:-1].split(","))) for name, _, colour in changed.frames}
+colours = shades(changed)
 red, green, blue = range(3)
 assert colours["py:grows"][red] == colours["py:new"][red] == 255 > colours["py:new"][blue] > colours["py:grows"][blue]
 assert colours["py:shrinks"][blue] == 255 > colours["py:shrinks"][red], colours
 assert set(colours["py:same"]) == {255} and ("py:gone (a.py:1)", 0) in [one[:2] for one in changed.frames], colours
+text, _ = folded("diff", "after.mst", "before.mst") # as docs/formats.md has it: what only the first file has
+colours = shades(Graph(text, "--negate"))
+assert colours["py:gone"][blue] == 255 > colours["py:gone"][red] and colours["py:grows"][red] == 255, colours
 
 # ---- names
 

@@ -1,0 +1,62 @@
+"""speedscope's web application, over HTTP on this machine. SPEEDSCOPE names the folder where it lies built, such as
+dist/release of its package for npm: neither Debian nor PyPI has it, so it is a thing for by hand."""
+import functools, http.server, os, pathlib, shutil, threading
+
+from support import skip, wait_for
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+class Application:
+    """Serves a copy of the folder, with the profiles that are put into it."""
+
+    def __init__(self):
+        folder = os.environ.get("SPEEDSCOPE")
+        if not folder:
+            skip("needs speedscope's built web application: SPEEDSCOPE=FOLDER")
+        self.folder = pathlib.Path("speedscope").resolve()
+        shutil.copytree(folder, self.folder)
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=self.folder))
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def open(self, browser, profile, view):
+        """Loads a file. view: time-ordered, left-heavy or sandwich."""
+        shutil.copy(profile, self.folder)
+        browser.driver.get("about:blank")
+        browser.driver.get(f"http://127.0.0.1:{self.server.server_port}/#profileURL={pathlib.Path(profile).name}"
+                           f"&view={view}")
+        wait_for(lambda: "(1/" in text(browser) or "Something went wrong" in text(browser), what="the profile")
+
+
+def text(browser):
+    return browser.js("return document.body.innerText")
+
+
+def profile_name(browser):
+    """The name of the profile that is shown, and its number: "live bytes (1/4)"."""
+    return text(browser).split("\n")[1]
+
+
+def next_profile(browser):
+    before = profile_name(browser)
+    browser.one("body").send_keys("n")
+    wait_for(lambda: profile_name(browser) != before, what="the next profile")
+
+
+def tables(browser):
+    """The rows of each table, as texts. The list of profiles comes first, the functions last."""
+    return browser.js("return [...document.querySelectorAll('table')].map((table) => [...table.rows].map((row) => "
+                      "[...row.cells].map((cell) => cell.textContent)))")
+
+
+def sandwich(browser):
+    """{(total, self, function)}, as texts without percentages; of a long table the visible part."""
+    return {(total.split(" (")[0], own.split(" (")[0], name) for total, own, name in tables(browser)[-1]}
+
+
+def totals(browser):
+    """{name of a profile: its total, as text}"""
+    return {name: total for _, name, total in tables(browser)[0][1:]}
