@@ -76,7 +76,7 @@ def flamegraph():
 
 
 def flamegraph_diff():
-    flame("flamegraph-diff", written("d.folded", "diff", ledger("gallery.mst"), limited(), "--folded"), "--minwidth=10",
+    flame("flamegraph-diff", written("d.folded", "diff", ledger("gallery.mst"), limited(), "--folded", "--python"),
           "--title=gallery.py, before and after a change")
 
 

@@ -55,6 +55,25 @@ assert found == {at("main", "grows"): (100, 300), at("main", "new"): (0, 40), "(
 assert '4 call stacks are not shown by themselves: "(4 more)" has 188 B\n' in said and "over the limit of 100" in said
 assert folded("a.mst", "b.mst", "--top=0")[0] == {"(6 more)": (209, 419)}
 
+# --python: stacks that differ in native frames alone are one line, and memory without Python has its own.
+def mixed(address, inner, native):
+    made = Ledger()
+    lib = made.module("/opt/libx.so")
+    outer = [made.frame(address, lib), made.python("main", "/a.py", 1), made.frame(address + 16, lib)]
+    unet = made.tag(model=made.owner(1, "UNET", "a.st"))
+    made.count(made.site(lib, unet, stack=made.node([*outer, made.python("f", "/a.py", 1)])), alloc=(inner, 1))
+    made.count(made.site(lib, stack=made.node(outer[:1])), alloc=(native, 1))
+    made.count(made.site(lib), alloc=(3, 1))
+    return made
+
+
+mixed(0x10, 100, 20).save("mixed_a.mst")
+mixed(0x40, 400, 30).save("mixed_b.mst")
+both = {at("main", "f"): (100, 400), "(no Python)": (23, 33)}
+assert folded("mixed_a.mst", "mixed_b.mst", "--python")[0] == both, folded("mixed_a.mst", "mixed_b.mst", "--python")
+assert folded("mixed_a.mst", "mixed_b.mst", "--python", "--by=model")[0] == {
+    f"{UNET};{at('main', 'f')}": (100, 400), "(untagged);(no Python)": (23, 33)}
+
 # --peak compares peaks. --by=run refuses two processes: no run is in both.
 ledger({("", "f"): 100}, total_peak=800, host_peak=800, picture=(800, 700, 2 * 10**9)).save("peak.mst")
 assert folded("peak.mst", "peak.mst", "--peak")[0] == {at("f"): (700, 700)}

@@ -86,6 +86,11 @@ found = samples(pprof("-raw", "by.pb.gz"))
 assert found[("py:load", "model:unet (a.st)"), False] == (80, 800), found
 assert found[(*SHOP, "(untagged)"), False] == (4, 4000) and found[("(3 more)",), True] == (-16, -160), found
 
+write("python.pb.gz", "diff", "a.mst", "b.mst", "--pprof", "--python")
+found = samples(pprof("-raw", "python.pb.gz"))
+assert found[("(no Python)",), False] == (4, 4000) and found[("py:load",), False] == (80, 800), found
+assert not any("main" in stack for stack, _ in found), found
+
 # One side is empty; both are empty; names are hostile.
 Ledger().save("empty.mst")
 for a, b, total in (("empty.mst", "b.mst", 4930), ("b.mst", "empty.mst", -4930), ("empty.mst", "empty.mst", 0)):

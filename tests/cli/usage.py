@@ -47,6 +47,8 @@ for words, message in (
           for view in ("site", "module", "thread") for form in ("--folded", "--pprof")),
         *((("diff", "--folded", form, "x.mst", "x.mst"), f"--folded and {form} exclude each other")
           for form in ("--json", "--html", "--pprof")),
+        *((("diff", "--python", *form, "x.mst", "x.mst"), "--python goes with --folded or --pprof")
+          for form in ((), ("--json",), ("--html",))),
         (("diff", "-o", "y", "--folded", "x.mst", "x.mst"), "-o goes with --html"),
         (("diff", "--folded", "--min=1", "x.mst", "x.mst"), "unknown option --min"),
         (("diff", "--fail-over=5MiBs", "x.mst", "x.mst"), "--fail-over=5MiBs: not SIZE, PCT% or COUNTx"),

@@ -23,14 +23,16 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_BY = 256, OPTION_TOP, OPTION_PEAK, OPTION_FAIL_OVER, OPTION_SUPPRESSIONS, OPTION_FORM, ROWS_JSON = 1000 };
+enum { OPTION_BY = 256, OPTION_TOP, OPTION_PEAK, OPTION_FAIL_OVER, OPTION_SUPPRESSIONS, OPTION_PYTHON, OPTION_FORM,
+       ROWS_JSON = 1000 };
 
 static int cmd_diff_help(void) {
     puts("usage: memstow diff A B [--by=VIEW] [--top=N] [--peak] [--fail-over=LIMIT,...]\n"
          "                    [--suppressions=FILE] [--all-frames] [--absolute]\n"
          "                    [--json | --html [-o PAGE]]\n"
-         "       memstow diff A B --folded|--pprof [--by=model|node|run] [--top=N]\n"
-         "                    [--peak] [--fail-over=LIMIT,...] [--suppressions=FILE]\n"
+         "       memstow diff A B --folded|--pprof [--by=model|node|run] [--python]\n"
+         "                    [--top=N] [--peak] [--fail-over=LIMIT,...]\n"
+         "                    [--suppressions=FILE]\n"
          "\n"
          "What grew from A to B; each is a FILE or a PID.\n"
          "\n"
@@ -56,6 +58,7 @@ static int cmd_diff_help(void) {
          "                     frame\n"
          "  --pprof            a compressed profile for pprof with A as its base; not to a\n"
          "                     terminal\n"
+         "  --python           Python frames only, with --folded and --pprof\n"
          "  -o PAGE            write the page to PAGE (default: standard output)\n"
          "\n"
          "Exit code: 0 fine, 1 over a limit, 2 wrong usage, 3 unreadable or damaged input.");
@@ -324,6 +327,9 @@ static int cmd_diff_take_option(struct diff *diff, int option, char **argv) {
     case OPTION_PEAK:
         diff->peak = true;
         return 0;
+    case OPTION_PYTHON:
+        diff->python = true;
+        return 0;
     case 'o':
         diff->page = optarg;
         return 0;
@@ -360,6 +366,8 @@ static int check_profile(struct diff *diff) {
 static int check_form(struct diff *diff) {
     diff->root = BY_SITE;
     if (diff->page && diff->form != diff_html) return complain_usage("diff", "-o goes with --html");
+    if (diff->python && diff->form != diff_folded && diff->form != diff_pprof)
+        return complain_usage("diff", "--python goes with --folded or --pprof");
     if (frame_options_check("diff", !diff->form_name) != EXIT_FINE) return EXIT_USAGE;
     if (!diff->form) return EXIT_FINE;
     return diff->form == diff_html ? check_page(diff) : check_profile(diff);
@@ -371,6 +379,7 @@ int cmd_diff(int argc, char **argv) {
                                             {"peak", no_argument, NULL, OPTION_PEAK},
                                             {"fail-over", required_argument, NULL, OPTION_FAIL_OVER},
                                             {"suppressions", required_argument, NULL, OPTION_SUPPRESSIONS},
+                                            {"python", no_argument, NULL, OPTION_PYTHON},
                                             FRAME_OPTIONS,
                                             {"json", no_argument, NULL, OPTION_FORM},
                                             {"html", no_argument, NULL, OPTION_FORM + 1},

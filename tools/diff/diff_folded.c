@@ -57,9 +57,10 @@ static int write_side(struct folding *self, int side, const char *rest) {
     const struct image *image = self->rows.images[side];
     struct profile profile = {.image = image ? image : &none,
                               .symbols = self->rows.diff->symbols[side],
+                              .python = self->rows.diff->python,
                               .roots = self->rows.roots,
                               .root_count = self->rows.no_root + 1,
-                              .without_frames = "(call stack unknown)",
+                              .without_frames = self->rows.diff->python ? "(no Python)" : "(call stack unknown)",
                               .pairs = true};
     profile.parts = calloc(self->rows.shown + 1, sizeof *profile.parts);
     if (!profile.parts) return -1;

@@ -63,6 +63,7 @@ static int write_rows(const struct diff_rows *rows) {
                               .types = types,
                               .type_count = VALUES,
                               .chosen = 1,
+                              .python = rows->diff->python,
                               .to = stdout};
     if (rows->diff->groups.estimated) head.comment = "Call stacks are estimates from samples.";
     int result = pprof_begin(&pprof, &head);

@@ -96,5 +96,6 @@ uint32_t diff_rows_stack(const struct diff_rows *self, const struct row *row) {
 
 const char *diff_rows_nowhere(const struct diff_rows *self, const struct row *row) {
     const char *member = groups_member(&self->diff->groups, row);
+    if (self->diff->python) return "(no Python)";
     return *member ? text_base_name(member) : "(call stack unknown)";
 }
