@@ -72,9 +72,9 @@ assert colours["py:gone"][blue] == 255 > colours["py:gone"][red] and colours["py
 
 # ---- names
 
-ENDS = "\\'),window.hit=7,('" # ends the text of a handler in versions that put names into handlers
+ENDS = "\\'),window.hit=7//" # ends the text of a handler in versions that put names into handlers
 odd = Ledger()
-for number, path in enumerate(("/opt/tool 17", "/opt/tool 1.5", "/opt/tool 2.", f"/opt/{ENDS}", "/opt/17", "/opt/-")):
+for number, path in enumerate(("/opt/tool 17", "/opt/tool 1.5", "/opt/tool 2.", "/opt/a\\'", "/opt/17", "/opt/-")):
     odd.count(odd.site(odd.module(path)), alloc=(100 + number, 1))
 odd.count(odd.site(stack=odd.node([odd.python(ENDS, "", 1), odd.python("f 17", "", 1)])), alloc=(1000, 1))
 odd.save("odd.mst")

@@ -23,8 +23,8 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_BY = 256, OPTION_TOP, OPTION_PEAK, OPTION_FAIL_OVER, OPTION_SUPPRESSIONS, OPTION_PYTHON, OPTION_FORM,
-       ROWS_JSON = 1000 };
+enum { OPTION_BY = 256, OPTION_TOP, OPTION_PEAK, OPTION_FAIL_OVER, OPTION_SUPPRESSIONS, OPTION_PYTHON, OPTION_FORM };
+enum { ROWS_JSON = 1000 };
 
 static int cmd_diff_help(void) {
     puts("usage: memstow diff A B [--by=VIEW] [--top=N] [--peak] [--fail-over=LIMIT,...]\n"

@@ -47,7 +47,7 @@ struct diff {
     enum view view;
     bool apart; /* the files are of two processes, whose runs are unrelated */
     bool view_given, peak, json;
-    bool python; /* for --folded and --pprof: Python frames only */
+    bool python;                    /* for --folded and --pprof: Python frames only */
     const char *form_name;          /* the option that chose the form; NULL: text */
     int (*form)(struct diff *diff); /* --html, --folded or --pprof; NULL: text or JSON */
     enum view root;   /* for --folded and --pprof: the kind of owner that is the outermost frame; BY_SITE: none */
