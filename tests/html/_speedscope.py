@@ -1,5 +1,5 @@
-"""speedscope's web application, over HTTP on this machine. SPEEDSCOPE names the folder where it lies built, such as
-dist/release of its package for npm: neither Debian nor PyPI has it, so it is a thing for by hand."""
+"""speedscope's web application, over HTTP on this machine. Neither Debian nor PyPI has it, so that no script installs it:
+SPEEDSCOPE names the folder where it lies built, such as dist/release of its package for npm."""
 import functools, http.server, os, pathlib, shutil, threading
 
 from support import skip, wait_for
