@@ -1,4 +1,4 @@
-"""speedscope's web application, over HTTP on this machine. Neither Debian nor PyPI has it, so that no script installs it:
+"""speedscope's web application, over HTTP on this machine. Neither Debian nor PyPI has it, and no script installs it:
 SPEEDSCOPE names the folder where it lies built, such as dist/release of its package for npm."""
 import functools, http.server, os, pathlib, shutil, threading
 
