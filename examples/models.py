@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Three models, one run, and what becomes of their memory. Standard Python: the models are buffers with numbers in
-them. The UNET is to be freed after the run, the text encoder to be kept, the VAE to be stowed: moved out to disk, its
-address as it was, and back when it is used.
+them. After the run the UNET is freed, the text encoder is kept, and the VAE is stowed: its bytes go to a file, and come
+back to the same address when they are used.
 
     memstow run -o models.mst -- python3 examples/models.py
     memstow report --by=model models.mst

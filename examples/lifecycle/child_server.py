@@ -1,6 +1,6 @@
 """A ComfyUI node that starts a child server, for the test T6 of comfyui.scenario: link it into custom_nodes. With
-memstow's node pack there the server is registered with the coordinator of endings, and ends with ComfyUI; without it,
-it stays, and T6 says so."""
+memstow's node pack there, the server is registered with the coordinator of endings, and ends with ComfyUI. Without the
+pack the server stays, and T6 says so."""
 import subprocess
 import sys
 
