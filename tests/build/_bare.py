@@ -3,8 +3,8 @@ import shlex, subprocess, sys
 
 import support
 
-# The loader finds $ORIGIN, and so the command's libraries, by /proc. The test's folder and this tree have their own
-# places in the root, too, where nothing can be written to the tree.
+# The loader needs /proc for $ORIGIN, by which it finds the command's libraries. The test's folder and this tree have
+# the same paths inside the root as outside; there the tree is read-only.
 ENTER = """
 mount -t proc proc "$ROOT/proc"
 mkdir -p "$ROOT$HERE" "$ROOT$TREE"

@@ -30,8 +30,8 @@ def pythons():
 
 
 def pip(venv, *words):
-    """The pip of the tests' Python works for the environment, which has none: to install pip there takes longer than
-    all that the test does."""
+    """Runs the pip of the tests' Python for the environment, which has none: to install pip there takes longer than the
+    whole test."""
     support.run(support.PYTHON, "-m", "pip", "-q", "--disable-pip-version-check", "--python", venv / "bin/python",
                 *words)
 

@@ -15,7 +15,7 @@ WHY = {
     # The allocator behind ours, if there is no other.
     "__libc_malloc": "serves blocks", "__libc_calloc": "serves blocks", "__libc_realloc": "serves blocks",
     "__libc_memalign": "serves blocks", "__libc_free": "serves blocks",
-    # reallocarray and free_sized are built on these, also in libc: the program's allocator may lack the former.
+    # Our reallocarray and free_sized call these, as libc's do: the program's allocator may have only these.
     "realloc": "the program's", "free": "the program's",
     # Called in our constructor only (process_watch).
     "__register_atfork": "in the constructor", "__cxa_at_quick_exit": "in the constructor",
