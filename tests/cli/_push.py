@@ -46,8 +46,8 @@ MESSAGES = messages()
 
 @functools.cache
 def pprof_message():
-    """The class of pprof's profiles. It reads one in milliseconds; protoc is a process for each, and profiles that come
-    faster than they are read never end."""
+    """The class of pprof's profiles. It reads a profile in milliseconds. protoc would need a process for each, and
+    profiles might come faster than they are read."""
     subprocess.run(["protoc", f"-I{ROOT}/tools/export", "--descriptor_set_out=pprof.pb", "pprof.proto"], check=True)
     files = descriptor_pb2.FileDescriptorSet.FromString(pathlib.Path("pprof.pb").read_bytes())
     pool = descriptor_pool.DescriptorPool()
@@ -70,7 +70,7 @@ class Profile:
         self.headers, self.packed = headers, message.series[0].samples[0].raw_profile
 
     @functools.cached_property
-    def raw(self): # not while the sender waits: profiles of other processes may be large
+    def raw(self): # decoded only when asked for: the sender need not wait, even if a profile is large
         return decode(self.packed)
 
     @functools.cached_property

@@ -88,7 +88,7 @@ port = str(support.free_port())
 check("--comfy=leaky.json", "--runs=8", "--warm-up=1", "--baseline=base.txt", status=1,
       command=(sys.executable, "-I", "double.py", "--port", port))
 
-# No leaks.
+# These failures are no leaks: the exit status is 4, or 2 for wrong usage.
 for inputs, message in ((dict(refuse=1), 'ComfyUI refused the workflow: {"error": "no such model"}'),
                         (dict(fail=1), "the workflow failed: "), (dict(die=1), "ComfyUI did not take the workflow")):
     done = check(f"--comfy={workflow('bad.json', **inputs)}", "--runs=2", status=4)

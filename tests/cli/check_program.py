@@ -45,7 +45,7 @@ check(options=("--baseline=base.txt", "--update-baseline", "--runs=2"))
 assert pathlib.Path("base.txt").read_text() == text
 assert not list(support.HERE.glob("memstow*")) and not list(support.HERE.glob("base.txt.*"))
 
-# memstow's own functions are not in it: the program does not care how they are called.
+# A baseline does not contain memstow's own functions, such as the hook of pthread_create.
 THREAD = """
 #include <pthread.h>
 #include <unistd.h>

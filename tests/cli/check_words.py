@@ -1,5 +1,5 @@
 # needs: cc
-"""The words of a verdict of memstow check. Growth that is over a limit and below the floor is called so. Call sites do
+"""The words of a verdict of memstow check. Growth over a limit is said to be below the floor if it is. Call sites do
 not contain the program's name. Memory of memstow's own Python code is not listed. The table is printed if other forms
 go to files. No line has more than 100 columns."""
 import json, os, pathlib, re, shutil, sys
@@ -110,7 +110,7 @@ main = "import os, runpy, sys\nheld = []\n"
 for number, file in enumerate([*own, *others]):
     path = pathlib.Path(file)
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Also by way of Python's library: the pack calls ctypes and json.
+    # One of the two allocates through Python's library, as the pack does with ctypes and json.
     path.write_text(f"import copy\nheld = copy.copy(bytearray({SIZES[0] + 1000 * number}))\nalone = "
                     f"bytearray({SIZES[1] + 1000 * number})\n")
     main += f"held.append(runpy.run_path({file!r}))\n"

@@ -126,7 +126,7 @@ assert """
   0 kept,""" in text and "it was not moved" not in text, text
 assert text.count("the disk is full, 128.0 MiB") == 1 and text.count("\nAlso ") == 1 and '"me"}' in text, text
 assert "\n\nRefused  feature cache (custom 5): not moved: locked in memory (mlock), 1.0\n         MiB\n" in text, text
-# Within a trigger, but of an owner that the trigger did not look at; and on the way back.
+# A line REFUSED within a trigger, of an owner that the trigger did not look at. Its memory was to be brought back.
 _decisions.clean([
     *full[:3], {**refused, "owner": _decisions.CLIP, "move": "back", "because": "the disk answered with an error"},
     *full[3:]

@@ -25,7 +25,7 @@ for words in (["ps"], ["ps", "--json"], ["metrics", "--all"]):
 for words in (["report", pid], ["snapshot", pid], ["owners", pid], ["stow", pid, "1"]):
     done = without_proc(support.MEMSTOW, *words, status=3)
     assert done.stderr == f"memstow: process {pid} cannot be looked at: /proc is not mounted\n", done
-# the library is found beside the command, also where that is given by a relative path or a link
+# the library is found beside the command, also if the command is named by a relative path or a link
 link = pathlib.Path("link")
 link.symlink_to(support.MEMSTOW)
 for command in (support.MEMSTOW, "./link"):

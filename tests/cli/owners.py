@@ -37,7 +37,7 @@ assert document["process"] == {"pid": 1000, "name": "program", "running": False}
 assert (document["live_bytes"], document["untagged_bytes"]) == (20 * MIB, 5 * MIB)
 owners = {owner["id"]: owner for owner in document["owners"]}
 assert len(owners) == 27
-# there is no 4
+# the ledger has the outcome 4, which does not exist: it is shown as None
 assert [owners[run]["outcome"] for run in runs[:5]] == ["ok", "failed", "cancelled", "out-of-memory", None]
 assert owners[on]["outcome"] is None
 assert owners[unet] == {"id": unet, "kind": "model", "name": "unet", "origin": "UNETLoader", "policy": "stow",
@@ -49,8 +49,8 @@ assert owners[loading]["adopted_by"] == unet and owners[loading]["live_bytes"] =
 assert owners[gone]["policy"] is None and owners[gone]["state"] == "retired"
 assert sum(o["live_bytes"] for o in owners.values() if o["kind"] in ("model", "custom")) == 10 * MIB
 
-# Stowed memory is shown with the name. It is never more than live memory, although the ledger has it from the last
-# move.
+# Stowed memory is shown with the name. The ledger has the figure of the last move, which may be more than is live now.
+# The shown figure is never more.
 ledger = Ledger()
 module = ledger.module("/opt/program")
 for name, stowed in (("put away", 3), ("read again", 9)):

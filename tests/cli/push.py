@@ -62,7 +62,7 @@ for server in ("pyroscope", "parca"):
     assert profile.sum("alloc_space") == profile.sum("alloc_objects") == 0 # nothing came before
 assert any("program.py" in text for text in profile.raw["string_table"])
 
-# --- all processes: of a namespace, so that those of others take no part
+# --- --all, in a namespace of processes, so that other tests' processes are not seen
 recorder.profiles.clear()
 pathlib.Path("many.py").write_text(f"""
 import subprocess

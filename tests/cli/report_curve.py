@@ -1,5 +1,5 @@
 """The report has memory over time as a curve, of blocks or of ASCII as the locale says, as wide as the terminal. Marks
-have their names where they fit. With a few points there is none. The summary of a run has it in one line."""
+have their names where there is room. A few points make no curve. The summary of a run has the curve in one line."""
 import os, re
 
 import _hostile

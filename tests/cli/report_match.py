@@ -41,7 +41,7 @@ assert "Call stacks with \"gone\" hold 64 B in 1 block, 0.0 % of what is allocat
 for form in ("--json", "--folded", "--pprof"):
     done = memstow("report", "x.mst", "--match=LOAD", form)
     assert done.stderr == f"memstow: n{NOTHING.format('LOAD')}\n", done.stderr
-assert "\nBy thread\n" in text("load", "--by=thread") # threads are whole
+assert "\nBy thread\n" in text("load", "--by=thread") # the rows of threads show all memory, whatever matches
 done = memstow("report", "x.mst", "--match=", status=2)
 assert done.stderr.startswith("memstow: --match= matches everything: give it a text ("), done.stderr
 

@@ -31,7 +31,7 @@ assert stack(bias=0) == FULL
 assert stack(identity=bytes(20)) == [(None, None, None)] * 2
 assert said() == f"memstow: {path} is not the build that the process ran: its functions are not named\n", said()
 
-# No debug information, then no symbol table either: then there are no names, and no message.
+# First without debug information, then also without a symbol table: then names are missing, and there is no message.
 whole, identity = path.with_name("whole"), build_id(path)
 shutil.copy(path, whole)
 run("strip", "--strip-debug", path)

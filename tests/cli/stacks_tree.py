@@ -17,7 +17,7 @@ def hold(node, size):
     ledger.count(ledger.site(program, stack=node), alloc=(size, 1))
 
 
-# 26 imports of 2.1 % each; and at the other end of the tree, behind branches of its own, the leak.
+# 26 imports of 2.1 % each. The leak is at the other end of the tree, behind branches of its own.
 main = call(1, name="main", file="/opt/main.py")
 imports = call(2, main, "import")
 for number in range(26):

@@ -231,7 +231,7 @@ assert any(30 <= n <= 37 for n in top.screen.colours), top.screen.colours
 shell = 'set -m; "$@"; echo "STOPPED"; read -r _; fg >/dev/null'
 for _ in range(5):
     top = Driven("bash", "-c", shell, "bash", MEMSTOW, "top", pid)
-    top.see(r"by model, live bytes") # while the rest of the picture is written
+    top.see(r"by model, live bytes") # Ctrl-Z comes while the rest of the picture is written
     top.press("\x1a")
     wait_for(lambda: (top.read(0.05), not top.screen.alternate)[1], what="the shell's screen")
     top.see(r"STOPPED")

@@ -49,7 +49,7 @@ def watched(file):
     return process, top
 
 
-# A process that is killed while it is watched: its last figures stay. The terminal goes: top goes.
+# A process is killed while top shows it: its last figures stay. When the terminal is gone, top ends.
 process, top = watched("x.mst")
 process.kill()
 process.wait()

@@ -40,7 +40,7 @@ assert re.search(r"\n  peak +50\.0 MiB\n", large), large
 shown = " ".join(text("report", "large.mst", "--peak").split())
 assert re.search(r'The column "at peak" shows the ledger at the peak, [\d.]+ s after the start\.', shown), shown
 
-# Two programs are both.
+# The summary says "both programs" of two.
 done = memstow("run", "-o", "two.mst", "--", "sh", "-c", f"{program} 1; exit 0")
 assert "\n  both programs: " in done.stderr and "\n  more files     1: two.mst.*\n" in done.stderr, done.stderr
 done = memstow("run", "-o", "three.mst", "--", "sh", "-c", f"{program} 1; {program} 1; exit 0")
