@@ -44,7 +44,7 @@ def waits(session):
 
 
 def kill(session):
-    """Its leftovers end with it: they may hold the GPU's memory."""
+    """Kills all processes of a session, because any of them may hold the GPU's memory."""
     try:
         os.killpg(session, signal.SIGKILL)
     except (ProcessLookupError, PermissionError):

@@ -1,7 +1,7 @@
 // shows
 /* costs.c — what the calls about physical memory cost, at several sizes; and which calls wait for a kernel that runs in
- * another stream. A call that waits makes others wait where memstow makes it: when it gives freed memory back, at an
- * allocation or a query of the free memory. The times are memstow's hooks and the driver together. Over the simulated
+ * another stream. memstow makes such calls when it gives freed memory back, at an allocation or a query of the free
+ * memory: if they wait, the program waits. The times are memstow's hooks and the driver together. Over the simulated
  * driver, a test double, no time is shown. */
 #include "gpu.h"
 
@@ -112,7 +112,7 @@ static bool has_waited(const struct step *step, double *took) {
     return waited;
 }
 
-/* A call that waits does so each time. On a busy machine another one may end late, too. */
+/* A call counts as waiting if it waits in each turn. On a busy machine any other call may end late in some turn. */
 static void waits(const struct step *steps, int count) {
     enum { TURNS = 3, MOST = 32 };
     bool each_time[MOST];
