@@ -2,9 +2,9 @@
 # needs: cc deb:libjemalloc2
 # timeout: 300
 """Instructions for one malloc and one free in each mode, and with three kinds of call stacks: found in the leaf cache,
-joined to the last stack, and new. Also for entering and leaving a scope, and for what redis does over jemalloc: a
-malloc and its free, with the usable size after the one and before the other. callgrind counts them, so a busy machine
-gives the same numbers.
+joined to the last stack, and new. Also for entering and leaving a scope, and for the calls that redis makes over
+jemalloc: malloc, usable size, usable size again, free. callgrind counts them, so a busy machine gives the same
+numbers.
 
 Each figure is the difference of a long and a short run, so that the start does not count. It may not grow by more than
 5 % over tests/cost/budget.json. `RECORD_COST=1 tests/check cost` writes that file. The leaf cache adapts to the stacks
@@ -40,7 +40,7 @@ def count(command, rounds, options, without=None):
     """Instructions of a whole run, without those of the function `without` and of what it calls."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "callgrind"
-        # The order matters: a toggle alone makes collecting begin at its function.
+        # --collect-atstart=yes must be last: --toggle-collect would turn it off.
         toggle = [f"--toggle-collect={without}", "--collect-atstart=yes"] if without else []
         argv = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *toggle, *command, rounds]
         if options is None:

@@ -19,7 +19,7 @@
 static uint64_t next = (uint64_t)1 << 40, never;
 enum { NOT_READY = 600 };
 extern int served_stalls;
-int served_stalls; /* events that are made meanwhile never come */
+int served_stalls; /* while this is set, new events never complete */
 
 #define ANSWER(name, parameters, statement)                                                                            \
     int name parameters;                                                                                               \

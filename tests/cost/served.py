@@ -9,8 +9,8 @@ answer (a test double). They say nothing about time, or about a GPU.
 - a query of an address from 1 and from 5,000 places of the program;
 - a move that looks at 300 and at 3,000 blocks.
 
-Each figure is the difference of a long and a short run. What is beside a call may add no more than MORE, whatever the
-compiler. No figure may grow by more than 5 % over tests/cost/served_budget.json, which
+Each figure is the difference of a long and a short run. What is beside a call may add no more than BESIDE allows,
+whatever the compiler. No figure may grow by more than 5 % over tests/cost/served_budget.json, which
 `RECORD_COST=1 tests/check cost/served` writes."""
 import os, pathlib
 
