@@ -94,8 +94,8 @@ static void *churn_physical(void *from) {
     return from;
 }
 
-/* Three pieces of physical memory: one has only a handle, one only a mapping, the third both and a second handle. Then
- * a handle is released once too often. Calls that fail change nothing. */
+/* At the end, three of four pieces of physical memory live: by a handle, by a handle and a mapping, and by a mapping.
+ * The fourth has neither, and its handle is released once too often. Calls that fail change nothing. */
 static void physical(void) {
     uint64_t at, memory[4], again;
     pthread_t threads[3];
@@ -108,7 +108,7 @@ static void physical(void) {
         if (cuMemMap(at + (uint64_t)i * GRANULE * (i == 3 ? 1 : 2) - GRANULE, GRANULE, 0, memory[i], 0)) abort();
     if (cuMemRetainAllocationHandle(&again, (void *)(at + GRANULE)) || again != memory[1]) abort();
     if (cuMemRelease(again) || cuMemRelease(memory[2]) || cuMemRelease(memory[3])) abort();
-    if (cuMemUnmap(at + 2 * GRANULE, GRANULE)) abort(); /* the last of the fourth */
+    if (cuMemUnmap(at + 2 * GRANULE, GRANULE)) abort(); /* the last hold on the fourth piece */
     if (!cuMemRelease(memory[3]) || !cuMemUnmap(at, 8 * GRANULE) || !cuMemAddressFree(at, 8 * GRANULE)) abort();
     for (int i = 0; i < 3; i++) pthread_join(threads[i], NULL);
 }
@@ -149,7 +149,7 @@ static void unseen_physical(void) {
 }
 
 static void reset(void) {
-    device(1 << 20), device(3 << 20); /* device(1 << 20), device(3 << 20); */
+    device(1 << 20), device(3 << 20);
     if (cudaDeviceReset()) abort();
     device(2 << 20);
 }
@@ -217,14 +217,14 @@ static void waits(void) {
     getchar();
 }
 
-/* Called when CUPTI's library has a ledger. */
+/* CUPTI's library has a ledger already. Then the library that LATE names is opened. */
 static void late(void) {
     device(1 << 20);
     if (!dlopen(getenv("LATE"), RTLD_NOW)) fputs(dlerror(), stderr), abort();
     device(2 << 20);
 }
 
-/* While a library's constructor runs, it holds the loader's lock. Meanwhile its records are read. */
+/* Opens a library whose constructor makes records. They are read while the constructor holds the loader's lock. */
 static void loads(void) {
     alarm(20);
     device(1 << 20);

@@ -369,9 +369,9 @@ static void mapped_again(void) {
     int shared;
     OK(cuMemAllocAsync(&was, 4 * MIB, stream));
     MUST(cuStreamQuery(stream) != 0);
-    sim_slow("cuStreamIsCapturing", 500000); /* a hook asks it whether the failed end has ended it */
+    sim_slow("cuStreamIsCapturing", 500000); /* by it a hook asks whether the capture has ended */
     MUST(!pthread_create(&thread, NULL, end_broken, stream));
-    for (at = 0; at != was; usleep(1000)) { /* until the driver has ended it */
+    for (at = 0; at != was; usleep(1000)) { /* until the driver has ended the capture */
         if (at) OK(cuMemAddressFree(at, 4 * MIB));
         OK(cuMemAddressReserve(&at, 4 * MIB, 0, was, 0));
     }

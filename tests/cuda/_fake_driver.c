@@ -15,9 +15,9 @@ enum { ERROR_BEFORE = 7, ERROR_AFTER = 42, ERROR_OF_A_QUESTION = 99, HANDLE = 77
 
 int fake_device, fake_errors;
 jmp_buf *fake_leave; /* where cuMemAlloc jumps to, once */
-int fake_end_thread; /* or it ends its thread */
+int fake_end_thread; /* cuMemAlloc ends its thread */
 pthread_barrier_t *fake_both;
-void *fake_pinned; /* the driver's answer */
+void *fake_pinned; /* the pinned memory that a request gets */
 static uint64_t next = 0x7000000000;
 
 static int done(void) {

@@ -92,7 +92,7 @@ waited = (support.HERE / "hung/hangs/waited_for.txt").read_text()
 assert "sleep 600" in waited and waited.count("waits in") >= 2 and "system call" in waited, waited
 assert (support.HERE / "hung/hangs/output.txt").read_text() == "waits\n"
 
-# --- a budget: it cuts the part short, which then says nothing, and the later ones are left for the next run
+# --- a budget: a part that it cuts short, and the later parts, are "unfinished", and left for the next run
 
 runner = load()
 runner.RESERVE, runner.LEAST = 1, 1

@@ -122,7 +122,6 @@ lines = suite("graphs", folder=carried / "tests/gpu", build=carried / "build/dev
 assert outcomes(lines) == {"graphs": "passed"}, lines
 
 # A part that does not end leaves no process behind: it would hold the GPU's memory during the next part.
-# run.
 (carried / "tests/gpu/hangs.py").write_text("""# timeout: 10
 import subprocess
 child = subprocess.Popen(["sleep", "600"])
@@ -136,7 +135,7 @@ support.wait_for(lambda: support.is_gone((support.HERE / "child").read_text()), 
                  "the end of what the part had started")
 print(f"{len(PARTS)} parts; programs over the simulated driver, a test double")
 
-# A stand-in for compute-sanitizer, which says that it found so many errors. With none, it runs the program first.
+# A stand-in for compute-sanitizer. It reports $FOUND errors. If that is 0, it runs the program first.
 (support.HERE / "bin").mkdir()
 sanitizer = support.HERE / "bin/compute-sanitizer"
 sanitizer.write_text("""#!/bin/sh

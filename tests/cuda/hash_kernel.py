@@ -160,7 +160,7 @@ for content, blocks, threads, seeds in ((noise(16, 1), 1, 1, SEEDS), (noise(4096
     assert units == len(content) // 16, units
     assert sums == reference(content, seeds), (blocks, threads, sums)
 
-# The hash tells one changed bit, exchanged words, and the same words at other places.
+# One changed bit, exchanged words, or the same words at other places give another hash.
 base, seen = bytearray(noise(512, 9)), set()
 variants = [bytes(base)]
 for bit in range(0, 4096, 37):

@@ -29,8 +29,8 @@ text = support.memstow("report", "plain.mst").stdout
 assert "no memory for 3 requests: the last was 100.0 GiB on device 0, with 5.0 MiB live" in text, text
 assert "plain.mst.oom1.mst" in text or "FILE.oom1.mst" in text, text
 
-# It has the answer of NVML at that time. NVML is simulated here, and its variables are not passed on, so that is 1 GiB,
-# none of it in use.
+# The snapshot has the answer of NVML at that time. The simulated NVML gets none of its variables here, so it answers
+# 1 GiB, none of it in use.
 beside = {**environment, "LD_LIBRARY_PATH": f"{_simulated.LIBRARIES / 'nvml'}:{environment['LD_LIBRARY_PATH']}"}
 support.track(program, "plain", env=beside, file="asked.mst")
 nvml = support.report("asked.mst.oom1.mst")["cuda"]["devices"][0]["nvml"]
