@@ -76,7 +76,7 @@ static void temporary_file(void) {
 static int open_handle(const char *path) { return open(path, O_CREAT | O_RDWR, 0600); }
 
 static int seconds = 60;
-static const char *until; /* its file ends the fault earlier */
+static const char *until; /* the fault ends as soon as this file exists */
 
 static void plant(const char *word) {
     if (!strcmp(word, "endless"))

@@ -111,7 +111,7 @@ def life(how, tracked):
 
 before_it = ["answered True True", "deleted True False False"]
 quits = ["about to quit True False", "loop ended 0"]
-heard = {"heard True"} # at any time from then on
+heard = {"heard True"} # this line may be at any place
 anywhere = {"thread": heard | {"result [] ()"}, "loop": heard | {"result [] ()"}, "signal": heard, "exit": heard}
 expected = {"thread": ["runs", *before_it, *quits], "loop": ["runs", *before_it, *quits],
             "signal": [*before_it, *quits, "after the loop"],

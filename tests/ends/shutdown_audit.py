@@ -1,7 +1,7 @@
 """The audit of a shutdown. The log has the memory and the number of descriptors at the beginning of each stage. At the
-end it has each open descriptor: its purpose, its age, and the functions that opened it, if the ledger knows them. It is
-also there if the time is over. Without memstow, Result has the memory and the open descriptors. The room that writes
-the audit needs nothing of the ledger."""
+end it has each open descriptor: its purpose, its age, and the functions that opened it, if the ledger knows them. An
+ending that reaches its limit has this list, too. Without memstow, Result has the memory and the open descriptors. The
+room that writes the audit needs nothing of the ledger."""
 import json, os, pathlib, re
 
 from support import BUILD, HERE, MEMSTOW, PYTHON, ROOT, compile, free_port, memstow, run
