@@ -4,7 +4,7 @@ import os, pathlib, re, struct
 
 MAPPED = re.findall(r"/\S+\.so\S*", pathlib.Path("/proc/self/maps").read_text())
 OBJECTS = sorted({os.environ["MEMSTOW"], os.environ["MEMSTOW_BUILD"] + "/libmemstow.so", *MAPPED})
-CODE = 0x1000 # the address of a function, from the header on
+CODE = 0x1000 # the address of each function, relative to the header
 
 
 def load(path):
@@ -56,7 +56,7 @@ def write(number, shared, function):
 seen, number = set(), 0
 for path in filter(os.path.exists, OBJECTS):
     for shared, function in entries(*load(pathlib.Path(path))):
-        features = {shared, *function[17:]} # bytes of instructions: more than opcodes, and few enough
+        features = {shared, *function[17:]} # the byte values of the instructions: all opcodes, and at most 256
         if features - seen and len(function) < 400:
             seen |= features
             write(number, shared, function)
