@@ -59,7 +59,7 @@ for _ in range(8):
     connection = connected(path)
     connection.send(pack(STOW, 1))
     asking.append(connection)
-waiting = start(MEMSTOW, "trigger", program.pid, stdout=subprocess.PIPE, text=True) # it has no entry yet
+waiting = start(MEMSTOW, "trigger", program.pid, stdout=subprocess.PIPE, text=True) # waits: there is room for 8
 tickets = [program.tell("take()")[2] for _ in range(8)]
 assert program.process.poll() is None and len(set(tickets)) == 8
 for ticket in tickets:

@@ -126,7 +126,7 @@ check("before too", "front", **harmless)
 check("all before", "front", **harmless | {"allocated": None})
 check("resized before", "front", **harmless | {"call": "realloc", "now": "resize"})
 check("spoilt large", "front", **harmless | {"call": "none", "size_bytes": 300000, "now": None})
-_, (status, _, out), _, _ = run("asked spoilt", "front") # not the size in the damaged word
+_, (status, _, out), _, _ = run("asked spoilt", "front") # its size is not taken from the damaged word
 assert (status, out) == (0, "as large as it is\nsurvived\n"), (status, out)
 # If glibc made a mapping for a large block, glibc's header is at the start of the mapping. Nothing lies in front of
 # it, as without memstow.
@@ -155,8 +155,7 @@ for which in ("32", "64"):
 for n in (1, 4, 6, 8):
     check(f"heap-{n}-1-free", "large", message=False, **large | {"allocated": "make"})
 
-# A changed byte of the size that is not in the seal: the block is not taken for a large one, and the next block is
-# unharmed.
+# A byte of the size is changed: the block is not taken for a large one, and the next block is unharmed.
 small = front | {"size_bytes": 20}
 check("byte-3-41-free", "small", message=False, times=1, **small)
 for n, change in (6, "41"), (7, "a6"):
@@ -172,7 +171,7 @@ assert [(m["size_bytes"], m["harmless"], m["call"]) for m in misuses] == [(20, T
                                                                          (20, True, "realloc")] * 12, misuses
 assert {function(m["allocated"]) for m in misuses} <= {"make", None}, misuses # two numbers of sites, and one is wrong
 
-# A program that writes a zero byte too many there does not change the header, and behaves as without memstow.
+# A program that writes zeros just in front of a block, as over the end of a text, does not change the header.
 check("end of text", "front")
 check("int of zero", "front")
 

@@ -1,7 +1,7 @@
 # needs: cc stacks
 # timeout: 300
-"""More call stacks than there are ids, in more memory than they can fill: stacks that are dead give their ids to new
-ones in time, as they give memory where that is short."""
+"""A program has more call stacks than there are ids, and memory is not short. Stacks without live blocks give their ids
+to new stacks in time."""
 import support
 
 STACKS, IDS = 2_600_000, 1 << 21 # IDS: SITE_LIMIT of preload/count/site.h

@@ -26,8 +26,8 @@ static void *allocate(void *argument) {
     return q ? argument : NULL;
 }
 
-/* After a write, only read, write, exit and sigreturn are allowed: allocations must fit into the present heap. The
- * processor's clock may not be read, either: live bytes fall by enough for a point of the history. */
+/* Strict mode allows only read, write, exit and sigreturn, so allocations must fit into the present heap. Reading the
+ * processor's clock kills, too. A point of the history needs a time, and live bytes fall by enough for a point. */
 static void be_strict(void) {
     static void *blocks[100], *large[50];
     mallopt(M_TRIM_THRESHOLD, -1);

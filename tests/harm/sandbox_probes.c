@@ -67,7 +67,7 @@ static void *go_elsewhere(void *nothing) {
     return nothing;
 }
 
-/* The result is the id of that thread. */
+/* Asks for a sandbox for all threads, which one thread cannot follow. The call returns the id of that thread. */
 static void lose_one(void) {
     struct sock_fprog program = {1, &allow};
     pthread_t thread;
