@@ -1,6 +1,6 @@
-"""Holders of an object, as memstow.held() and the node pack name them: by names that can be looked up in the source. So
-few objects are searched at once that Python does not stand still, and none when the time is over. A program can also
-name holders itself."""
+"""Holders of an object, as memstow.held() and the node pack name them: by names that can be looked up in the source.
+The search takes few objects at a time, so that Python does not stand still, and ends when its time is over. A program
+can also name holders itself."""
 import gc, pathlib, sys
 
 import support
