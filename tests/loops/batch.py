@@ -100,7 +100,8 @@ for independent in (False, True):
     assert seen[-1] is None and reference() is None, "the driver has the input, beside the store"
     loops.drop(loop)
 
-# nor does the call that waits for the loop. It lets go of them when the loop has begun, on another thread
+# the call that runs a loop and waits for it does not keep the inputs, either: the first iteration, on another thread,
+# waits until they are gone
 references = []
 
 
@@ -118,7 +119,7 @@ def is_let_go():
 queue.prompts.clear()
 seen.clear()
 queue.before = lambda prompt: len(queue.prompts) == 2 and seen.append(support.wait_for(is_let_go, 20, "the end of v"))
-if sys.version_info >= (3, 11): # older ones keep the arguments of a call in the caller's frame, too
+if sys.version_info >= (3, 11): # in older ones the caller's frame keeps the arguments of a call
     memstow_loops.run_sequential([SAME], value_for_call(), 2)
     assert len(seen) == 1
 queue.before = lambda prompt: None

@@ -47,8 +47,8 @@ BACK = {"1": port("double"), "4": port("seen"), "2": node("Add", a=["1", 0], b=[
 assert run(TWICE, BACK, inputs={"n": 1, "seen": 1}, iterations=3) == {"seen": 14, "double": 14, "n": 15}
 assert run({"1": node("Number", value=5), "2": port("x", ["1", 0]), "3": node("Add", a=["2", 0]),
             "4": port("x", ["3", 0])}) == {"x": 6}
-# nodes that depend on constants only stay in the node cache. The constants do not, and neither do ports that pass them
-# on: a node may write into them
+# the node cache keeps nodes that depend only on constants. It does not keep the constants, nor ports that pass them on,
+# because a node may write into them
 run({"1": port("n"), "2": port("k"), "3": node("Add", a=["2", 0]), "4": node("Add", a=["1", 0], b=["3", 0]),
      "5": port("n", ["4", 0])}, inputs={"n": 0, "k": 1}, iterations=3)
 assert all(p.constant == {"3"} and p.fresh == {"1", "2", "4", "5"} for p in queue.prompts)

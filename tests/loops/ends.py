@@ -98,7 +98,7 @@ may_end.set()
 queue.before = lambda prompt: None
 ended(loop, "cancelled", "iteration 1, workflow 1: it was cancelled")
 
-# a node blocks the OUTPUT: the value of before would stay
+# a node blocks the OUTPUT: without an error, the value of the last iteration would stay
 queue.blocked = {3}
 words = "node 3 (DiscomfortPort): nothing came into it: a node before it has blocked it"
 assert ended(start(STEP), "failed", f"iteration 2, workflow 1: {words}") == {"n": 3}
