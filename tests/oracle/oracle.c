@@ -1,8 +1,12 @@
 /* oracle.c — part of the test build libmemstow_oracle.so: compares the recorded stack of every allocation with
- * libunwind's, at once. If the variable MEMSTOW_ORACLE names a folder, each process has a file NAME.PID there, of five
- * 64-bit counters. They count stacks that were compared; that are wrong (another frame); that are short (one of the two
- * ends earlier); that were left out (libunwind itself allocates, or there is no site); and outer stacks, for want of
- * room. Details of the first few go to standard error. */
+ * libunwind's, at once. If the variable MEMSTOW_ORACLE names a folder, each process has a file NAME.PID there, with
+ * five 64-bit counters of stacks:
+ *   compared
+ *   wrong: another frame
+ *   short: one of the two stacks ends earlier
+ *   left out: libunwind itself allocates, or there is no site
+ *   outer: there was no room for the whole stack, so an outer part of it was recorded
+ * Details of the first few go to standard error. */
 #define UNW_LOCAL_ONLY
 #include <dlfcn.h>
 #include <errno.h>
