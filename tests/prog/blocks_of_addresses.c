@@ -68,7 +68,7 @@ static void mappings(void) {
     char *map = mmap(NULL, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     MUST(map != MAP_FAILED);
     must_be(map + MIB - 1, MEMSTOW_INSIDE, map, MIB);
-    MUST(!at(map, 0).size); // // it is no block of the heap
+    MUST(!at(map, 0).size); // it is no block of the heap
     MUST(munmap(map, MIB) == 0 && !at(map, MEMSTOW_INSIDE).size);
     map = mmap(NULL, MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     MUST(!at(map, MEMSTOW_INSIDE).size); // only reserved

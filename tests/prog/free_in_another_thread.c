@@ -26,8 +26,7 @@ int main(void) {
     pthread_join(thread, NULL);
     pthread_create(&thread, NULL, drop, NULL);
     pthread_join(thread, NULL);
-    /* pthread_create itself keeps memory for a thread (its TLS vector), which is counted, too: the module leaves it out
-     * */
+    /* pthread_create keeps memory for a thread (its TLS vector), which is counted at another module. */
     EXPECT("sites[stack[0].module=*free_in_another_thread].live_bytes", COUNT);
     EXPECT("sites[stack[0].module=*free_in_another_thread].live_blocks", 1);
     return 0;

@@ -269,7 +269,7 @@ def marks_say_what_happened():
     assert by_kind["run_ended"]["host_bytes"] + by_kind["run_ended"]["mapped_bytes"] >= 8 << 20, marks
     assert all(by_kind[kind]["bytes"] == moved for kind, moved in (("stowed", out), ("restored", back)) if moved > 0)
     assert (run, node) in zip(found["runs"], found["nodes"]), found
-    owner, = found["owners"] # the run's beginning found nothing, and a stowed model has what it had
+    owner, = found["owners"] # one point: it had nothing at the run's beginning, and moves change nothing
     assert owner["owner"] == model and owner["name"] == "unet", owner
     assert len(owner["seconds"]) == len(owner["live_bytes"]) == len(owner["cuda_bytes"]) == 1, owner
     assert owner["seconds"][0] == by_kind[moves[0] if moves else "run_ended"]["seconds"], (owner, marks)

@@ -1,12 +1,13 @@
-// Remains in free memory are not taken for a block. The header of a freed block, over whose size glibc wrote the size
-// of a chunk, lies in a live block, and that place is assigned.
+// Remains of a header are not taken for a block. The header of a freed block lies inside of a live block, and glibc has
+// written the size of a chunk over its size. Addresses behind it are assigned.
 #include "abi.h"
 #include "expect.h"
 
 #include <stdint.h>
 
-// Too large for the thread's cache, so that a freed block at the end of the heap is merged with the one behind it. The
-// chunk of FIRST ends 16 bytes before FREED's header, that of LONGER at its beginning, and CHUNK follows there.
+// Blocks too large for the thread's cache, so that freed blocks are merged, and the next block begins where FIRST did.
+// FREED lies behind FIRST. LONGER is 16 bytes longer, so glibc's header of the chunk behind LONGER lies where FREED's
+// header was.
 enum { FIRST = 2000, FREED = 2993, LONGER = FIRST + 16, CHUNK = FREED / 16 * 16, BETWEEN = CHUNK - 40, WHOLE = 10000 };
 
 static void *volatile kept; // the compiler keeps it, although it is never used

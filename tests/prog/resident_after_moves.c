@@ -1,4 +1,4 @@
-// Where the report says that memory is after it was moved out. Dropped pages of files are nowhere until they are used.
+// The report says where memory is after it was moved out. Dropped pages of files are nowhere until they are used.
 // Stowed memory that is used again is a part of its own, including what was written to it. Memory that was brought back
 // as a whole is a live block again, and no other memory is mistaken for one.
 #include "abi.h"
@@ -69,7 +69,7 @@ int main(void) {
     EXPECT("residency.files[file=*/used].resident_bytes", FILES);
     EXPECT("residency.files[file=*(deleted)].resident_bytes", 0);
     say("expect residency.stowed_resident_bytes >= %lu", back_again - header_pages);
-    say("expect residency.stowed_resident_bytes <= %lu", back_again + MIB); /* it reads around them */
+    say("expect residency.stowed_resident_bytes <= %lu", back_again + MIB); /* the kernel reads around used pages */
     say("expect residency.live_bytes >= %d", BLOCK);
     say("expect residency.live_bytes < %d", BLOCK + MIB);
     say("expect residency.retained_bytes >= %d", 2 * MIB);

@@ -1,6 +1,6 @@
 // Call stacks of coroutines whose stacks come and go: mapped or from malloc, freed in the middle, used at once by
 // another coroutine, of another size at the same place, resumed by another thread than the one that suspended them.
-// Then a thread's memory of a stack is worthless, and reading the stack must do no harm.
+// Then what a thread remembers of a stack is wrong, and reading the stack must do no harm.
 // needs: stacks
 // build: -O2
 // timeout: 300

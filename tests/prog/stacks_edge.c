@@ -1,5 +1,5 @@
-// Call stacks of code that begins at the very end of its stack. Where the unwind tables say that its return address is,
-// there is foreign memory at first, and no memory later.
+// Call stacks of code that begins at the very end of its stack. By the unwind tables, its return address would lie
+// beyond that end: in foreign memory at first, and later where there is no memory.
 // needs: stacks
 // build: -O2
 #include "stacks.h"

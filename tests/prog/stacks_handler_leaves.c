@@ -79,7 +79,7 @@ static double now(void) {
     return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
 }
 
-/* In these blocks the handler may leave an allocation or a free: each jump loses one block at most. */
+/* Allocates and frees. The handler may leave an allocation, so each jump loses one block at most. */
 static void be_left(uint64_t *state, double until) {
     sigsetjmp(place, 1);
     while (jumps < JUMPS && now() < until) {
