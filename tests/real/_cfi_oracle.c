@@ -193,7 +193,7 @@ static void compare(const char *name, const struct cfi_object *object, uintptr_t
     world++;
     uintptr_t pc = base + address;
     struct cfi_rule rule = cfi_find(object, pc);
-    struct answer answer = answer_of(frame, pc); /* the random rip is ours, so that PLT rows can be compared */
+    struct answer answer = answer_of(frame, pc); /* rip is pc for both sides, so that PLT rows can be compared */
     one.asked++;
     one.kinds[rule.kind]++;
     one.whys[rule.why]++;

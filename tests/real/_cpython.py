@@ -28,7 +28,7 @@ def cases(file, files):
 
 
 def suite(default, arguments, seconds):
-    """A function for _suite.compare. default: the tests that stand for all; none: really all of them."""
+    """A function for _suite.compare. default: the tests to run if no tests are named; if it is empty, all tests."""
     def execute(tests, tracked):
         argv = command([PYTHON, "-m", "test", "-j2", "--timeout", "600", "--junit-xml", support.HERE / "cases.xml",
                         *arguments, *(tests or default)], tracked, "ledgers")

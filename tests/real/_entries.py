@@ -43,7 +43,8 @@ def headers():
 
 
 def table():
-    """Its names; and of each line with a base name: that, the version, and whether the stream is the thread's own."""
+    """The names of all lines. And for each line with a base name: (base name, version, whether the stream is the
+    thread's own)."""
     text = (support.ROOT / "preload/cuda/cuda_table.h").read_text()
     rows = re.findall(r'^(?:ENTRY|RESOLVER)\(\w+, (\w+), "(\w*)", (\d+), ([01])', text, re.M)
     return {row[0] for row in rows}, {(base, int(since), own == "1") for _, base, since, own in rows if base}

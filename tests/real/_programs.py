@@ -649,7 +649,7 @@ int main(int count, char **arguments) {
 END
 """
 CLANG = ["deb:libclang-rt-14-dev"]
-BEHIND = "export ASAN_OPTIONS=verify_asan_link_order=0" # as a library it must be the first one
+BEHIND = "export ASAN_OPTIONS=verify_asan_link_order=0" # else the library refuses to come behind another one
 SANITIZERS = [
     sanitized("gcc address static", "-static-libasan"),
     sanitized("gcc address", "", BEHIND),

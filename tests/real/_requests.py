@@ -66,7 +66,8 @@ def lines_of(file):
 
 
 def record(label, *command, files="", status=0, **more):
-    """Runs a program over the simulated driver. files: a part of the names of those whose dlsym counts."""
+    """Runs a program over the simulated driver. Requests by dlsym count if they come from a file with `files` in its
+    name."""
     resolver, symbols = support.HERE / f"{label}.resolver", support.HERE / f"{label}.symbols"
     done = support.run(*command, status=status, env=environment(
         SIMCUDA_ASKED=str(resolver), DLSYM_ASKED=str(symbols), LD_PRELOAD=str(recorder()), **more))

@@ -138,7 +138,7 @@ def end_all(seconds):
 
 
 def result_of(program, folder, env, tracked):
-    """{part: value} of one run, without text that differs from run to run by a rule of the table."""
+    """{part: value} of one run. Text is replaced where the table says that it differs from run to run."""
     argv = ["bash", "-uc", SHARED + program.script]
     if tracked:
         command = support.command_for_others() if program.as_nobody else support.MEMSTOW

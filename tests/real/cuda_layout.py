@@ -140,7 +140,7 @@ NUMBERS = {
 
 
 def numbers():
-    """The NUMBER lines for them."""
+    """A line NUMBER(NVIDIA's name, our value) for each entry of NUMBERS."""
     for file, names in NUMBERS.items():
         text = next(PRELOAD.rglob(file)).read_text()
         for ours, theirs in names.items():
