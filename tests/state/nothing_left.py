@@ -35,7 +35,7 @@ for where in ("ram", "file", "prefix"):
                 store.close()
                 """, folder)
         assert not list(folder.iterdir()), (where, ending, list(folder.iterdir()))
-# nor a queue of the kernel's, whose end the process would wait for, if nothing large was written to a file
+# a queue of the kernel's is made only when something large is written to a file: the process waits for the queue's end
 _state.python("""
     import ctypes
 
