@@ -176,13 +176,13 @@ static void held_unseen(void) {
     MUST(holds(p, LENGTH, 1));
 }
 
-/* Pages that were written to while stowed are those that a device may have pinned meanwhile. */
+/* A device may have pinned pages that were written to while they were stowed: such pages do not move. */
 static void held_unseen_while_stowed(void) {
     struct stow_options options = {.idle = true, .held_unseen = true};
     char *p = filled();
     uint32_t why;
     MUST_BE(out(p, LENGTH, &idle, NULL), LENGTH);
-    MUST_BE(in(p, LENGTH, &options), LENGTH); /* nothing was */
+    MUST_BE(in(p, LENGTH, &options), LENGTH); /* nothing was written to */
     MUST_BE(out(p, LENGTH, &idle, NULL), LENGTH);
     *(volatile char *)(p + MIB) = *(volatile char *)(p + MIB);
     for (int is_idle = 0; is_idle < 2; is_idle++) {
@@ -340,8 +340,7 @@ static void address_space_limit(void) {
     }
 }
 
-/* Stowed memory that was written to again: if there is no room to note its next move, this is the reason given, and not
- * that there was nothing to move. */
+/* Stowed memory was written to, and there is no address space to note its next move: that is the reason given. */
 static void address_space_for_what_is_stowed(void) {
     enum { STEP = 16 << 10, MOST = 2 << 20 };
     char *p = filled();

@@ -48,7 +48,7 @@ static void back_beside_its_room(void) {
     MUST(holds(p, LONG, 1));
 }
 
-/* Restored while in use: one thread takes over the file's pages, although nobody declared the owner idle. */
+/* Memory that was read and written to since it was stowed is moved out again, and then restored whole. */
 static void written_since_and_moved_again(void) {
     char *p = map_memory(LENGTH);
     fill(p, LENGTH, 1);
@@ -180,7 +180,7 @@ static void note_told(uint64_t moved, uint64_t wanted, void *context) {
     __atomic_add_fetch(&told, 1, __ATOMIC_RELAXED);
 }
 
-/* The code that wanted to know the progress of its move may be gone by then, with its data. */
+/* mlock brings memory back without a report of progress: the function that the move out reported to may be gone. */
 static void mlock_tells_nobody(void) {
     struct stow_options options = *usual();
     options.tell = note_told, options.context = &told;
@@ -194,7 +194,8 @@ static void mlock_tells_nobody(void) {
     MUST_BE(told, before);
 }
 
-/* A setting that the program makes for the memory must hold afterwards, too: for the memory that is there. */
+/* A memory policy or a protection key would be lost when stowed memory gets a new mapping. So memory comes back before
+ * the program sets one. */
 static void memory_policy_brings_back(void) {
     unsigned long nodes = 1;
     uint32_t why;
