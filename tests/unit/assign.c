@@ -148,8 +148,8 @@ static void refused(uint32_t model, uint64_t start, uint64_t length) {
     cr_expect_eq(live_of(models[0]), firsts);
 }
 
-/* Counters are used up first: a refused assignment has its sites, to which counts would move. Returns the first model
- * without room. */
+/* Makes the sites of all models, and then uses up all room for counters. So an assignment is refused although its site
+ * exists. Returns the first model without a counter. */
 static uint32_t use_up(uint32_t site, uint32_t slot) {
     uint32_t sites[MODELS], i = 1;
     for (uint32_t k = 1; k < MODELS; k++) cr_assert(tags_number((struct snap_tag){.model = models[k]}));

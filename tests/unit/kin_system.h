@@ -1,5 +1,5 @@
 /* kin_system.h — a test double of /proc: the processes of a system, for tests of who is kin. The test wraps os_open,
- * os_read, os_each_name and os_pid. No step of it is counted (unit/shutdown_kin). */
+ * os_read, os_each_name and os_pid. unit/shutdown_kin does not count the double's own steps. */
 #ifndef MEMSTOW_TESTS_KIN_SYSTEM_H
 #define MEMSTOW_TESTS_KIN_SYSTEM_H
 

@@ -142,7 +142,7 @@ Test(series, the_end_gives_room_back_and_the_ledger_goes_on, .init = begin, .fin
     cr_assert_eq(records_in_file(TYPE), 50000);
 }
 
-/* The lock for growth was once held for ever after the file was gone. */
+/* The lock for growth is released although the file is gone. */
 Test(series, the_end_without_a_file_is_no_dead_end, .init = begin, .fini = end) {
     unlink(path);
     ledger_end(SNAP_EXECED);

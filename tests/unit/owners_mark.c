@@ -1,4 +1,4 @@
-/* owners_mark.c — what owners have at marks, as two threads note it whose marks come at the same moment. */
+/* owners_mark.c — what owners have at marks. Two threads note it at the same moment, each for a mark of its own. */
 #include <criterion/criterion.h>
 
 /* Test doubles: one model with as many bytes as the test says, and a list in place of the ledger's records. */

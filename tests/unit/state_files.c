@@ -1,6 +1,6 @@
 // A folder of values is opened with few comparisons for each name, however many there are. Files that its manifest does
-// not name are removed. A manifest that cannot be flushed, or that is too large
-// to be read again, does not replace the last one.
+// not name are removed. A manifest that cannot be flushed, or that is too large to be read again, does not replace the
+// last one.
 // build: -Wl,--wrap=os_decimal -Wl,--wrap=os_call6
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -95,7 +95,7 @@ Test(stow_read, taker_stops_half_way) {
     close(fd);
 }
 
-/* Bytes that were read before that can still be taken. */
+/* Whole pieces before the end of the file can still be taken. */
 Test(stow_read, file_too_short) {
     struct stow_read reading;
     uint64_t there = 7 * READ_PIECE + 4096;

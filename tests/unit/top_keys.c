@@ -1,4 +1,4 @@
-/* top_keys.c — what keys do in `memstow top`: to the state of the screen, and what they wish for. */
+/* top_keys.c — keys in `memstow top`: how each changes the state of the screen, and which action it asks for. */
 #include <criterion/criterion.h>
 #include <string.h>
 

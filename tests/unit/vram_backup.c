@@ -1,5 +1,5 @@
-/* Pinned memory to which the device may still write is kept until it does not, however long another thread has the list
- * of such memory: a thread that stands still on a busy machine. The driver is a test double of a few functions. */
+/* Pinned memory is kept as long as the device may write to it, even if another thread has the list of such memory for
+ * long, as when it stands still on a busy machine. The driver is a test double of a few functions. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 

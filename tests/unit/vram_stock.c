@@ -124,7 +124,7 @@ Test(vram_stock, nothing_is_left_of_what_the_driver_does_not_pin) {
     cr_assert(take(2, 2) && vram_stock_bytes() == GRANULES(2));
 }
 
-/* The content stays where it is. The next one who takes memory of that piece has it pinned. */
+/* The content stays where it is. The piece is pinned again when memory is next taken from it. */
 Test(vram_stock, what_a_context_has_pinned_ends_with_it) {
     char *first = take(1, 3);
     *first = 7;
