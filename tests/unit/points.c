@@ -74,7 +74,7 @@ Test(points, an_interval_has_its_highest_and_its_last, .init = begin) {
     expect_sound();
 }
 
-/* The highest and the last point of each interval are kept. So a dropped point is no higher than a kept one of its interval. */
+/* The highest and the last point of each interval are kept: no dropped point is higher than all kept ones there. */
 static void expect_envelope(const uint64_t *heights, uint64_t step_ns, uint64_t count) {
     uint64_t from = 0;
     for (uint64_t to = 1; to <= count; to++) {
