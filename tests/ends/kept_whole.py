@@ -1,7 +1,10 @@
 """Processes that a kept process has started live on with it. The rule is the same for the coordinator, with and without
-memstow, for `watch`, and for `reap` after a crash. These stay: a worker of the server in the group of a launcher that
-ends; one that is itself registered to end; one behind a double fork in the server's group; one in the session of a
-manager that the server has started. Other members of the launcher's group end."""
+memstow, for `watch`, and for `reap` after a crash. These processes stay:
+- a worker of a kept server, in the group of a launcher that ends;
+- another one, although it is itself registered to end;
+- a process behind a double fork, in the group of a kept process;
+- a process in the session of a manager that the server has started.
+Other members of the launcher's group end."""
 import concurrent.futures, os, pathlib, re, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, is_gone, memstow, wait_for

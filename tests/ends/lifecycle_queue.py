@@ -53,7 +53,7 @@ cancel: wait 10ms
 
 found, sent = lives("T3,T4,T5", 1, 1)
 assert [life["verdict"] for life in found] == ["passed"] * 3 and sent == ["2", "1", "1"], (found, sent)
-found, sent = lives("T3", 1, 1, steps="queue: running\n") # as before this key existed
+found, sent = lives("T3", 1, 1, steps="queue: running\n") # without the key `behind`
 assert [life["verdict"] for life in found] == ["passed"] and sent == ["1"], (found, sent)
 (life,), sent = lives("T3", 2, 0, status=4)
 assert life["reasons"] == ["line 6, behind: waiting: not within 2.0 s"], life

@@ -82,7 +82,7 @@ if subprocess.run(["unshare", "-p", "-f", "true"], stderr=subprocess.DEVNULL).re
     wait_for(lambda: os.readlink(f"/proc/{inside}/exe").endswith("sleep"))
 done = memstow("reap", status=1).stdout
 assert all(f"pid {left[name]}, " in done for name in ("server", "apart")) and f"pid {left['kept']}, " not in done, done
-if hidden: # it is of this user, and would be ended
+if hidden: # unshare itself is in this namespace, and would be ended
     assert f"pid {hidden.pid}, " in done, done
     os.kill(hidden.pid, signal.SIGKILL), hidden.wait()
 done = memstow("reap", "--end").stdout

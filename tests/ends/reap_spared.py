@@ -1,7 +1,8 @@
-"""Processes that reap does not end: those that are to be kept, whatever else is said of them, and their descendants;
-all of them while the program runs, if only in its second thread, or as process 1; those of another user, which are
-named and count as left. What one list says of a process holds for all lists that are read. If one of them cannot be
-read, no process is ended."""
+"""Processes that reap does not end:
+- processes that are to be kept, whatever else a list says of them, and their descendants;
+- all processes of a program that runs, also if only its second thread runs, or if it is process 1;
+- processes of another user: they are named, and count as left.
+What one list says of a process holds for all lists that are read. If one list cannot be read, no process is ended."""
 import json, os, pathlib, subprocess
 
 from _ends import faults

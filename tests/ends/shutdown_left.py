@@ -167,7 +167,7 @@ known = {"children": ("2 2 first second", [BY_PARENT, BY_PARENT]),
          "session": ("1 1 second", [BY_GROUP]), "its group": ("1 1 second", [BY_GROUP]),
          "cut": ("1 1 second", [BEFORE]), "ended": ("1 1 second", [BEFORE]), "marked": ("1 1 second", [BY_MARK]),
          "lives on": ("0 0", [])}
-# where the reader's chunks meet
+# marks near the border between two chunks of what the coordinator reads
 known |= {f"marked behind {pad}": ("1 1 second", [BY_MARK]) for pad in range(16384 - 100, 16384 + 40, 7)}
 for word, (said, links) in known.items():
     out, lines, left = life(word)

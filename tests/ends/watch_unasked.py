@@ -34,7 +34,7 @@ def watch(*command):
 processes = {name: watch(PYTHON, "app.py", name) for name in ("thread", "process", "joins")}
 processes["script"] = watch("sh", "-c", f"{PYTHON} app.py script; true")
 processes["first"] = watch(faults(), "here", "first-ends", "seconds=600", "until=enough")
-# Each program runs on until all are named that are to be.
+# Each program runs on until watch has named every program that it is to name.
 texts = {name: "" if name == "joins" else process.stderr.readline() for name, process in processes.items()}
 assert not list(pathlib.Path().glob("*.over"))
 pid = re.fullmatch(
