@@ -86,7 +86,7 @@ class Program:
 
 
 def control_thread(pid):
-    """Its folder in /proc; None: there is none."""
+    """The control thread's folder in /proc; None: there is no such thread."""
     for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
         try:
             if (thread / "comm").read_text() == "memstow\n":

@@ -81,7 +81,7 @@ assert len(list(pathlib.Path(f"/proc/{program.pid}/task").iterdir())) == 3
 program.ask("trigger", status=3)
 program.end()
 
-# No thread: a note.
+# No thread can be made: a note says so.
 pid = by_nobody("no_thread")
 done = wait_for(lambda: "a thread failed with error 11" in memstow("trigger", pid, status=3).stderr, what="a note")
 

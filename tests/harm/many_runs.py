@@ -33,7 +33,7 @@ assert size_of_many < size_of_few + (4 << 20), (size_of_few, size_of_many)
 _some, size_of_some = measured(120, memory="64M")
 many, size_of_many = measured(800, memory="64M")
 assert many["lost"]["folded"] > 100_000 and many["lost"]["stacks"] == 0, many["lost"]
-assert size_of_many < size_of_some + (8 << 20), (size_of_some, size_of_many) # of 64 MB at most
+assert size_of_many < size_of_some + (8 << 20), (size_of_some, size_of_many) # --stack-memory is 64 MB
 
 
 def own_bytes(runs):

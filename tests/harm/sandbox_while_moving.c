@@ -1,8 +1,9 @@
 /* sandbox_while_moving.c HOW — goes into a sandbox while memstow's worker is in the middle of a move and waits for a
- * disk that does not answer (another filter makes fdatasync wait for us). Either the sandbox is for this thread only,
- * and the disk answers afterwards. Or it is for all threads, and the disk answers while we wait. Or the second follows
- * the first ("both"). At the end the worker is gone. Prints its pid when it can get a request for a move. Ends with
- * status 5. */
+ * disk that does not answer (another filter makes fdatasync wait for us). HOW:
+ *   prctl, seccomp, syscall: a sandbox for this thread only; the disk answers afterwards
+ *   all threads: a sandbox for all threads; the disk answers while we wait
+ *   both: the first, and then the second
+ * At the end the worker is gone. Prints the program's pid when a request for a move may come. Ends with status 5. */
 #define _GNU_SOURCE
 #include "../prog/abi.h"
 #include "../prog/expect.h"
@@ -18,8 +19,8 @@ enum { SIZE = 8 << 20, PATIENCE_MS = 60000 };
 static const int killed[] = {SYS_open,   SYS_fallocate, SYS_fdatasync, SYS_unlink, SYS_gettid,
                              SYS_tgkill, SYS_clone3,    SYS_socket,    SYS_fcntl,  SYS_sched_yield};
 
-/* By inline assembly, so that memstow does not see it. Returns a descriptor on which calls of fdatasync wait for an
- * answer. */
+/* Installs a filter by inline assembly, so that memstow does not see it. Returns a descriptor on which calls of
+ * fdatasync wait for an answer. */
 static int make_disk_hang(void) {
     struct sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
                                  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fdatasync, 0, 1),
