@@ -3,11 +3,15 @@
  *
  *   served pair|attribute|info|places|move live|freed NUMBER ROUNDS
  *
- * pair: cuMemAllocAsync and cuMemFreeAsync. attribute: cuPointerGetAttribute. info: cuMemGetInfo. places: attribute,
- * from NUMBER places of generated code. move: a move of all blocks; each stays, because its handle was handed out:
- * nothing is copied, and only the search for blocks is measured. live: beside NUMBER blocks. freed: beside NUMBER
- * blocks that were freed in a stream that makes no progress. The driver's own cuMemAllocAsync fails, so each block is
- * memstow's. */
+ * pair: cuMemAllocAsync and cuMemFreeAsync
+ * attribute: cuPointerGetAttribute
+ * info: cuMemGetInfo
+ * places: attribute, from NUMBER places of generated code
+ * move: a move of all blocks. Each stays, because the program has its handle. Only the search is measured.
+ * live: beside NUMBER blocks
+ * freed: beside NUMBER blocks that were freed in a stream that makes no progress
+ *
+ * The driver's own cuMemAllocAsync fails, so each block is memstow's. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
