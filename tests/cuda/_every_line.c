@@ -93,7 +93,7 @@ enum { RUNTIME, DRIVER };
 static struct line {
     const char *name, *base;
     int side, since, per_thread;
-    void *at; /* in `f` */
+    void *at; /* the place in `f` for its address */
     void (*run)(struct worker *);
     bool by_route;
 } lines[] = {

@@ -17,7 +17,7 @@ int fake_device, fake_errors;
 jmp_buf *fake_leave; /* where cuMemAlloc jumps to, once */
 int fake_end_thread; /* cuMemAlloc ends its thread */
 pthread_barrier_t *fake_both;
-void *fake_pinned; /* the pinned memory that a request gets */
+void *fake_pinned; /* the memory that cuMemHostAlloc gives */
 static uint64_t next = 0x7000000000;
 
 static int done(void) {

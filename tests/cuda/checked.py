@@ -37,7 +37,7 @@ def meets(output, name):
 
 
 run("every_line", "linked", SIMCUDA_FILL="0", SIMCUDA_CAPACITY="32G", SIMCUDA_DEVICES="16", SIMCUDA_MULTICAST="1")
-for case in set(run("entries").split()) - {"unknown"}: # which asks dlsym
+for case in set(run("entries").split()) - {"unknown"}: # that case asks dlsym
     meets(run("entries", case, SIMCUDA_DEVICES="3"), case)
 meets(run("random_use", "1", "1000", SIMCUDA_FILL="0", SIMCUDA_CAPACITY="2G"), "random_use")
 

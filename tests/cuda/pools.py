@@ -273,7 +273,7 @@ def refused_later():
     torch.cuda.use_mem_pool = None
     with unet.scope():
         assert len(double.allocator.underway) == 1
-        memstow._innermost_model = None # it leaves also if it is not known which pool it is in
+        memstow._innermost_model = None # the thread leaves, even if memstow does not know its pool
         go_on.set()
         other.join()
         assert not double.allocator.underway
