@@ -30,7 +30,7 @@ for second in range(32):
 ledger.point(S + 32 * S, 16 * MIB)
 ledger.mark(S + 1 * S, 3, unet)
 ledger.mark(S + 3 * S, 1, run)
-ledger.mark(S + 8 * S, 3, unet) # where the name of the run has a blank
+ledger.mark(S + 8 * S, 3, unet) # at the blank in "run first": its sign is not shown
 ledger.mark(S + 31 * S, 7, unet, moved=48 * MIB)
 ledger.mark(S + 32 * S, 11, moved=100 * MIB)
 ledger.mark(S + 33 * S, 2, run, detail=1)

@@ -78,7 +78,7 @@ assert sections("--by=module", "--match=step").startswith('\nBy module, of call 
 
 
 def says(*options):
-    """Whether "at peak" is explained. It should be, only where it is shown."""
+    """Whether the column "at peak" is explained. It should be where it is shown, and only there."""
     text = memstow("report", "x.mst", *options).stdout
     assert all(len(line) <= 80 for line in text.split("\n")), text
     return "\nThe column" in text

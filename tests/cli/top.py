@@ -196,7 +196,7 @@ top.press("S")
 top.see(r"\(y/n\)$")
 top.press("y")
 done = top.see(r"^(model \d+ 'UNET \(wan\.safetensors\)': stowed .*|memstow: .*)$")[1]
-if done.startswith("memstow:"): # no place for its file, or a kernel that cannot
+if done.startswith("memstow:"): # there is no place for the file, or this kernel cannot stow
     print("not stowed here:", done)
 else:
     assert stowed() > 20 << 20
