@@ -7,7 +7,7 @@
 
 enum { POINTS_MOST = 1000 };
 
-/* What a site gains at a point, in words. */
+/* A row of the table. The functions say what the site gains at a point, and what was allocated. */
 struct site {
     const char *name;
     uint32_t points;

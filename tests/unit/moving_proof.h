@@ -68,7 +68,7 @@ static inline enum vram_refusal in(struct vram_move_options options, uint64_t *m
 /* The seed of a block says where in the noise its content begins. */
 enum { MOST = 40 << 20, SEEDS = 1 << 18, NOISE = MOST / 4 + SEEDS };
 static uint32_t noise[NOISE];
-static __thread uint32_t *words; /* as much as the largest */
+static __thread uint32_t *words; /* room for the largest block */
 
 static inline void make_noise(void) {
     for (uint32_t i = 0; i < NOISE; i++) noise[i] = i * 2654435761u ^ i >> 3;

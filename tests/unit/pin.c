@@ -23,8 +23,8 @@ static bool all_quiet(void) {
     return pin_all_quiet(1);
 }
 
-/* A join may return before the kernel has forgotten the thread. And threads with a slot are checked only now and then.
- * */
+/* Tries again, because a join may return before the kernel has forgotten the thread, and because threads with a slot
+ * are checked only now and then. */
 static bool becomes_quiet(void) {
     enum { ENOUGH = 1000, MICROSECONDS = 1000 };
     for (int i = 0; i < ENOUGH; i++) {
@@ -36,7 +36,6 @@ static bool becomes_quiet(void) {
 
 static pthread_barrier_t step;
 
-/* As a thread does late in its end. */
 static void *pin_and_leave(void *again) {
     uintptr_t inner = (uintptr_t)__builtin_frame_address(0) - 64, outer = inner + 64;
     thread_slot();
@@ -45,7 +44,7 @@ static void *pin_and_leave(void *again) {
     pthread_barrier_wait(&step);
     pthread_barrier_wait(&step);
     cr_expect_eq(pin_begin(inner - 64), PIN_OUTER, "a signal handler is further in");
-    if (again) { /* the first hook was left for good */
+    if (again) { /* as in the next hook: the first one never returned */
         enum pin pin = pin_begin(outer);
         cr_expect_eq(pin, PIN_STRAY);
         pin_end(pin);

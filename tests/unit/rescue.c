@@ -14,7 +14,7 @@ enum { MIB = 1 << 20 };
 /* --- the device's memory, as the test sets it --- */
 
 static uint64_t left, live, moving, total;
-static uint64_t needed; /* by the last rescue */
+static uint64_t needed; /* what the last rescue asked for */
 static int rescues;
 static int64_t rescue_gives;
 

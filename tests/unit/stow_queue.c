@@ -19,7 +19,7 @@ enum { LENGTH = (16 << 20) + STOW_PIECE / 2, SHORT = 3 * OS_PAGE };
 
 /* The errors that the test injects, and the calls that were made. */
 static struct {
-    long setup, submit, result, written; /* what the kernel answers instead; 0: what it does */
+    long setup, submit, result, written; /* answers instead of the kernel's; 0: the kernel's */
     bool is_short, is_interrupted, is_not_direct;
     uint32_t submitted, waited, plain, flushed, queues;
 } faults;
