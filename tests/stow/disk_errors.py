@@ -37,7 +37,7 @@ with _moving.mounted("tmpfs", 12, "small") as small:
         support.run("umount", "-l", place)
 assert status == 0, f"exit status {status}\n{output}"
 moved = output.split()[0]
-assert int(moved) in (-errno.EIO, -errno.ENOSPC), output # in the kernel's order
+assert int(moved) in (-errno.EIO, -errno.ENOSPC), output # the kernel decides which
 
 image = sparse(support.HERE / "image", 48)
 place = loop_mount(image, "reading")

@@ -15,7 +15,7 @@ __attribute__((unused)) static void need_userfaultfd(void) {
     if (!has_userfaultfd()) skip("this process may not use userfaultfd");
 }
 
-/* Only memory that can leave without the owner's help moves; for other memory the case declares the owner idle. */
+/* Without userfaultfd only memory of idle owners moves, so the case declares the owner idle. */
 __attribute__((unused)) static const struct stow_options *usual(void) { return has_userfaultfd() ? &by_move : &idle; }
 
 __attribute__((unused)) static char *stowed(size_t length, uint64_t seed) {

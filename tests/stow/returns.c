@@ -236,7 +236,7 @@ static void back_after_what_began_before(void) {
     pthread_t locker, mover;
     void *back;
     MUST_BE(pthread_create(&locker, NULL, lock_memory, q), 0);
-    MUST(read(fd, &message, sizeof message) == sizeof message); /* it waits */
+    MUST(read(fd, &message, sizeof message) == sizeof message); /* the locker waits for its page */
     MUST_BE(pthread_create(&mover, NULL, bring_back, p), 0);
     usleep(200000);
     MUST(is_stowed_(p));
@@ -244,7 +244,7 @@ static void back_after_what_began_before(void) {
     MUST_BE(ioctl(fd, UFFDIO_ZEROPAGE, &zeros), 0);
     pthread_join(locker, NULL);
     pthread_join(mover, &back);
-    MUST((int64_t)back == LENGTH || in(p, LENGTH, usual()) == LENGTH); /* it does not wait for ever */
+    MUST((int64_t)back == LENGTH || in(p, LENGTH, usual()) == LENGTH); /* the mover may have given up */
     MUST(holds(p, LENGTH, 1));
 }
 
