@@ -93,7 +93,7 @@ def library(name, text, *linked):
 library("others", OTHERS)
 library("use", USE, "./libothers.so")
 for first, (declared, called) in FIRST.items():
-    # Its constructor runs before ours: of libraries that ask to be first, the last one that is loaded is first.
+    # Its constructor runs before ours: if several libraries ask to be first, the last one that is loaded is first.
     library("early", EARLY % (declared + "\nvoid use(const char *);", called + " use(\"constructor\");"), "./libuse.so",
             "./libothers.so", "-Wl,-z,initfirst")
     (support.HERE / "program.c").write_text(PROGRAM)

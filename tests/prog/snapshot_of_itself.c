@@ -30,7 +30,6 @@ static int descriptors(void) {
     return n;
 }
 
-/* As a thread does that waits for any child. */
 static void *wait_for_any(void *nothing) {
     while (!stop) {
         MUST(waitpid(-1, NULL, 0) == -1 && errno == ECHILD);
