@@ -84,7 +84,7 @@ NUMBER(CUPTI_API_EXIT, CUPTI_EXIT)
 NUMBER(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_DOMAIN_RESOURCE)
 NUMBER(CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, CUPTI_CONTEXT_DESTROY_STARTING)
 """
-# It is in the package of the compiler; nothing else of that package is needed.
+# Stands for a header in the package of NVIDIA's compiler, of which nothing else is needed.
 HOST_DEFINES = """
 #define __device_builtin__
 #define __device_builtin_texture_type__

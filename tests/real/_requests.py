@@ -1,4 +1,4 @@
-"""What libraries ask for of CUDA: by dlsym, and of the driver's resolver. Here they run over the simulated driver of
+"""What libraries ask CUDA for: by dlsym, and of the driver's resolver. Here they run over the simulated driver of
 tests/simcuda, a test double, which writes down the requests; so does a preloaded dlsym. The requests are held against
 preload/cuda/cuda_table.h and NVIDIA's headers, and asked again under memstow."""
 import os, pathlib, sys
