@@ -15,7 +15,7 @@ def compiled_part_loads():
     return hasattr(torch.ops.torchvision, "nms")
 
 
-library = None # its operators go with it
+library = None # kept, because its operators end with it
 
 
 def ensure():

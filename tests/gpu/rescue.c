@@ -15,7 +15,7 @@ int main(void) {
     gpu_write(at, 64 * MIB, 7);
     gpu_write(at + bytes - 64 * MIB, 64 * MIB, 8);
     MUST(!abi_memstow_owner_policy(model, MEMSTOW_STOW, 0));
-    MUST(cu.alloc(&more, wanted) == CUDA_ERROR_OUT_OF_MEMORY); /* in use */
+    MUST(cu.alloc(&more, wanted) == CUDA_ERROR_OUT_OF_MEMORY); /* the model is in use */
     MUST(!abi_memstow_owner_idle(model, 1));
     MUST(cu.alloc(&more, (size_t)1 << 50) == CUDA_ERROR_OUT_OF_MEMORY);
     int result = CUDA_ERROR_OUT_OF_MEMORY;

@@ -37,7 +37,7 @@ static uint32_t counting_pid;
 static __thread bool busy __attribute__((tls_model("initial-exec")));
 static __thread uint32_t generation __attribute__((tls_model("initial-exec")));
 
-enum { PYTHON = 1 }; /* in the place of an evaluation loop's frame */
+enum { PYTHON = 1 }; /* stands for the frame of an evaluation loop */
 
 static __thread uint64_t ours[DEPTH];
 static __thread void *all_theirs[DEPTH];

@@ -454,7 +454,7 @@ static void interrupted(void) {
         if (!sigsetjmp(after_put, 1)) {
             MUST(!pthread_create(&sender, NULL, interrupt_later, &self));
             MUST(abi_memstow_state_put(loop, "x", "BYTES", parts, 2) > 0);
-            while (true) pause(); /* it took less time than the sender */
+            while (true) pause(); /* the put is over before the signal comes */
         }
         MUST(!pthread_join(sender, NULL) && abi_memstow_state_commit(loop) == turn);
         if (holds(loop, "x", QUEUED, turn)) waited++, held = turn;
