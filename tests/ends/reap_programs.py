@@ -1,7 +1,7 @@
 """Running programs keep lists beside the list of a crashed program. Processes of the crashed program are ended,
 although they are in a session or group that a running program began. A process that a running program has taken over
-lives on with everything that its mark leads to. So does any process that is with a running program and has only a
-mark."""
+lives on with everything that its mark leads to. A process with only a mark lives on, too, if it is in the session or
+group of a running program."""
 import json, os, pathlib, signal
 
 from support import is_gone, memstow, start, wait_for

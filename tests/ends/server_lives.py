@@ -1,6 +1,6 @@
-"""Server mode over several lives of a program in one folder, with and without memstow. A process that the first life
-left alive is ended neither by later lives nor by reap after a crash of one, also if a later life is not in server mode.
-A life that takes the server over by its pid ends it. start() does not pass MEMSTOW_SERVER_MODE on: a server that lives
+"""Server mode over several lives of a program in one folder, with and without memstow. The first life leaves a process
+alive. Later lives do not end it, even without server mode, and neither does reap after one of them has crashed. A life
+that takes the server over by its pid ends it. start() does not pass MEMSTOW_SERVER_MODE on: a server that lives
 on ends its own children when it is ended."""
 import json, os, pathlib, signal, subprocess
 

@@ -3,8 +3,8 @@
 # alone
 """Six lifecycles of a real ComfyUI on the CPU end with nothing left, in time, and without growth: start, load, queue
 (one workflow runs, another waits and never runs), run to completion, cancel, child server. Each has thirty seconds. A
-life that took more than ten is repeated up to three times, and must take less then. If the machine has twice the work
-that it can do, the test ends as skipped: the ten seconds were not measured."""
+life that takes more than ten is repeated, up to three times, until it takes at most ten. If it never does, the test
+fails. On a machine with twice the work that it can do, the test is skipped instead."""
 import support
 from _comfyui import is_starved, lifecycles, prepare
 

@@ -2,12 +2,13 @@
 # long
 # timeout: 3600
 # needs: cc torch
-"""PyTorch's CUDA build (PyPI's default wheel), without a device: torch.cuda.MemPool, use_mem_pool, and the functions of
-its library have the signatures that memstow's pools call, and what memstow asks before it makes a pool has the answers
-that it expects, for each allocator. tests/real/torch_pool_signatures.py reads the same from a PyTorch without CUDA.
+"""PyTorch's CUDA build (PyPI's default wheel), without a device. torch.cuda.MemPool, use_mem_pool, and the functions of
+its library have the signatures that memstow's pools call. The functions that memstow calls before it makes a pool give
+the expected answers for each allocator. tests/real/torch_pool_signatures.py reads the signatures from a PyTorch without
+CUDA.
 
-It takes 4.7 GB on the disk, in the test's own folder, and is deleted at the test's end. Last, the build is imported
-under memstow over the simulated driver, a test double: it shows how far that comes."""
+The build takes 4.7 GB on the disk, in the test's own folder, and is deleted at the test's end. Last, it is imported
+under memstow over the simulated driver, a test double, to show how far that comes."""
 import json, os, re, shutil, sys
 
 import support
