@@ -13,8 +13,8 @@
  * bits and counts in units of UNIT bytes. */
 enum { CHUNK_MAPPED = 2, UNIT = sizeof(struct header), SUMS = 4095 };
 
-/* The check sum of glibc's header. If one byte of the header changes, the sum changes: 4095 divides no product of a
- * power of two and a number below 256, because 4095 is odd and larger than that number. */
+/* The check sum of glibc's header. A change of one byte always changes the sum: it adds or takes away a power of two
+ * times a number below 256, and 4095 divides no such product. */
 static uint32_t chunk_sum(const uint64_t chunk[2]) {
     return (uint32_t)((chunk[0] % SUMS + chunk[1] % SUMS * 2) % SUMS + 1);
 }

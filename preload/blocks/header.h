@@ -4,9 +4,10 @@
  *
  * The size is the last word, just in front of the block. glibc's own header has the size of a chunk there. The upper
  * bytes of both sizes are 0. So a program that writes one byte 0 just in front of a block damages neither header.
- * (Loops that cut off the end of a text do that when they go one byte too far.) The seal is the sum of everything else,
- * so one changed field is noticed. The seal is never a small number, but in memory without a header the word in that
- * place often is one. */
+ * (Loops that cut off the end of a text do that when they go one byte too far.)
+ *
+ * The seal is the sum of everything else, so one changed field is noticed. It is never a small number. Memory without a
+ * header often has a small number in that place, and is not taken for a header then. */
 #ifndef MEMSTOW_HEADER_H
 #define MEMSTOW_HEADER_H
 
@@ -136,7 +137,7 @@ static inline bool header_note_is(const struct header_note *note, uint32_t gener
 }
 
 /* Where the note of a block of this size lies. NULL: the block is too small, and its allocator left no spare bytes
- * behind it. `spare`: whether the allocator left some; `spare` is read only for blocks that are too small. */
+ * behind it. *spare: whether the allocator left some; it is read only if the block is too small. */
 static inline struct header_note *header_note(void *block, uint64_t size, const bool *spare) {
     if (__builtin_expect(size - HEADER_NOTE_LEAST < HEADER_NOTE_FAR - HEADER_NOTE_LEAST, 1)) return block;
     if (size >= HEADER_NOTE_FAR) return (struct header_note *)block + 2;

@@ -105,10 +105,9 @@ static void heaps_let_go(struct heap *self) {
     if (unlikely(__atomic_sub_fetch(&self->state, BLOCK, __ATOMIC_ACQ_REL) == RETIRED)) destroy_if_over(self);
 }
 
-/* Gives back the free pages of a retired owner's heap. mimalloc keeps one free page for each size, up to 64 KiB each. A
- * retired heap gets no new blocks, so these pages are never used again. One block that stayed alive kept up to 1.3 MB
- * of them. A page can be given back only by the thread that allocated in it, which is usually the heap's maker. Pages
- * of other threads stay until those threads end. */
+/* Gives back the free pages of a retired owner's heap. mimalloc keeps one free page for each size, up to 64 KiB each,
+ * and a retired heap never uses them again: it gets no new blocks. A page can be given back only by the thread that
+ * allocated in it, which is usually the heap's maker. Pages of other threads stay until those threads end. */
 static void heaps_tidy_one(struct heap *self, uint32_t thread) {
     if (self->maker != thread) return;
     /* Counts one block more, so that nobody destroys the heap meanwhile. */
@@ -196,11 +195,13 @@ static void *heap_realloc(void *p, size_t size) {
     return moved;
 }
 
-/* Reasons for the options. Purge delay: mimalloc keeps freed pages for a while, and does not give all of them back even
- * when it is asked to. A heap of 200 MB that two threads had freed kept 80 MB. Huge pages: they make each heap several
- * MB larger. Arenas: a heap has some 75 bit maps for each arena, with one bit for 64 KiB. That is 150 KB for mimalloc's
- * usual arena of 1 GiB. In a sandbox there are no heaps, because mimalloc would make system calls that may kill the
- * process.
+/* In a sandbox there are no heaps: mimalloc would make system calls that may kill the process. Reasons for the options:
+ *
+ * - Purge delay: mimalloc keeps freed pages for a while, and does not give all of them back even when it is asked to. A
+ *   heap of 200 MB that two threads had freed kept 80 MB.
+ * - Huge pages would make each heap several MB larger.
+ * - Arenas: a heap has some 75 bit maps for each arena, with one bit for 64 KiB. That is 150 KB for mimalloc's usual
+ *   arena of 1 GiB.
  *
  * `malloc` is set last: a thread that gets a block from a heap must find the `free` for it. */
 void heaps_begin(void) {

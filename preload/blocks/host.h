@@ -50,10 +50,12 @@ static inline bool host_on_chunk(const void *p) { return (uintptr_t)p % OS_PAGE 
 static inline struct header *host_header(const void *p) { return (struct header *)p - 1; }
 
 /* The key of a block's header. It is computed from the block's address, the mark, and a secret: the address of
- * tracked_page. So a program does not write it by accident. Over a foreign allocator every block has a key. (Blocks
- * that were made before the next allocator was known have one, too: their mark is not plain.) Over glibc and mimalloc,
- * plain blocks have no key, because the fast path has no time for it. If the seal of a plain block is damaged so that
- * it yields the mark of another kind of block, the missing key shows the damage. */
+ * tracked_page. So a program does not write it by accident.
+ *
+ * - Over a foreign allocator every block has a key.
+ * - Over glibc and mimalloc, plain blocks have none, because the fast path has no time for it. If damage makes the seal
+ *   of a plain block yield the mark of another kind of block, the missing key shows the damage.
+ * - Blocks that were made before the next allocator was known have a key: their mark is not plain. */
 static inline uint32_t host_key_of(const void *p, uint32_t mark) {
     return header_key((uintptr_t)p, mark, (uintptr_t)&tracked_page);
 }

@@ -29,7 +29,7 @@ enum {
     WAIT_NS = 50 * 1000,
     MUCH = 8,          /* a fold that frees one site in 8 is always worth its time */
     LITTLE = 64,       /* a fold that frees less than one site in 64 is never worth it */
-    PATIENCE = 16,     /* after a fold that was not worth it, 1 stack per 16 sites must lack memory before the next */
+    PATIENCE = 16,     /* after a fold that freed too little, the next waits until 1 stack per 16 sites lacks memory */
     RESERVE = 8,       /* at most one site in 8 is kept free */
     TIME_SHARE = 25,   /* folds between MUCH and LITTLE may take 1/25 of the process's time */
     SOME_WANTS = 1024, /* so many stacks must lack memory before a fold is considered again */
@@ -56,7 +56,7 @@ static struct {
     uint32_t in_bucket[BUCKETS];   /* by bucket: how many sites it has */
     unsigned last_bucket;          /* the highest bucket whose sites are removed */
     uint32_t young, given;         /* young: new sites that could be removed; given: sites that were removed */
-    bool poor;                     /* this fold found too few sites; until it has looked: the previous fold did */
+    bool poor;                     /* the newest search, in this fold or the previous one, found too few sites */
     bool paid;                     /* the fold's time is within TIME_SHARE, so it may go on although it is `poor` */
     struct ids *going;             /* the sites to be removed: they are hidden from look-ups */
     struct site_outer_found outer; /* remembers outer sites while sites are given away */
@@ -254,8 +254,8 @@ static enum progress hide_of_runs(void) { return done_if(site_hide_tagged(NULL, 
 
 static enum progress hide_stacks(void) { return tree_hide(&fold.tree); }
 
-/* Makes threads look their stacks up anew. After the barrier, a thread that has not seen the new generation has been
- * pinned since before the barrier. */
+/* Makes threads look their stacks up anew. A hook pins its thread before it reads the generation, and the barrier makes
+ * such pins visible. So the next step waits for each thread that may have read the old generation. */
 static enum progress let_threads_forget(void) {
     generation_end_stacks();
     pin_epoch();
@@ -298,9 +298,9 @@ static bool next_chunk(uint32_t *chunk) {
     return true;
 }
 
-/* Shows those hidden sites again that are in use: a thread still had their ids when they were hidden. By now no thread
- * has the id of a hidden site. Live sites keep their ids. Dead sites stay dead, unless a thread is in the middle of a
- * hook just now. So later pictures of the peak contain no dead site. */
+/* Shows the hidden sites again that are in use: a thread still had their ids when they were hidden. By now no thread
+ * will count an allocation at a site that is still hidden. But a thread may be just freeing the site's last block, so
+ * the next step waits once more (docs/stacks.md). Pictures of the peak that begin after that contain no hidden site. */
 static enum progress show_used_sites(void) {
     uint32_t chunk;
     if (!next_chunk(&chunk)) {
@@ -315,8 +315,8 @@ static enum progress show_used_sites(void) {
     return PROGRESS_MORE;
 }
 
-/* Returns the tag for the counts of a removed site that has the tag `number`. It has the same owners, but in place of
- * an old run the run that counts for all old runs of its group. 0: there is no memory for the tag. */
+/* Returns the tag for the counts of a removed site that has the tag `number`: the same owners, but the first run of its
+ * group in place of an old run (owner_first_of). 0: there is no memory for the tag. */
 static uint32_t heir_tag(uint32_t number) {
     struct snap_tag tag = tags_at(number);
     uint32_t first = owner_first_of(tag.run);

@@ -1,8 +1,11 @@
-/* peak.c — see peak.h. The copy is taken a little after the peak, while threads run. Its sum is stored beside the peak,
- * so a reader knows how far the picture is off. Large blocks that were freed in between are noted one by one and added.
- * Large blocks that came in between are left out. Small blocks may still make the picture larger than the peak. The
- * excess is left out of the sites that are copied last, which are the newest. There are two buffers: one has a complete
- * picture, in the other a picture is being made. They change places. */
+/* peak.c — see peak.h. The copy is taken a little after the peak, while threads run, so it is corrected:
+ * - Large blocks that were freed since the peak are noted one by one, and added.
+ * - Large blocks that came since the peak are left out.
+ * - Small blocks may still make the picture larger than the peak. Then the sites that are copied last, the newest, lose
+ *   the excess.
+ *
+ * The picture's sum is stored beside the peak, so a reader knows how far it is off. There are two buffers: one has a
+ * complete picture, in the other a picture is being made. They change places. */
 #include "preload/count/peak.h"
 
 #include <string.h>
@@ -200,10 +203,9 @@ static bool take_from_came(uint32_t site, uint64_t bytes) {
     return false;
 }
 
-/* Remembers a freed block, so that the picture contains it. A block that came after the peak does not belong in the
- * picture, but cannot always be recognised. So there is a limit: remembered bytes and bytes still live together must
- * not exceed the peak plus a clear fall, which is more than all unflushed bytes. Blocks known to be newer than the peak
- * raise the limit. */
+/* Remembers a freed block, so that the picture contains it. A block that came after the peak does not belong there, but
+ * cannot always be recognised. So the remembered bytes, together with the bytes that are still live, have a limit: the
+ * peak, plus a clear fall (more than the bytes that threads hold back), plus the blocks that are known to be newer. */
 static void peak_remember(uint32_t site, uint64_t bytes, uint64_t left) {
     uint64_t most = picture.peak + fall_of(picture.peak) + picture.came_bytes;
     if (is_copied(site) || take_from_came(site, bytes) || left + picture.freed_bytes + bytes > most) return;

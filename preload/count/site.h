@@ -46,8 +46,8 @@ bool site_of_model(uint32_t site, uint32_t model, uint32_t *other);
 uint32_t site_known_tagged(struct snap_site record);
 /* Makes look-ups find a hidden site again. */
 void site_show_tagged(uint32_t site);
-/* Hides tagged sites from look-ups: those that are not in `stay`, which it adds to `hidden`. If `stay` is NULL, it
- * hides the sites in `hidden`. It does a part at each call, and returns true when all is done. */
+/* Hides tagged sites from look-ups: all that are not in `stay`. Adds them to `hidden`. If `stay` is NULL, it hides the
+ * sites in `hidden`. It does a part at each call, and returns true when all is done. */
 bool site_hide_tagged(const struct ids *stay, struct ids *hidden, struct index_walk *walk);
 
 enum { SITE_LIMIT = 1 << 21 };

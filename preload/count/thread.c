@@ -68,8 +68,8 @@ struct thread *thread_at(uint32_t slot) {
     return slab ? slab + (n - ((FIRST_SLAB << k) - FIRST_SLAB)) : NULL;
 }
 
-/* One thread makes a slab at a time. A slab takes megabytes of address space. Otherwise, a hundred threads that begin
- * at once would each take that much, and there may be a limit (RLIMIT_AS). */
+/* Only one thread at a time makes a slab. Otherwise, if a hundred threads begin at once, each would take megabytes of
+ * address space for a slab, and there may be a limit (RLIMIT_AS). */
 static bool make_slab(uint32_t slot) {
     uint32_t n = slot - SNAP_THREAD_FIRST, k = 31u - (uint32_t)__builtin_clz(n / FIRST_SLAB + 1);
     if (k >= SLABS || !lock_wait(&making_slab)) return false;
@@ -118,9 +118,9 @@ static uint32_t take_used_slot(void) {
     return SNAP_THREAD_SHARED;
 }
 
-/* Sets the quantum: how many bytes a thread may hold back from the running total. The quantum shrinks so fast that all
- * threads together stay below 1 MiB, including those that sleep with a larger quantum: 16 x 16 KiB + 16 x 8 + 32 x 4 +
- * 64 x 1 + 128 x .5 + ... < 832 KiB. */
+/* Sets the quantum: how many bytes a thread may hold back from the running total. The quantum shrinks as threads come,
+ * but a thread that sleeps keeps its larger one. 2,048 threads hold back 832 KiB at most (16 x 16 KiB + 16 x 8 + 32 x 4
+ * + 64 x 1 + 128 x .5 + ...), and each further thread 4 bytes. */
 static void set_quantum(uint32_t threads) {
     static const struct {
         uint32_t threads, quantum;

@@ -13,8 +13,8 @@ enum { THREAD_CHUNKS = 1 << 14 /* of SNAP_CHUNK_SITES sites each: two million si
 
 struct thread {
     /* drift: host bytes allocated minus freed since the last flush, plus `quantum`. When it leaves [0, limit], a flush
-     * is due, which adds these bytes to the running total. A signal handler may cause a lost update, which shifts the
-     * running total, but never a counter. */
+     * is due, which adds these bytes to the running total. If a signal handler interrupts an update, bytes may be lost:
+     * the running total is wrong then, but never a counter. */
     uint64_t drift, limit, quantum;
     /* here: the counter for events without a recorded call stack; NULL: the stack of every event is recorded. If `here`
      * is NULL, `nowhere` is so large that no sum with it equals a seal (header.h); else it is 0. */
