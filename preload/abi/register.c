@@ -240,8 +240,8 @@ EXPORTED int32_t memstow_scope_leave(uint32_t owner) {
     scopes->count = count - 1;
     owner_scope(owner, -1);
     register_changed(scopes);
-    /* This check comes last: until this thread had left, another thread that was in a scope of the owner may have made
-     * spares. */
+    /* Checked last: the thread that leaves the owner's last scope gives back all spares of the owner, also those
+     * that other threads made meanwhile. */
     if (unlikely(vram_table_spares())) give_spares_back(owner);
     return 0;
 }

@@ -164,8 +164,7 @@ static void *control_work(void *nothing) {
     os_call(SYS_prctl, PR_SET_NAME, "memstow worker");
     wait_to_be_left_out(1);
     for (;;) {
-        mover_begin_work(); /* This comes before is_stopping. A thread that stops us first sets `stopping`, and then
-                             * cancels the work. */
+        mover_begin_work(); /* first: the thread that stops us sets `stopping`, and then cancels the work */
         uint32_t seen = requests_seen();
         if (is_stopping()) break;
         uint64_t now = os_now();
@@ -265,9 +264,9 @@ static bool may_enter_sandbox(void) {
 }
 
 /* Whether another thread is on its way into a sandbox, which may kill a thread that we start now. Then the start is put
- * off. If the other thread does not get into the sandbox, it calls control_retry, which starts ours. But the other
- * thread may have turned back just before it could see put_off. So we look once more, and start after all if no thread
- * is on its way any more. */
+ * off: if the other thread does not get into the sandbox, it calls control_retry, which starts ours. The other thread
+ * may have turned back just before it could see put_off. So we look once more, and start after all if no thread is on
+ * its way any more. */
 static bool is_put_off(void) {
     if (likely(!may_enter_sandbox())) return false;
     __atomic_store_n(&page.put_off, true, __ATOMIC_SEQ_CST);

@@ -49,7 +49,8 @@ static int vram_hash_make(const struct vram_driver *driver, struct vram_hash *se
     return error;
 }
 
-/* The driver takes long to translate the text. So it is asked once in each context, until another context was tried. */
+/* The driver takes long to translate the text. So a context in which that failed is not tried again, unless another
+ * context fails later (`without` holds one context). */
 int vram_hash_begin(const struct vram_driver *driver, struct vram_hash *self, cuda_handle context) {
     if (self->without == context || (self->context && self->context != context)) return NOT_SUPPORTED;
     int error = self->unsettled ? vram_hash_wait(driver, self, SETTLE_MS) : 0;

@@ -4,9 +4,9 @@
  * error. A driver that does not load the kernel gives no hashes. One thread at a time, in the context of
  * vram_hash_begin.
  *
- * The two seeds are random, and differ in each process. If the hash is taken for a random function, two contents that
- * differ in more than one word have the same hash with a probability of 2^-128; contents that differ in one word never
- * have. */
+ * The two seeds are random, and differ in each process. Contents that differ in one word always have different hashes.
+ * Contents that differ in more words have the same hash with a probability of 2^-128, if the hash is taken for a random
+ * function. */
 #ifndef MEMSTOW_VRAM_HASH_H
 #define MEMSTOW_VRAM_HASH_H
 
@@ -24,7 +24,7 @@ struct vram_hash_value {
 struct vram_hash {
     cuda_handle context, stream, event, module, function;
     char *sheets;                /* pinned memory, to which the kernels write */
-    cuda_handle without;         /* the context in which the driver did not load the kernel the last time; NULL: none */
+    cuda_handle without;         /* the latest context in which the driver did not load the kernel; NULL: none */
     uint32_t count;              /* how many hashes were asked for */
     uint64_t units[VRAM_HASHES]; /* the size of the memory of each hash, in units of 16 bytes */
     bool unsettled;              /* a kernel may still read the memory */

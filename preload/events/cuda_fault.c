@@ -1,8 +1,10 @@
 /* cuda_fault.c — see cuda_fault.h. The driver tells neither the address nor the kernel, and any later call may return
  * the error. So this file names memory that was not there for a kernel: stowed memory, and the blocks that were freed
- * most recently. Frees are kept in a ring. A writer sets the address of a record to 0 first, and to the block's address
- * last. A reader takes a record only if the address is the same before and after it copies the record: otherwise
- * another thread was writing it. */
+ * most recently.
+ *
+ * Frees are kept in a ring. A writer sets the address of a record to 0 first, and to the block's address last. A reader
+ * copies a record, and takes the copy only if the address was the same before and after: otherwise another thread was
+ * writing it. */
 #include "preload/events/cuda_fault.h"
 
 #include <string.h>

@@ -16,7 +16,7 @@
 #include "preload/base/forked.h"
 
 enum { FILES_MOST = 8, PATH_SIZE = 4096 };
-/* The least time between two snapshots: one takes a while, and refusals come in series. */
+/* The least time between two snapshots: a snapshot takes a while, and refusals come in series. */
 static const uint64_t APART_NS = 30000000000;
 
 /* The size of this thread's newest request that was refused. */

@@ -20,8 +20,8 @@ EXPORTED int memstow_cupti_begin(uint32_t seam, struct cupti_sections *out) {
     return out->head && out->differences ? 0 : -ENOMEM;
 }
 
-/* Whether CUPTI has a record of the block at the same address. Of a block that memstow serves, CUPTI has records of the
- * pieces only (pass_on_served). */
+/* Whether CUPTI has a record of the block at the same address. For a block that memstow serves, CUPTI has only records
+ * of the pieces (pass_on_served). */
 static bool is_compared(enum cuda_space space, const struct snap_cuda_block *block) {
     struct vram_found served;
     if (space == CUDA_PHYSICAL) return block->kind == SNAP_CUDA_PHYSICAL;

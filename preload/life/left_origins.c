@@ -14,7 +14,7 @@
 #include "preload/stacks/tree.h"
 #include "preload/stacks/module.h"
 
-/* Of a stack, at most NAMED_MOST frames are named, and at most LOOKED_AT_MOST are searched. */
+/* At most NAMED_MOST frames of a stack are named, and at most LOOKED_AT_MOST are searched. */
 enum { NAMED_MOST = 4, LOOKED_AT_MOST = 256 };
 
 /* --- writing a stack as text --- */

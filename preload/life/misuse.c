@@ -81,8 +81,8 @@ bool misuse_leads_astray(const void *p) {
            !(misuse_word_at((uintptr_t)p & ~(HEAP_MOST - 1), 0, &arena) && misuse_word_at(arena, 0, &there));
 }
 
-/* The usable bytes of the chunk in use that begins at raw; 0: there is none. A chunk that is a mapping of its own fills
- * whole pages. Of any other chunk, a bit in the next chunk's header says whether it is in use. */
+/* The usable bytes of the chunk at raw; 0: no chunk in use begins there. A chunk that is a mapping of its own fills
+ * whole pages. For any other chunk, a bit in the next chunk's header says whether it is in use. */
 static uint64_t usable_at(uintptr_t raw, uintptr_t known) {
     uint64_t word, before, behind;
     if (!misuse_word_at(raw - WORD, known, &word) || !is_size(word)) return 0;
@@ -277,10 +277,15 @@ static bool has_blocks_of(uint32_t site, uint64_t size) {
     return live.blocks && live.bytes == live.blocks * size;
 }
 
-/* Whether the size in the header counts as damaged. It does if all of this is true: the seal yields a size that fits
- * the chunk, too; the site has live blocks; and neither the header's site nor the seal's has only live blocks of the
- * header's size. The seal or the site may be damaged instead, but the word in front of a block is damaged more often
- * than the words before it. */
+/* Whether the size in the header counts as damaged. It does if all of this is true:
+ *
+ * - The seal yields a size that fits the chunk, too.
+ * - The header's site has live blocks.
+ * - There is no sign that the size is right: the live blocks of the header's site do not all have this size, and
+ *   neither do those of the seal's site.
+ *
+ * The seal or the site may be damaged instead, but the word in front of a block is damaged more often than the words
+ * before it. */
 static bool is_size_damaged(const struct header *header, uint64_t usable) {
     bool intact = has_blocks_of(header->site, header->size) || has_blocks_of(sealed_site(header), header->size);
     return knows_size(header, usable) && !intact && misuse_live(header->site).blocks;
@@ -316,10 +321,12 @@ static uint64_t chunk_of(uintptr_t raw, uintptr_t known) {
 }
 
 /* Examines a damaged header of a block that is in the table, which has the block's size and site. The damage is
- * harmless if, without us, the allocator would not have read the damaged words. mimalloc reads nothing in front of a
- * block. glibc reads the size. If the block is a mapping, it also reads the word where our site is, as the distance
- * from the mapping's start; but wrong upper bits of the size are harmless then: the kernel refuses to unmap so much,
- * and the block stays. */
+ * harmless if, without us, the allocator would not have read the damaged words:
+ *
+ * - mimalloc reads nothing in front of a block.
+ * - glibc reads the size.
+ * - For a mapping, glibc also reads the word where our site is: it takes that for the distance from the mapping's
+ *   start. Upper bits of the size do no harm there: the kernel refuses to unmap so much, and the block stays. */
 static struct misuse of_listed(uintptr_t p, const struct block *block, const struct header *header) {
     uintptr_t raw = p - header_distance(block->mark);
     uint64_t size = header->size ^ block->size, site = header_site(header) ^ block->site;

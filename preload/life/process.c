@@ -262,8 +262,8 @@ static void begin_first(void) {
 
 static void end_at_quick_exit(void) { process_end(SNAP_ABRUPT_EXIT); }
 
-/* libc takes a lock for these calls, and may allocate. They come early, because the handlers that are registered first
- * run last at an exit and before a fork, but first after a fork. */
+/* Called early, because the handlers that are registered first run last at an exit and before a fork, but first after a
+ * fork. libc takes a lock for these calls, and may allocate. */
 void process_watch(void) {
     /* Linux before 4.14 does not wipe the page. There a raw clone goes unnoticed. */
     if (!wiped_by_kernel) pthread_atfork(NULL, NULL, wipe_page);
@@ -410,9 +410,9 @@ void process_end(enum snap_state state) {
     ledger_end(state);
 }
 
-/* A forked process that becomes another program needs no ledger, so its ledger's file is removed, and if the exec
- * fails, the process gets a new ledger, as after a fork. But the file stays if the process is in a sandbox, or has
- * other threads: they go on working in that ledger. */
+/* A forked process that becomes another program needs no ledger, so the file of its ledger is removed. If the exec then
+ * fails, the process gets a new ledger, as after a fork. The file stays in a sandbox, and if the process has other
+ * threads: they still work in that ledger. */
 void process_exec(bool before) {
     if (!is_ours_to_end()) return;
     if (before) {

@@ -15,9 +15,9 @@ int serve_contexts_note(const struct cuda_target *target) {
     return vram_reach_works_on(target->device) ? vram_memory_reach() : 0;
 }
 
-/* Called at each allocation, for a model or not. Work may run in the thread's context, and memstow may have missed that
- * the program made it. A new context may have the address of a context that has ended; so after each end, all threads
- * note their contexts again. */
+/* Called at each allocation, for a model or not: work may run in the thread's context, and memstow may not have seen
+ * that the context was made. A new context may have the address of a context that has ended. So after each end, all
+ * threads note their contexts again. */
 void serve_contexts_note_present(const struct cuda_target *target) {
     static __thread cuda_handle last;
     static __thread uint32_t last_ended;

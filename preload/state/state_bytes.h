@@ -64,9 +64,9 @@ void *state_bytes_view(const struct state_bytes *self);
 /* Whether the file still has all bytes. False: somebody has made it shorter, or has closed its descriptor. */
 bool state_bytes_are_whole(const struct state_bytes *self);
 
-/* state_bytes_copy makes a copy in memory or in a file, as `place` says. state_bytes_exchange has the bytes and the
- * copy exchange their files, while the address of the base stays; false: nothing changes. The caller drops the copy in
- * any case: an exchange is fast, but dropping frees a file, which takes long. */
+/* state_bytes_copy makes a copy in memory or in a file, as `place` says. state_bytes_exchange swaps the files of the
+ * bytes and of the copy; the address of the base stays. False: nothing changes. The caller drops the copy in any case:
+ * an exchange is fast, but dropping frees a file, which takes long. */
 int state_bytes_copy(struct state_bytes *copy, const struct state_bytes *from, uint32_t place);
 bool state_bytes_exchange(struct state_bytes *self, struct state_bytes *copy);
 

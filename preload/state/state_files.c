@@ -359,9 +359,9 @@ static int write_new(const struct state_files *self, const struct state_manifest
 enum { EXCHANGE = 2 }; /* RENAME_EXCHANGE of <linux/fs.h> */
 
 /* Makes the new manifest the valid one, on the disk. The new manifest and the old one exchange their names, so that a
- * failed flush can be undone. If the exchange cannot be undone, the new manifest is the valid one: the failed flush
- * counts as a success, because the files that the new manifest names must stay. This happens on file systems that
- * cannot exchange names, and on disks that fail altogether. */
+ * failed flush can be undone by a second exchange. On file systems that cannot exchange names, and on disks that fail
+ * altogether, nothing can be undone. Then the new manifest stays valid, and the files that it names must stay, so the
+ * failed flush counts as a success. */
 static int replace_manifest(int folder) {
     int error = (int)os_call(SYS_renameat2, folder, NEW_MANIFEST, folder, MANIFEST, EXCHANGE);
     bool exchanged = !error, is_first = error == -ENOENT;

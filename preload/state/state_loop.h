@@ -37,8 +37,8 @@ void state_loop_free(struct state_loop *loop, bool keep);
 
 /* Locks the loop with this number. 0: the caller has the lock. -ENOENT: there is no such loop. */
 int state_loop_begin_change(int64_t number, struct state_loop **out);
-/* Has a value that was taken out of its list dropped by state_loop_end_change, without the loop's lock, because
- * dropping a value takes long. */
+/* For a value that was taken out of its list: state_loop_end_change will drop it, without the loop's lock, because
+ * dropping takes long. */
 void state_loop_drop_later(struct state_loop *loop, struct state_value *value);
 /* Lets the loop's lock go, and then drops the values of state_loop_drop_later. Returns `result`. */
 int64_t state_loop_end_change(struct state_loop *loop, int64_t result);

@@ -14,8 +14,9 @@
 /* Commits the next generation: gives names to the files of its values, and then writes the manifest. Does nothing if
  * the loop has no prefix. 0 or -errno. */
 int state_manifest_commit(struct state_loop *loop);
-/* Writes a manifest with the committed values. If `generation` is the next one, the values that were put replace them
- * or are added. The value with the id `gone` (may be NULL) is left out. 0 or -errno. */
+/* Writes a manifest with the committed values. If `generation` is the next one, it also has the values that were put;
+ * each replaces the committed value with its id. The value with the id `gone` (may be NULL) is left out. 0 or
+ * -errno. */
 int state_manifest_write(struct state_loop *loop, uint64_t generation, const char *gone);
 /* Removes the files of the values in `list`, which the manifest no longer lists. */
 void state_manifest_unlink(const struct state_loop *loop, const struct state_value *list);
