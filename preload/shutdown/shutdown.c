@@ -181,8 +181,8 @@ static int64_t look_at_handler(struct handler *self) {
     return result != 0;
 }
 
-/* The next handler to begin; NULL: none can begin now. If all that wait do so for each other in a circle, the first of
- * them begins. *some_run: some handlers of the stage run. */
+/* The next handler to begin; NULL: none can begin now. If all handlers that wait do so for one another, in a circle,
+ * the first of them begins. *some_run: some handlers of the stage run. */
 static struct handler *shutdown_pick(uint32_t stage, bool *some_run) {
     struct handler *first = NULL;
     *some_run = false;
@@ -316,9 +316,9 @@ static bool take_thread(struct stow_thread *thread) {
     return __atomic_compare_exchange_n(&limit.thread, &thread, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* Leaves the thread of an ending in `limit.thread`; whoever calls that ending off waits for the thread there. False:
- * the ending was called off before, so the caller of this function must wait for the thread. If the thread of an
- * earlier ending is still there, it ends by itself, and this function waits for it. */
+/* Leaves the thread of an ending in `limit.thread`. Whoever takes a thread out of there waits for its end: usually the
+ * caller that calls the ending off. False: the ending was called off before that, so the caller of this function must
+ * wait. If the thread of an earlier ending is still there, it ends by itself, and this function waits for it. */
 static bool leave_thread(uint32_t number, struct stow_thread *thread) {
     struct stow_thread *before = NULL;
     while (!__atomic_compare_exchange_n(&limit.thread, &before, thread, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
@@ -327,8 +327,7 @@ static bool leave_thread(uint32_t number, struct stow_thread *thread) {
     return is_armed(number) || !take_thread(thread);
 }
 
-/* Starts the thread that watches the limit. Whoever takes the thread out of `limit.thread` waits for its end: usually
- * the caller that calls the ending off; or this function, if the ending was called off before the thread was there. */
+/* Starts the thread that watches the limit of this ending. */
 static void begin_guard(uint32_t number) {
     uint64_t signals = 0;
     bool blocked = lock_out_signals(&signals); /* no handler of the program may run on the thread */

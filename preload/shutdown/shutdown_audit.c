@@ -10,8 +10,8 @@
 #include "preload/shared/os.h"
 #include "preload/shared/socket_line.h"
 
-/* TICK_NS: how much older than its thread a record may seem, because the kernel gives a thread's start in hundredths of
- * a second. */
+/* TICK_NS: a record may seem older than its thread by this much, because the kernel gives a thread's start in
+ * hundredths of a second. */
 enum { LISTED_MOST = 256, PATH_SIZE = 64, LINK_SIZE = 4096, BUFFER = 1 << 14, STANDARD_ERROR = 2, TICK_NS = 20000000 };
 
 static const struct shutdown_ledger *ledger; /* NULL: there is no ledger to ask */
@@ -115,8 +115,8 @@ static void name_socket(struct list *list, const struct socket_line *socket) {
     }
 }
 
-/* Reads a table of /proc/PID/net, and writes into the listed sockets what the table says of them. Of a line that is
- * longer than the buffer, only the end is read. */
+/* Reads a table of /proc/PID/net, and writes into the listed sockets what the table says of them. If a line is longer
+ * than the buffer, only its end is read. */
 static void read_table(struct list *list, const char *table) {
     char path[PATH_SIZE], text[BUFFER];
     struct socket_line socket;

@@ -12,9 +12,9 @@
 /* If the system has more than TABLE_MOST processes, the others are not looked at. */
 enum { TABLE_MOST = 1 << 16, KNOWN_MOST = 1024, STAT_FIELDS = 24, CHUNK = 1 << 14, MARK_SIZE = 64 };
 
-/* The bonds by which a process may be kin. The processes with one parent form a list, and so do those of one group or
- * session. The list belongs to the process whose pid is the number of that parent, group or session: `first` of this
- * process is the list's first member, and `next` of a member is the next one. */
+/* The bonds by which a process may be kin: its parent, its group and its session, each a number. Processes with the
+ * same number in a bond form a list. The list belongs to the process whose pid is that number: `first` of this process
+ * is the list's first member, and `next` of a member is the next one. */
 enum { BY_PARENT, BY_GROUP, BY_SESSION, BONDS };
 enum { GENERATIONS = 64 }; /* how many ancestors is_beside looks at, at most */
 
@@ -255,9 +255,9 @@ static void link_marked(struct table *table) {
     }
 }
 
-/* Whether `process` belongs to another part of the pipeline that this process is a part of. A shell may start this
- * process as the leader of a pipeline's group; the other parts, and what they start, descend from this process's
- * parent. If that parent is init, orphans of this process descend from init, too, so only init's own children count. */
+/* Whether `process` belongs to another command of this process's pipeline. A shell may make this process the leader of
+ * the pipeline's group. The other commands, and what they start, descend from the shell, the parent of this process. If
+ * that parent is init, orphans of this process descend from init, too, so only init's own children count. */
 static bool is_beside(struct table *table, const struct process *process) {
     uint32_t parent = table->self.kin.parent;
     for (int left = parent == 1 ? 1 : GENERATIONS; process && left; left--) {

@@ -158,8 +158,8 @@ static bool is_survivor_itself(const struct end *self, uint32_t pid) {
     return false;
 }
 
-/* The processes that can keep a process alive by the rule of kin.h: the process itself; then, of each listed process,
- * its parent and the leaders of its group and session. Each is listed once. */
+/* The processes that can keep a process alive by the rule of kin.h: the process itself; and, step by step, the parents
+ * and the leaders of groups and sessions of all that are listed already. Each is listed once. */
 struct reach {
     uint32_t pids[REACH_MOST], count;
 };
