@@ -317,7 +317,7 @@ static void listen_listen(void) {
 }
 
 /* Finds the sections of the ledger for CUPTI's figures. False: there are none. The ledger belongs to the library that
- * was loaded first. If that is libmemstow.so, this process has the ledger of libmemstow.so, or is to have no ledger. */
+ * was loaded first. If that is libmemstow.so and it keeps no ledger, this process is to have none. */
 static bool find_ledger(void) {
     int (*begin_in_ledger)(uint32_t, struct cupti_sections *) =
         (int (*)(uint32_t, struct cupti_sections *))dlsym(RTLD_DEFAULT, "memstow_cupti_begin");

@@ -1,8 +1,11 @@
-/* seen.c — see seen.h. CUPTI hands over the buffers of several threads one after the other. So the record of a free may
- * come before the record of its allocation, and the record of the next allocation at the same address may come before
- * these two. A record has the time at which the call began. If two threads make calls about one address, the call that
- * took effect later may have begun first. So the counts of allocations and frees at an address decide whether a block
- * lives there. Times only decide which block lives. Freed blocks stay in the table for a while. */
+/* seen.c — see seen.h. Records do not come in the order of the calls, and their times do not give that order:
+ * - CUPTI hands over the buffers of several threads one after the other. So the record of a free may come before the
+ *   record of its allocation, and the record of the next allocation at that address before both.
+ * - The time of a record is when its call began. If two threads make calls about one address, the call that took effect
+ *   later may have begun first.
+ *
+ * So the counts of allocations and frees at an address decide whether a block lives there. Times only decide which
+ * block lives. Freed blocks stay in the table for a while. */
 #include "cupti/seen.h"
 
 #include <stdlib.h>
@@ -172,9 +175,8 @@ static void seen_allocated(struct seen *slot, const struct cupti_memory *record,
 }
 
 /* Whether the free belongs to an earlier block than the live one. The earlier block is gone, or its record is still to
- * come. */
+ * come. The record of a free that is missing for longer than LATE_NS counts as lost. */
 static bool is_of_another(const struct seen *slot, uint64_t when) {
-    /* otherwise the record of the missing free was lost */
     if (slot->owed > 0) return when <= slot->timestamp + LATE_NS;
     return when < slot->timestamp && slot->released <= slot->timestamp;
 }

@@ -173,8 +173,7 @@ int32_t memstow_scope_save(struct memstow_scopes *out);
  *
  * The caller makes sure that nobody frees the block meanwhile. -ENXIO: there is no such memory; -EBUSY: the memory is
  * off the device, so call memstow_restore for its owner first; -ENOMEM: the ledger cannot grow, so the bytes cannot be
- * counted for the owner.
- * After an error nothing has changed. The call waits while the ledger grows on a slow disk. */
+ * counted for the owner. After an error nothing has changed. The call waits while the ledger grows on a slow disk. */
 int32_t memstow_assign(uint32_t owner, const void *start, uint64_t length);
 
 /* From now on, the bytes belong to no model or custom. */
