@@ -19,9 +19,8 @@ struct request {
     enum request_state state;
     bool left;      /* nobody waits for the answer */
     bool by_worker; /* the worker took it, not the program */
-    /* If an asker took back a request of this entry while the program was working on it: the ticket of that request (of
-     * the newest, if there were several). Moves read this word without the lock (move_end.h). It stays when a later
-     * request uses the entry. */
+    /* The ticket of the newest request of this entry that an asker took back while the program was working on it; 0:
+     * none. Moves read this word without the lock (move_end.h). It stays when a later request uses the entry. */
     uint64_t ended;
     uint32_t kind, owner, reason;
     uint64_t ticket; /* tickets ascend: the lowest is the oldest */

@@ -164,9 +164,9 @@ static void *misuse_asked(uintptr_t raw, uintptr_t known) {
  * made by a parent, and its site belongs to the parent's ledger. */
 static uint32_t own_generation(void) { return header_generation(tracked_mark); }
 
-/* As misuse_asked, for a block that is gone. If the block's memory is unmapped, the allocator gets the pointer, and
- * fails as it does without us; mimalloc does not get it. If the memory is mapped, and was a mapping of ours, the
- * allocator does not know it, so the answer is NULL. */
+/* As misuse_asked, for a block that is gone. If the block's memory is unmapped, the allocator (but not mimalloc) gets
+ * the pointer, and fails as it does without us. Otherwise, if the block was a mapping of ours, the answer is NULL,
+ * because the allocator does not know it. */
 static void *asked_gone(uintptr_t p, uintptr_t raw, uint32_t mark) {
     uintptr_t front = mark & HEADER_MAPPED ? p : raw;
     if (gone_is_unmapped((void *)p) && next_found != NEXT_MIMALLOC) return (void *)front;

@@ -361,8 +361,8 @@ static enum tracked_stage process_begin_once(void) {
     return TRACKED_YES;
 }
 
-/* While tags are in use, mark_here (tracked.h) is 0. A process with sampled stacks is an exception: mark_here keeps its
- * value there, but while tags are in use only frees read it. */
+/* While tags are in use, mark_here (tracked.h) is 0. With sampled stacks it keeps its value instead, but only frees
+ * read it then. */
 void process_allow_fast_path(void) {
     tracked_page.note = header_note_sign(header_generation(tracked_mark));
     if (next_found == NEXT_FOREIGN) {
