@@ -120,12 +120,12 @@ static uint32_t take_used_slot(void) {
 
 /* Sets the quantum: how many bytes a thread may hold back from the running total. The quantum shrinks as threads come,
  * but a thread that sleeps keeps its larger one. 2,048 threads hold back 832 KiB at most (16 x 16 KiB + 16 x 8 + 32 x 4
- * + 64 x 1 + 128 x .5 + ...), and each further thread 4 bytes. */
+ * + 64 x 1 + 128 x .5 + ...), and each further thread one byte: less than 895 KiB with a slot for each. */
 static void set_quantum(uint32_t threads) {
     static const struct {
         uint32_t threads, quantum;
     } steps[] = {{16, 16384}, {32, 8192}, {64, 4096}, {128, 1024}, {256, 512}, {512, 256}, {1024, 128}, {2048, 64}};
-    uint64_t chosen = 4;
+    uint64_t chosen = 1;
     for (size_t i = sizeof steps / sizeof *steps; i-- > 0;)
         if (threads <= steps[i].threads) chosen = steps[i].quantum;
     uint64_t now = os_load(&quantum);
