@@ -359,8 +359,8 @@ static void restore_state(struct cursor *c, struct machine *m) {
         m->row = m->remembered[--m->depth];
 }
 
-/* The row's CFA, for opcodes that change only its register or only its offset. If it is no register plus offset, the
- * cursor fails. */
+/* The row's CFA, for opcodes that change only its register or only its offset. The cursor fails if the CFA is not a
+ * register plus an offset. */
 static struct location *cfa_from_register(struct cursor *c, struct machine *m) {
     if (m->row.cfa.how != FROM_REGISTER) cfi_fail(c, CFI_MALFORMED);
     return &m->row.cfa;

@@ -58,8 +58,8 @@ uint64_t leaf_hash(struct leaves *self, uintptr_t end, const struct caller *call
     return leaf_hash_of(self, end, caller, count);
 }
 
-/* How many of the memo's outermost elements a new leaf will refer to. It takes as many of the innermost words as fit
- * into itself. */
+/* How many of the memo's outermost elements are not in a new leaf. The other elements must have no Python loop, and
+ * their words must fit into the leaf. */
 static uint32_t leaf_joined(const struct memo *memo) {
     const struct element *elements = memo->elements, *top = &elements[memo->count - 1];
     uint32_t k = memo->count;
@@ -78,11 +78,12 @@ static bool leaves_begin(struct leaves *self, uint32_t bits) {
     return true;
 }
 
-/* Judges the leaves by their hits. Few hits mean that stacks come back, but their leaves were replaced by those of too
- * many other stacks. This happens in recursion, where many stacks have the same innermost addresses. Then more
- * addresses choose the set, and there are more sets. If stacks differ only in their Python frames, more addresses do
- * not help, and are not used any more. If there still are too many stacks, most fills are skipped, so that leaves stay
- * longer. */
+/* Judges the leaves by their hits. Few hits mean that too many stacks replace each other's leaves. Then one of these is
+ * done, the first that is still possible:
+ *   - More leaves are made, and the hash takes more addresses. In recursion, many stacks have the same innermost ones.
+ *   - If more addresses have not helped, the hash takes three again. They do not help if stacks differ only in their
+ *   Python frames.
+ *   - If there were fewer hits than fills, most fills are skipped, so that leaves stay longer. */
 static void see_to(struct leaves *self) {
     uint32_t hits = self->hits, bits = 64 - self->shift;
     self->hits = 0;

@@ -126,8 +126,8 @@ static INLINE uint32_t leaf_hit(struct leaves *self, const struct leaf *leaf) {
 }
 
 /* Adds a leaf for the caller's stack, which has this site. The memo must hold the whole stack. Call this when a stack
- * comes again and no leaf had it. The leaf's place is that of `asked`. If that is the hash of another stack, because
- * the leaves could not be asked this time, the leaf is in the wrong place: it is never found, which does no harm. */
+ * comes again and no leaf had it. `asked` chooses the leaf's place. If the leaves could not be asked this time, `asked`
+ * is the hash of another stack. Then the leaf is never found, which does no harm. */
 void leaf_fill(struct leaves *self, const struct memo *memo, const struct caller *caller, uint32_t site);
 
 /* Makes memory for leaves. False: there is none. */

@@ -43,8 +43,8 @@ static uint32_t words_hold_from_inside(const struct memo *self, uint32_t count) 
     return count;
 }
 
-/* The anchor of the next Python evaluation loop inside of loop `index`, among the loops before `end`; if no such loop
- * has one, `inner`. */
+/* The anchor of the next loop further in than loop `index` that has an anchor, among the loops before `end`; if there
+ * is none, `inner`. */
 static uintptr_t next_anchor(const struct memo *self, uint32_t index, uint32_t end, uintptr_t inner) {
     while (++index < end)
         if (self->evals[index].anchor) return self->evals[index].anchor;
@@ -65,17 +65,16 @@ static uint32_t python_holds(const struct memo *self, uint32_t count, uint32_t f
     return count;
 }
 
-/* Among the first `evals` evaluation loops, whose words are unchanged, the innermost one that has an anchor. Its frames
- * must be compared again: the frames of a loop depend on the next loop inside of it, and that may be another loop
- * now. */
+/* The innermost loop that has an anchor, among the first `evals`. Its frames must be compared again, because they
+ * depend on the next loop further in, which may be another loop now. */
 static uint32_t first_in_doubt(const struct memo *self, uint32_t evals) {
     uint32_t first = evals - 1;
     while (first && !self->evals[first].anchor) first--;
     return first;
 }
 
-/* The results in `found` are of an earlier check in the same look-up. They also hold for fewer elements, except for the
- * frames of the innermost loop, which must be checked again. */
+/* If `found` is set, an earlier check in the same look-up found these elements unchanged. Then only the frames of the
+ * innermost loop are checked again. */
 bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own) {
     uint32_t good = count;
     if (likely(!(self->found & MEMO_WORDS))) {
@@ -101,9 +100,9 @@ static inline uint64_t memo_mixed(uint64_t h, uint64_t a, uint64_t b) {
 }
 
 /* Adds `loop`, a Python evaluation loop in the element `inside`, to self->evals[index], and its frames to self->python.
- * Returns `path`, a hash of outer frames, extended by the hash of these frames. Without them, a leaf (leaf.h) that
- * joins this element could match while the loop runs other frames than before. The hash contains addresses of code
- * objects: they stay alive as long as a stack with that path is known (python.h). */
+ * Returns `path`, a hash of outer frames, extended by the hash of the loop's frames. So a leaf (leaf.h) does not match
+ * when the loop runs other frames. The hash contains addresses of code objects: they stay alive as long as a stack with
+ * that path is known (python.h). */
 static uint64_t push_loop(struct memo *self, uint32_t inside, uint32_t index, uint64_t path, const struct loop *loop,
                           const struct python_frame *found) {
     uint32_t end = index ? self->evals[index - 1].python : 0;
@@ -150,7 +149,7 @@ static inline const uint64_t *saved_rbp(const struct step *step, uintptr_t outer
 }
 
 /* Adds from->steps[first, end). That array has the innermost step first, and the memo has the outermost element first.
- * Where the address of one word of an element follows from the value of another, the other stands before it. */
+ * A word whose value gives the address of another word of its element is added before that other word. */
 static void memo_push_steps(struct memo *self, const struct steps *from, uint32_t first, uint32_t end, uint32_t *loops,
                             uint64_t seed) {
     struct element *element = self->elements + self->count;

@@ -120,9 +120,9 @@ static inline void memo_cut(struct memo *self, uint32_t count) {
  * `own`: the stack is the thread's own, so all words can be read. */
 bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own);
 
-/* Forgets which elements were found unchanged. Call it before and after the look-up of a stack. During one look-up,
- * elements that the leaves (leaf.h) found unchanged need not be checked again by the unwinding. A signal handler may
- * look up its own stack in between: the handler's stack has the same outer part as the interrupted one. */
+/* Forgets which elements were found unchanged. Call it before and after the look-up of a stack. During a look-up,
+ * elements that the leaves (leaf.h) have found unchanged are not checked again. A signal handler that looks up its own
+ * stack in between does no harm, because that stack has the same outer part. */
 static inline void memo_begin(struct memo *self) { self->found = 0; }
 
 /* Adds steps inside of the remembered ones. `seed` stands for an empty stack; paths with different seeds differ. False:

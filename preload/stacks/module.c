@@ -21,8 +21,7 @@ static const char *program_path = "";
 static struct series modules = {
     .type = SNAP_MODULE, .record_size = sizeof(struct snap_module), .first_bits = 7, .limit = 1 << 16};
 
-/* The address range and the hashed path of each recorded module. By them a look-up need not read strings of the
- * ledger. */
+/* The address range and the hashed path of each recorded module, so that a look-up reads no strings of the ledger. */
 static struct module_key {
     uintptr_t start, end;
     uint64_t path_hash;

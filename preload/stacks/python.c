@@ -192,8 +192,7 @@ static struct interpreter *look_into_object(uintptr_t pc, uint32_t generation) {
     return self;
 }
 
-/* Whether the interpreter is still loaded. After a dlclose another object may be at its address. The interpreter's code
- * objects then belong to nobody; a new interpreter gets a new index. */
+/* Whether the interpreter is still loaded. After a dlclose, another object may be at its address. */
 static bool still_there(struct interpreter *self, uint32_t generation) {
     struct dl_find_object found;
     if (likely(self->generation == generation)) return true;
@@ -211,11 +210,10 @@ static bool still_there(struct interpreter *self, uint32_t generation) {
 /* --- the thread's chain of frames --- */
 
 /* The latest thread state that this thread had, attached (with the GIL) or not; 0: none. The state dies before its
- * thread only when the interpreter ends, and runtime_finalizing is set before that. The read may create the thread's
- * copy of a library's thread-local storage, which calls malloc. A nested call then gets 0. */
+ * thread only when the interpreter ends, and runtime_finalizing is set before that. */
 static uintptr_t own_state(const struct interpreter *self) {
     static __thread bool inside __attribute__((tls_model("initial-exec")));
-    if (inside) return 0;
+    if (inside) return 0; /* a nested call: self->own() may make thread-local storage, which calls malloc */
     inside = true;
     uintptr_t state = self->own();
     inside = false;

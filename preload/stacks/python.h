@@ -48,16 +48,15 @@ size_t python_frames(struct python_walk *walk, uintptr_t slot, uintptr_t cfa, ui
                      struct python_frame *out, size_t capacity);
 
 enum { PYTHON_AHEAD = 6 };
-/* Whether a loop's frames are exactly those that python_frames gave with `anchor`. `inner` is the anchor of the next
- * loop further in on the present stack, or 0. Loops with anchor 0 are skipped. Loops may be asked about in any order.
+/* Whether a loop still runs exactly the frames that python_frames gave with `anchor`. `inner`: the nearest anchor other
+ * than 0 of a loop further in on the present stack; 0: there is none. Loops may be asked about in any order.
  *
- * Of the remembered addresses only the anchors are read, and they are on the native stack. So the caller must have
- * checked before that the native frames of both loops are still frames of evaluation loops at the same place: all words
- * from the top of the stack up to their slots are the remembered ones. From the anchors on, the interpreter's present
- * chain is followed. A frame that died, and whose memory may be gone, is simply not in the chain.
+ * Before the call, check that all words from the top of the stack up to the slots of both loops are the remembered
+ * ones. Then both anchors lie in native frames of these loops, and can be read. From there the interpreter's present
+ * chain is followed. A remembered frame that is not in the chain may have died, and is not read.
  *
- * The array is read up to PYTHON_AHEAD frames beyond `count`. The memory of these frames is prefetched, because the
- * caller will ask about them next. */
+ * The array is read up to PYTHON_AHEAD frames beyond `count`, to prefetch the frames that the caller will ask about
+ * next. */
 bool python_same(uintptr_t inner, uintptr_t anchor, const struct python_frame *frames, size_t count);
 
 /* The SNAP_FRAME record of a frame on this thread's present stack. It is made at first sight, with the function's name,

@@ -50,8 +50,8 @@ static struct rule rule_look_up(uint64_t code) {
     struct cfi_object object;
     struct cfi_rule rule = {.kind = CFI_UNKNOWN};
     if (cfi_object_of(pc, &object)) rule = cfi_find(&object, pc);
-    /* If there is no entry, perhaps nothing called this code, because makecontext put its address on the stack. Then
-     * the address itself has the rule of an outermost frame. */
+    /* makecontext puts an address on the stack that is not behind a call. There may be no entry for the byte before
+     * that address, but the address itself has the rule of an outermost frame. */
     if (rule.why == CFI_NO_ENTRY && !(code & RULE_INTERRUPTED)) {
         struct cfi_rule first = cfi_find(&object, code);
         if (first.kind == CFI_END) rule = first;

@@ -22,8 +22,8 @@
 struct rule {
     uint64_t code;
     uint32_t how;
-    uint32_t frame; /* id of the SNAP_FRAME record; RULE_NO_FRAME: none could be made. In the table, one is added: 0 is
-                     * the empty entry */
+    uint32_t frame; /* id of the SNAP_FRAME record; RULE_NO_FRAME: none could be made. The table stores the id plus 1,
+                     * because 0 is the empty entry */
 };
 
 enum rule_kind {
@@ -46,7 +46,7 @@ enum {
     RULE_NO_BP = INT16_MIN, /* rbp is not saved: the caller's rbp is the same */
 };
 #define RULE_INTERRUPTED ((uint64_t)1 << 47) /* the address of an interrupted instruction, not a return address */
-#define RULE_NO_FRAME UINT32_MAX             /* plus one: 0 */
+#define RULE_NO_FRAME UINT32_MAX             /* the table stores it as 0 */
 
 static inline enum rule_kind rule_kind(uint32_t how) { return how & RULE_KIND_MASK; }
 static inline int64_t rule_cfa(uint32_t how) { return (int64_t)((int32_t)how >> RULE_OFFSET_SHIFT) * 8; }
@@ -70,9 +70,9 @@ static inline struct rule *rule_slot(struct rule_table *table, uint64_t code) {
     }
 }
 
-/* The stored rule of an address; RULE_STALE: there is none. `how` is written last, so it is read first. Meanwhile
- * another thread may have taken an empty slot for another address. Or it has replaced the table and dropped this one:
- * then the slot has no frame any more. */
+/* The stored rule of an address; RULE_STALE: there is none. `how` is written last, so it is read first. The rule does
+ * not count in two cases: another thread has just taken the empty slot for another address; or the table was replaced
+ * and dropped, and the slot has no frame any more. */
 static inline struct rule rule_known(uint64_t code) {
     struct rule_table *table = __atomic_load_n(&rule_table, __ATOMIC_ACQUIRE);
     const struct rule *slot = rule_slot(table, code);

@@ -160,10 +160,9 @@ static struct memo *forget_oldest(struct stack *self, uintptr_t slot) {
     return oldest;
 }
 
-/* Call it when the thread is on a stack that is not its own. Returns how far this stack can be read. `memo`, what is
- * remembered of the stack, is of use only if the whole stack, from the present slot to its end, can be read. This is
- * checked when the thread comes from another stack, and after every unmapping. The thread may also have left the stack
- * and come back without an allocation, so the words are checked from the inside, too. */
+/* Call it when the thread is on a stack that is not its own. Returns how far this stack can be read. If it cannot be
+ * read up to the end of the remembered stack, `memo` is emptied. The kernel is asked again after an unmapping, and when
+ * the thread comes from another stack. */
 static struct view come_to(struct stack *self, struct memo *memo, uintptr_t slot) {
     struct view view = view_of_other(slot);
     memo_begin(memo);
@@ -220,8 +219,8 @@ bool stack_is_alternate(void) {
     return seal_is_set() || os_call(SYS_sigaltstack, 0, &stack) < 0 || stack.ss_flags & SS_ONSTACK;
 }
 
-/* Whether a signal handler has left the hook with slot `inner` by longjmp. The question comes from a later hook, with
- * `slot`. The answer is yes if the earlier hook was further in than the later one, or at the same slot. */
+/* Whether a signal handler has left the hook with slot `inner` by longjmp. A later hook, with `slot`, asks. The earlier
+ * hook was left if it was further in than the later one, or at the same slot. */
 static bool has_left(const struct stack *self, uintptr_t inner, uintptr_t slot) {
     const struct region *on =
         region_has(&self->own.known, inner) || !self->other ? &self->own.known : &self->other->extent;
@@ -320,10 +319,10 @@ static uint32_t site_for_nobody(const struct caller *caller) {
     return site;
 }
 
-/* Whether the hook that works in `self` was left by longjmp. `by` is the memory of a later hook, which has just unwound
- * its stack to the end. If the hook is only interrupted, the stack of `by` has a signal frame further in than the hook.
- * The answer is known only if the two hooks run on the thread's own stack, because another stack may be left and
- * entered again. */
+/* Whether the hook that works in `self` was left by longjmp, or is only interrupted by a signal handler. `by` is the
+ * memory of a later hook, which has just unwound its stack to the end. If that stack has a signal frame further in than
+ * the hook, the hook is only interrupted. The answer is known only if both hooks run on the thread's own stack, because
+ * another stack may be left and entered again. */
 static bool is_left_behind(const struct stack *self, const struct stack *by, uintptr_t slot) {
     bool same_stack = region_has(&by->own.known, self->busy) && region_has(&by->own.known, slot) && slot < self->busy;
     return self->busy && same_stack &&
@@ -387,7 +386,7 @@ __attribute__((noinline)) static uint32_t site_joined(struct stack *self, uintpt
     return site_of_leaf(self, (struct caller){slot, address, rbp}, leaf);
 }
 
-/* The hash takes more than the three innermost addresses, or an address has no hop yet. */
+/* Goes on if the hash takes more than the three innermost addresses, or an address has no hop yet. */
 __attribute__((noinline)) static uint32_t site_hashed(struct stack *self, uintptr_t slot, uintptr_t address,
                                                       uintptr_t rbp) {
     struct caller caller = {slot, address, rbp};
@@ -398,8 +397,8 @@ __attribute__((noinline)) static uint32_t site_hashed(struct stack *self, uintpt
                                                  : site_in_second(self, slot, address, rbp);
 }
 
-/* The site of the caller's stack. What is rare, or needs more registers, is a tail call: so the usual case has no stack
- * frame. */
+/* The site of the caller's stack. Rare cases, and cases that need more registers, are tail calls, so that the usual
+ * case needs no stack frame. */
 static INLINE uint32_t stack_find(struct stack *self, struct caller caller) {
     uint64_t hash;
     if (unlikely(!self || !may_ask_leaves(self, caller.slot))) {
