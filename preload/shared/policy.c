@@ -2,8 +2,7 @@
 #include "preload/shared/policy.h"
 #include "preload/shared/heapsort.h"
 
-/* What is decided for one owner before the needed bytes are considered: its policy (keep, if that is unknown), and the
- * action and reason that follow. */
+/* A decision about one owner, before the needed bytes are considered. An unknown policy is stored as keep. */
 struct verdict {
     uint32_t policy, action, why;
 };

@@ -45,13 +45,15 @@ enum { POLICY_WHY_RESCUE = MEMSTOW_WHY_RECENT + 1 };
 enum { POLICY_RETIRED_MOST = 32 };
 
 /* Decides for each owner. Sorts the owners in place, and writes the decisions to `out` in the order in which they are
- * to be carried out; `out` has room for `count`. Returns how many decisions there are. */
+ * to be carried out; `out` has the capacity `count`. Returns how many decisions there are. */
 uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct policy_question *question,
                        struct memstow_decision *out);
 
-/* The outcome of a decision. KEPT: the memory was to stay. The other three are for memory that was to go: the action
- * was to stow or free it, or it stayed only because the owner was in use, could not be moved or was retired. STOWED:
- * the action was to stow, and some bytes are stowed. FREED: at most 5 % of the bytes are left. BLOCKED: more are left.
+/* The outcome of a decision. Memory was to go if the action was to stow or free it, or if it stayed only because the
+ * owner was in use, could not be moved or was retired.
+ *   - KEPT: the memory was not to go.
+ *   - STOWED: the action was to stow, and some bytes are stowed.
+ *   - FREED: the memory was to go, and at most 5 % of the bytes are left. BLOCKED: more are left.
  * `before` and `after` are live bytes on host and devices; `stowed` are the bytes that are stowed now. */
 enum policy_category { POLICY_KEPT, POLICY_STOWED, POLICY_FREED, POLICY_BLOCKED, POLICY_CATEGORIES };
 enum policy_category policy_category(uint32_t action, uint32_t why, uint64_t before, uint64_t after, uint64_t stowed);

@@ -209,8 +209,8 @@ static bool look_at_cgroup(struct files *self, bool version1, uint64_t *limit, u
     return true;
 }
 
-/* Makes self->path the path of the parent cgroup. False: there is no parent. A path with ".." leads out of our cgroup
- * namespace; its parent here is the mount itself. */
+/* Makes self->path the path of the parent cgroup. False: there is no parent. If the path has "..", our cgroup is
+ * outside of our cgroup namespace, and the next parent that can be seen is the mount itself. */
 static bool go_outwards(struct files *self) {
     char *slash = strrchr(self->path, '/');
     if (!slash) return false;

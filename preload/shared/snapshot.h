@@ -55,8 +55,9 @@ enum snap_lost {
     SNAP_LOST_BLOCKS,   /* blocks that the program got but that were not counted */
     SNAP_LOST_FILE,     /* failures to create or grow the file */
     SNAP_LOST_PEAK,     /* sites missing from the picture of the peak */
-    /* look-ups of stacks for which there was no memory: the events of such a stack count at an outer part of it, or
-     * without a stack. A thread does not look up a stack that it remembers; one look-up may count twice */
+    /* look-ups of stacks for which there was no memory: events of such a stack count at an outer part of it, or
+     * without a stack. The number is not that of the events: a thread does not look up again what it remembers, and
+     * one look-up may count twice */
     SNAP_LOST_STACKS,
     SNAP_LOST_FRAMES, /* stacks that end early, because the caller of some code cannot be found */
     SNAP_LOST_PYTHON, /* evaluation loops of Python, on stacks, whose functions could not be found */
@@ -70,8 +71,9 @@ enum snap_lost {
     SNAP_LOST_KINDS = 16
 };
 
-/* Sites (ids of a call stack under a tag) with a fixed meaning. FIRST is the first site of the program's own. If
- * sample_bytes is not 0, this id is NOT_SAMPLED instead: it stands for all blocks that are not sampled. */
+/* Sites (ids of a call stack under a tag) with a fixed meaning. Site 2 has two names. If sample_bytes is 0, it is
+ * FIRST, the first site of the program's own. Otherwise it is NOT_SAMPLED, which stands for all blocks that are not
+ * sampled. */
 enum { SNAP_SITE_UNKNOWN = 0, SNAP_SITE_INHERITED = 1, SNAP_SITE_FIRST = 2, SNAP_SITE_NOT_SAMPLED = SNAP_SITE_FIRST };
 
 /* Thread slots (each has a set of counters) with a fixed meaning. SHARED counts for all threads without a slot of their
@@ -549,8 +551,8 @@ enum snap_mark_kind {
     SNAP_MARK_KINDS
 };
 #define SNAP_MARK_UNKNOWN UINT64_MAX
-/* What a model, custom or value of the store had at the time of a mark. There is a record only if the figures are not
- * those of the owner's record before it. The time is written last and cleared first. */
+/* What a model, custom or value of the store had at the time of a mark. There is a record only if the figures differ
+ * from those in the owner's previous record. The time is written last and cleared first. */
 struct snap_owner_mark {
     uint64_t time_ns; /* that of the mark */
     uint32_t owner;

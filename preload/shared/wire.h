@@ -49,8 +49,7 @@ struct wire_message {
     char text[WIRE_TEXT + 1];
 };
 
-/* Writes a message, and returns its length. Of the text, the message has as many bytes as wire_text(text, WIRE_TEXT)
- * says. */
+/* Writes a message, and returns its length. The message gets the first wire_text(text, WIRE_TEXT) bytes of the text. */
 size_t wire_put(uint8_t to[WIRE_MOST], const struct wire_message *message);
 
 /* Read a request or an answer, and check every field. Return 0, or -EPROTO: the bytes are no such message;
