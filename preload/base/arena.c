@@ -43,7 +43,7 @@ static uintptr_t map_aligned(size_t length, size_t align) {
 
 void *arena_take_table(size_t length) {
     if (length < LARGE_PAGE) return arena_take(length);
-    length = os_round_up(length, OS_PAGE); /* not to a large page: one more would be filled for the last few bytes */
+    length = os_round_up(length, OS_PAGE); /* rounding up to large pages could waste most of the last one */
     uintptr_t start = map_aligned(length, LARGE_PAGE);
     if (!start) return NULL;
     if (!seal_is_set()) os_call(SYS_madvise, start, length, MADV_HUGEPAGE);

@@ -19,8 +19,8 @@ void *arena_take(size_t length);
  * look-up then costs one cache miss, without further misses for the translation of its address. */
 void *arena_take_table(size_t length);
 
-/* Gives the whole pages of a table to the system when its content is not needed any more. Threads may still read the
- * table: it has 0 there afterwards, or what it had before. */
+/* Gives the whole pages of a table to the system when its content is not needed any more. A thread that still reads
+ * the table finds 0 there, or the old content. */
 void arena_drop(void *memory, size_t length);
 
 /* A function that arena_note_grown calls when a large table was added, or grew into a new one: it notes in the ledger

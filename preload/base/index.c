@@ -194,11 +194,13 @@ static void move_up(const struct index *self, uint32_t *table, uint32_t i, struc
 }
 
 /* Makes slots that are GONE empty, so that searches do not become longer and longer. It goes from the end of a cluster
- * (a row of filled slots between two empty slots) towards its beginning. In a table that is not dense it stops at the
- * first record, because a search for that record may pass the slots in front. Other threads may insert meanwhile: a
- * thread that passes a slot that is GONE inserts there or before it, never behind it. (An exception is a thread that
- * passed the slot while the slot held a record. That thread may insert behind the slot. Searches do not find the
- * inserted record until it moves up, so it may get a twin.) */
+ * (a row of filled slots between two empty slots) towards its beginning.
+ *   - In a table that is not dense it stops at the first record, because a search for that record may pass the slots
+ *   in front.
+ *   - Other threads may insert meanwhile. A thread that passes a slot that is GONE inserts there or before it, never
+ *   behind it.
+ *   - There is one exception: the slot became GONE after the thread had passed it. Then the thread may insert a record
+ *   behind it. Searches do not find that record until it moves up, so it may get a twin. */
 static void index_sweep(uint32_t *table, uint32_t from, uint32_t end, struct index_walk *walk) {
     uint32_t mask = (1u << walk->bits) - 1;
     while (end != from) {
