@@ -17,12 +17,13 @@
  * ours, and a process, which no debugger stops. One reader is enough, but somebody may kill the process, or the system
  * may refuse to start it.
  *
- * If nobody else uses the range (realloc, idle owners): threads that run ahead read the file past the page cache into
- * memory of ours (stow_read.c). This needs the privilege CAP_CHECKPOINT_RESTORE; without it, the steps are those above.
- * Pages that were written since they were stowed are copied over that memory. The empty range takes the mapping's
- * place, and the content is copied into the range. A thread that reads the range waits meanwhile, but a write between
- * the two copies would be lost. Without userfaultfd, fresh memory takes the mapping's place, and the content is copied
- * into it. */
+ * If nobody else uses the range (realloc, idle owners), it comes back in other steps:
+ *   1. Threads that run ahead read the file past the page cache into memory of ours (stow_read.c). This needs the
+ *   privilege CAP_CHECKPOINT_RESTORE; without it, the steps are those above.
+ *   2. Pages that were written since they were stowed are copied over that memory. A later write would be lost.
+ *   3. The empty range takes the mapping's place, and the content is copied into it. A thread that reads the range
+ *   waits meanwhile.
+ * Without userfaultfd, fresh memory takes the mapping's place, and the content is copied into it. */
 #include "preload/stow/stow_back.h"
 
 #include <errno.h>
@@ -86,10 +87,10 @@ static void stop_listeners(struct stow_back *self) {
 
 /* --- beginning and ending a move back --- */
 
-/* Maps the buffer. With huge pages, if there are any, a disk reads as much as it can in one request, in a third of the
- * time. The first and the last page of the mapping are never touched, because they may be registered as neighbours of a
- * range that comes back (register_neighbours). A forked child does not need this memory, and must not share it during a
- * read. */
+/* Maps the buffer, with huge pages if there are any: then a disk reads as much as it can in one request, and takes a
+ * third of the time. The first and the last page of the mapping are never touched, because they may be registered as
+ * neighbours of a range that comes back (register_neighbours). A forked child does not need this memory, and must not
+ * share it during a read. */
 static char *map_buffer(struct stow_back *self) {
     self->buffer_mapped = os_map(BUFFER_MAPPED);
     if (!self->buffer_mapped) return NULL;
@@ -181,10 +182,10 @@ static int open_behind(const struct stow_area *area) {
     return fd == -EINVAL ? os_open(path, O_RDONLY, 0) : fd;
 }
 
-/* The descriptor of the file behind a mapping, which is opened if it is not open yet. It stays open until everything is
- * back, and on a thread with descriptors of its own until that thread ends. When the last part of a file is back and
- * the descriptor is closed, the file system frees the file's blocks. That may take as long as a good part of the
- * reading, and nobody should wait for it. */
+/* The descriptor of the file behind a mapping. Opens the file if it is not open yet. Descriptors of up to BACK_FILES
+ * files stay open until the move ends; on a thread with descriptors of its own, until that thread ends. When the last
+ * part of a file is back, closing its descriptor takes long, because the file system then frees the file's blocks.
+ * Nobody should wait for that. */
 static int file_behind(struct stow_back *self, const struct stow_area *area) {
     for (uint32_t i = 0; i < self->file_count; i++)
         if (self->files[i].inode == area->inode && self->files[i].device == area->device) return self->files[i].fd;
@@ -343,9 +344,9 @@ static char *map_like(uint64_t start, uint64_t length) {
 }
 
 /* Registers one page on each side of the range, so that the range can become one mapping with its neighbours again.
- * Otherwise mremap would refuse to let it grow. For one mapping, new pages must take over the anon_vma of a neighbour
- * with the same attributes, and being registered is an attribute. The kernel refuses the call if the neighbour is not
- * plain memory. */
+ * (The program's mremap can make only a single mapping grow.) New pages take over the anon_vma of a neighbour only if
+ * the two have the same attributes, and being registered is an attribute. If a neighbour is not plain memory, the
+ * kernel refuses, and there is nothing to merge with. */
 static void register_neighbours(struct stow_back *self, uint64_t start, uint64_t end) {
     stow_uffd_register(self->uffd, start - OS_PAGE, OS_PAGE);
     stow_uffd_register(self->uffd, end, OS_PAGE);
@@ -394,8 +395,8 @@ static uint32_t swap_in_place(struct stow_back *self, const struct source *sourc
     return refusal;
 }
 
-/* Whether the read in progress is of this file and continues at this offset. If some bytes were taken from it but did
- * not come back, they must be read again, and the answer is false. */
+/* Whether the read in progress is of this file and continues at this offset. False also if bytes were taken from it
+ * but did not come back: they must be read again. */
 static bool reads_on(const struct stow_back *self, const struct source *source) {
     const struct stow_read *reading = &self->reading;
     return self->reads && !reading->refusal && reading->fd == source->fd && reading->taken < reading->length &&

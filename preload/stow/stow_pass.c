@@ -118,7 +118,7 @@ static void make_whole(void *context) {
     struct work work = {.asked_by_hook = true};
     struct stow_back back;
     self->refusal = stow_back_begin(&back, self->mine, self->own_files);
-    /* without userfaultfd, only memory of idle owners was stowed, which nobody writes to */
+    /* without userfaultfd, only memory of idle owners was stowed, and nobody writes to such memory */
     if (self->refusal == STOW_NOT_IDLE) self->refusal = stow_back_begin(&back, true, self->own_files);
     if (self->refusal) return;
     self->refusal = stow_work_bring_back(&work, &back, self->start, self->end, false);

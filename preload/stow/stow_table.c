@@ -75,7 +75,7 @@ void stow_table_unlock(void) {
     if (blocked) lock_let_signals(signals);
 }
 
-/* Waits for the end of a chunk, without the lock. Signals stay blocked, because the waiting thread is about to change
+/* Waits for the end of a chunk, and lets go of the lock meanwhile. Signals stay blocked: the thread is about to change
  * the memory that it waits for. */
 static void wait_for_chunk(void) {
     uint32_t serial = __atomic_load_n(&moving.serial, __ATOMIC_ACQUIRE), depth = lock.depth;

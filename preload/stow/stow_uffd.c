@@ -72,8 +72,8 @@ void stow_uffd_wake(int fd, uint64_t start, uint64_t length) {
     os_call(SYS_ioctl, fd, UFFDIO_WAKE, &range);
 }
 
-/* Whether to repeat a request that stopped after a part, because the kernel stops for many reasons that pass (-EAGAIN).
- * *idle: how many attempts in a row made no progress. */
+/* Whether to repeat a request that stopped halfway. The kernel stops (-EAGAIN) for many reasons that pass. *idle: how
+ * many attempts in a row made no progress. */
 static bool may_go_on(long result, int64_t done, int *idle) {
     *idle = done > 0 ? 0 : *idle + 1;
     if (done <= 0 && result == -EAGAIN) os_call(SYS_sched_yield);
