@@ -1,11 +1,10 @@
 /* hook_cublas.c — the calls that tell cuBLAS where its workspace is.
  * In: calls of the program and of libraries. Out: the same calls to the real functions; if memstow serves the block of
- * memory that has the workspace (serve.h), that block does not move from then on. The hooks neither count anything, nor
- * are they a thread's outermost call of CUDA: allocations that cuBLAS makes during the call are counted by the hooks of
- * CUDA.
+ * memory that has the workspace (serve.h), that block does not move from then on. These hooks count nothing: the hooks
+ * of CUDA count what cuBLAS allocates during a call.
  *
- * A workspace belongs to a thread and a stream, not to a model: the first product in a model's scope makes it, and
- * every later product uses it, also those of other models. */
+ * A workspace belongs to a thread and a stream, not to a model: the first matrix product in a model's scope makes it,
+ * and every later product uses it, also those of other models. */
 #include "preload/cuda/cuda_route.h"
 #include "preload/serve/serve.h"
 #include "preload/vram/vram_refusal.h"

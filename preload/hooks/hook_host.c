@@ -303,8 +303,8 @@ static inline uint32_t keyed_site(uintptr_t slot, uintptr_t address, uintptr_t r
     return unlikely(tags_used) ? tags_site(site) : site;
 }
 
-/* Counts a block. Samples, blocks at a page's start and blocks in a hook that is under way already are left to
- * host_alloc's functions. */
+/* Counts a block. It leaves three kinds of blocks to host_alloc's functions: samples, blocks at the start of a page,
+ * and blocks that are allocated while another hook of the thread is at work. */
 static inline void *stamp_keyed(struct header *header, size_t size, uintptr_t slot, uintptr_t address, uintptr_t rbp) {
     struct thread *self = thread_self;
     void *p = header + 1;
@@ -315,7 +315,7 @@ static inline void *stamp_keyed(struct header *header, size_t size, uintptr_t sl
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (sample_bytes) os_store(&self->until, until - size);
     uint32_t site = keyed_site(slot, address, rbp);
-    uint32_t mark = tracked_page.keyed; /* in a child that a signal handler forked meanwhile, it is another one */
+    uint32_t mark = tracked_page.keyed; /* another value in a child that a signal handler forked meanwhile */
     return stamp_pinned(self, header, size, site, mark, host_key_of(p, mark));
 }
 
@@ -688,10 +688,10 @@ static void *resize_known(void *p, const struct host_known *block, size_t size, 
     return resize_by_copy(p, block, size, caller);
 }
 
-/* Lets the allocator behind ours resize a block that was freed before. If the allocator accepts the pointer, the result
- * is a block again. glibc's realloc hardly looks at a freed chunk. So it gets the chunk only if the program would have
- * the same chunk without us. For an aligned block the program would have another chunk, because without us its chunk
- * would begin elsewhere. If nothing is mapped there any more, the program ends by SIGSEGV, as without us. */
+/* Lets the allocator behind ours resize a block that was freed before. If the allocator accepts the pointer, the
+ * result is a block again. glibc's realloc hardly looks at a freed chunk, so it gets only a chunk that the program
+ * would have without us, too. The chunk of an aligned block is none: it would begin elsewhere. If nothing is mapped
+ * there any more, the program ends by SIGSEGV, as without us. */
 static void *resize_freed(void *p, void *raw, size_t size, struct caller caller) {
     const struct host_known none = {0};
     const struct next_allocator *from = allocator_of(&none);
@@ -752,8 +752,8 @@ HOOK void *realloc(void *p, size_t size) {
     return any_realloc(p, size, CALLER);
 }
 
-/* The program's realloc and free: ours, its own, or Valgrind's. Not all of these come with reallocarray and the like.
- * So here reallocarray and the like call these two, as in libc. */
+/* The program's realloc and free: ours, its own, or Valgrind's. Some of these come without reallocarray and the like.
+ * So ours call these two, as libc's do. */
 extern __typeof__(realloc) program_realloc __asm__("realloc");
 extern __typeof__(free) program_free __asm__("free");
 

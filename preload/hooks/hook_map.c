@@ -210,7 +210,8 @@ HOOK int pkey_mprotect(void *start, size_t length, int protection, int key) {
     return result;
 }
 
-/* From now on nothing moves out, and stowed memory comes back. Later moves fail: madvise refuses locked memory. */
+/* The present move leaves all memory alone from here on. If the call locks the memory that exists (MCL_CURRENT),
+ * stowed memory comes back first. Locked memory does not move later (STOW_LOCKED, STOW_LOCKS_FUTURE). */
 HOOK int mlockall(int flags) {
     uint32_t pass = stow_pass_begin();
     int result = -1;
