@@ -38,8 +38,8 @@ static uint32_t points_next(const struct points *self, uint32_t first, uint32_t 
     return next;
 }
 
-/* Thins the points from `first` on: each interval keeps its highest and its latest point, and the curve its first
- * point. `first` must be the first point of its interval. Points move to the front only, and in order. */
+/* Thins the points from `first` on: each interval keeps its highest and its latest point. The first point of the curve
+ * stays, too. `first` must be the first point of its interval. Points move to the front only, and in order. */
 static void points_thin(struct points *self, uint32_t first) {
     const uint32_t count = self->count;
     uint32_t kept = first, highest;

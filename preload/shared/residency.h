@@ -29,8 +29,8 @@ int residency_open(struct residency *self, int pid);
 void residency_close(struct residency *self);
 
 /* The bytes of [start, end) that are in memory, in whole pages that overlap this range. *anonymous, if not NULL, gets
- * how many of these bytes no file backs. Absent and unreadable pages do not count. A page that was only read, and has
- * the kernel's zeros, does not count either, and RSS does not have it. Before Linux 6.7 such a page counts, and the
+ * how many of these bytes no file backs. Absent and unreadable pages do not count. The kernel's zero page, which a
+ * read of untouched memory maps, does not count either, as in RSS. Before Linux 6.7 the zero page counts, and the
  * result for a range of over 64 GiB is 0. */
 uint64_t residency_count(const struct residency *self, uint64_t start, uint64_t end, uint64_t *anonymous);
 

@@ -37,8 +37,8 @@ struct stack {
     uintptr_t busy;     /* the slot of the caller whose look-up uses this struct now; 0: none */
     struct memo *other; /* the other stack that the latest allocation was on; NULL: the thread's own */
     uint32_t generation;
-    uint32_t unmappings;  /* stack_unmappings when `looked` was read */
-    struct region looked; /* the readable part of the stack of `other`, when `unmappings` was read */
+    uint32_t unmappings;  /* stack_unmappings at the latest look-up on the stack of `other` */
+    struct region looked; /* the part of that stack that could be read then */
     struct memo memo;     /* the thread's own stack */
     struct memo *others;
     uint64_t clock; /* how often the thread came to a stack that is not its own, for memo.used */

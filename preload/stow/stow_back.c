@@ -333,7 +333,7 @@ static long map_plain(uint64_t at, uint64_t length, int flags) {
 }
 
 /* Maps an empty range of this length with the same offset in a huge page as `start`, and unmaps the rest around it.
- * Parts of the empty range move away later. Others may then map something at the addresses of these parts. */
+ * Parts of the empty range move away later. Their addresses are then free for any thread's mappings. */
 static char *map_like(uint64_t start, uint64_t length) {
     long at = map_plain(0, length + 2 * OS_HUGE_PAGE, 0);
     if (at < 0 && at > -OS_PAGE) return NULL;
