@@ -689,9 +689,9 @@ static void *resize_known(void *p, const struct host_known *block, size_t size, 
 }
 
 /* Lets the allocator behind ours resize a block that was freed before. If the allocator accepts the pointer, the
- * result is a block again. glibc's realloc hardly looks at a freed chunk, so it gets only a chunk that the program
- * would have without us, too. The chunk of an aligned block is none: it would begin elsewhere. If nothing is mapped
- * there any more, the program ends by SIGSEGV, as without us. */
+ * result is a block again. glibc's realloc hardly looks at a freed chunk. So it gets only a chunk that would be the
+ * same without us. This excludes aligned blocks: without us, their chunks begin elsewhere. If nothing is mapped there
+ * any more, the program ends by SIGSEGV, as without us. */
 static void *resize_freed(void *p, void *raw, size_t size, struct caller caller) {
     const struct host_known none = {0};
     const struct next_allocator *from = allocator_of(&none);
