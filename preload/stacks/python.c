@@ -177,8 +177,8 @@ static bool begin_adding(void) {
     return false;
 }
 
-/* The interpreter in the library or program that contains the code at `pc`. An interpreter that was not known is added.
- * NULL: there is none. */
+/* The interpreter in the library or program that contains the code at `pc`. A new interpreter is added first. NULL:
+ * there is none, or another thread is adding one. */
 static struct interpreter *look_into_object(uintptr_t pc, uint32_t generation) {
     struct dl_find_object found;
     if (_dl_find_object((void *)pc, &found) || !found.dlfo_link_map) return NULL;
