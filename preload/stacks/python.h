@@ -50,6 +50,7 @@ size_t python_frames(struct python_walk *walk, uintptr_t slot, uintptr_t cfa, ui
 enum { PYTHON_AHEAD = 6 };
 /* Whether a loop still runs exactly the frames that python_frames gave with `anchor`. `inner`: the nearest anchor other
  * than 0 of a loop further in on the present stack; 0: there is none. Loops may be asked about in any order.
+ * If `anchor` is 0, the answer is whether `count` is 0.
  *
  * Before the call, check that all words from the top of the stack up to the slots of both loops are the remembered
  * ones. Then both anchors lie in native frames of these loops, and can be read. From there the interpreter's present
