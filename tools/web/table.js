@@ -47,9 +47,21 @@ export class Table {
         this.draw();
     }
 
+    /** The columns in their order. Where the window is narrow, the wide column comes first, because the others do not
+     * fit beside it. */
+    columns() {
+        const { columns } = this.options;
+        return this.isNarrow() ? [...columns].sort((a, b) => Boolean(b.wide) - Boolean(a.wide)) : columns;
+    }
+
+    isNarrow() {
+        return matchMedia("(max-width: 900px)").matches;
+    }
+
     drawHead() {
-        const { columns, onsort } = this.options;
-        this.head.replaceChildren(...columns.map((column) => {
+        const { onsort } = this.options;
+        this.narrow = this.isNarrow();
+        this.head.replaceChildren(...this.columns().map((column) => {
             const sorted = column.key === this.look.sort ? (this.look.up ? "ascending" : "descending") : null;
             const title = column.sortable === false || !onsort ? column.title
                 : element("button", { type: "button", onclick: () => onsort(column.key) }, column.title);
@@ -64,6 +76,7 @@ export class Table {
 
     draw() {
         if (!this.order) return;
+        if (this.narrow !== this.isNarrow()) this.drawHead();
         const first = Math.max(0, Math.floor(this.scroller.scrollTop / ROW_HEIGHT) - 4);
         const seen = Math.ceil((this.scroller.clientHeight || 600) / ROW_HEIGHT) + 8;
         const end = Math.min(this.length, first + seen);
@@ -78,9 +91,9 @@ export class Table {
     }
 
     row(row, rank) {
-        const { columns, cell, onopen } = this.options;
+        const { cell, onopen } = this.options;
         const chosen = row === this.look.chosen;
-        const cells = columns.map((column) => element("td", { role: "cell", class: this.classOf(column) },
+        const cells = this.columns().map((column) => element("td", { role: "cell", class: this.classOf(column) },
             column.wide && onopen ? this.opener(cell(row, column.key), row, chosen) : cell(row, column.key)));
         return element("tr", { role: "row", "aria-rowindex": String(rank + 2), "data-row": String(row),
             class: chosen ? "chosen" : null, onclick: onopen ? () => onopen(row) : null }, cells);

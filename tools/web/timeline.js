@@ -9,17 +9,23 @@ const CURVE_HEIGHT = 168;
 const CURVE_HEAD = 24; // pixels above the curve, for the names of marks
 const CURVE_FOOT = 20; // pixels below the curve, for the times
 const CURVE_FONT = "12px system-ui, sans-serif";
+const MARK_NAME_MOST = 28; // characters of an owner's name in the picture
 const MARK_WORDS = { run_began: "", run_ended: "ended", came: "came", retired: "retired", trigger: "trigger",
     kept: "kept", stowed: "stowed", freed: "freed", blocked: "blocked", restored: "restored",
     out_of_memory: "out of memory", peak: "peak" };
 /* The kinds of marks that are drawn. Where there is little room, the first kinds get their names. */
 const MARKS_NAMED = ["out_of_memory", "peak", "run_began", "stowed", "freed", "restored", "came"];
 
-function markText({ kind, owner, name, detail }) {
+/** @param {number} most characters of a name */
+function markText({ kind, owner, name, detail }, most = Infinity) {
     const run = kind.startsWith("run_") ? "run" : "";
-    const of = owner ? safeText(name || "an unknown owner") : "";
+    const of = owner ? shortened(safeText(name || "an unknown owner"), most) : "";
     const how = kind === "run_ended" && detail && detail !== "ok" ? `(${detail})` : "";
     return [run, of, MARK_WORDS[kind] ?? kind, how].filter(Boolean).join(" ");
+}
+
+function shortened(text, most) {
+    return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
 /** A mark in a sentence. In the picture there is no room for the word "began". */
@@ -179,7 +185,7 @@ export class Timeline {
             const x = this.x(mark.seconds);
             pen.fillStyle = this.colours.mark;
             pen.fillRect(Math.min(Math.round(x), this.width - 1), CURVE_HEAD - 6, 1, 6);
-            const text = markText(mark).slice(0, 40);
+            const text = markText(mark, MARK_NAME_MOST);
             const length = pen.measureText(text).width;
             const from = Math.max(0, Math.min(x - length / 2, this.width - length));
             if (taken.some(([a, b]) => from < b + 10 && from + length > a - 10)) continue;

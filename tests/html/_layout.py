@@ -1,0 +1,204 @@
+"""Pages with every view, and their faults of layout: what overlaps, is cut off, or is wider than the window.
+
+In: a folder to work in. Out: pages with the addresses of their views; and the faults of what a browser shows."""
+import collections, os, pathlib, sys
+
+import support
+from _page import report
+from _decisions import CACHE, CLIP, clean
+from _ledger import MIB
+
+WIDTHS = (1280, 2560, 390)
+S = 10**9
+LONG = "a model with a long name, as people and tools give them, " * 4 + "fp8_e4m3fn.safetensors"
+GROWS = f"""
+import gc, os, sys
+sys.path.insert(0, {str(support.ROOT / "tools/python")!r})
+import memstow
+kept, model = [], memstow.owner("old model", origin="old.bin")
+with memstow.scope(model):
+    kept.append(bytearray(3_000_000))
+node = memstow.owner("Leaky", kind="node")
+def leaking(): kept.append(bytearray(100_000))
+for number in range(14):
+    if number == 2: model.retire()
+    with memstow.run(f"run {{number}}"), memstow.scope(node):
+        leaking()
+    gc.collect()
+os._exit(0)
+"""
+REPORTED = ["", "#flame", "#flame?find=shrink&kinds=python", "#flame?inverted=1&lines=1",
+            "#sites", "#sites?site=3&find=py", "#blocks", "#blocks?row=1"]
+
+
+def gallery():
+    """A Python program."""
+    support.track(sys.executable, support.ROOT / "examples/gallery.py", options=["--python-objects"],
+                  file="gallery.mst")
+    return report("gallery.mst", to="gallery.html"), REPORTED
+
+
+def models():
+    """Owners with policies and decisions, marks that stand close together, and long names."""
+    ledger = clean()
+    long, run = ledger.owner(1, LONG, origin="/models/" + "deep/" * 30 + "x.safetensors"), ledger.owner(3, "picture 1")
+    work, take = ledger.python("work", "/src/" + "folder/" * 30 + "work.py", 3), ledger.python(
+        "a_function_of_a_long_name" * 8, "/src/work.py", 9)
+    stack, tags = ledger.node([work, take]), [ledger.tag(owner, run=run) for owner in (long, CLIP, CACHE)]
+    for number, tag in enumerate(tags):
+        ledger.count(ledger.site(stack=stack, tag=tag), alloc=((20 + number) * MIB, 3))
+    for tenth in range(100):
+        ledger.point(S + tenth * S // 50, (tenth % 37 + 20) * MIB, run=run)
+    for tenth, kind, owner in ((1, 1, run), (2, 3, long), (3, 3, CLIP), (3, 3, CACHE), (50, 7, long), (51, 8, CLIP),
+                               (99, 2, run)):
+        ledger.mark(S + tenth * S // 50, kind, owner, moved=MIB if kind > 6 else 0)
+    for tenth in (20, 50, 99):
+        ledger.owner_mark(S + tenth * S // 50, long, tenth * MIB)
+    ledger.save("models.mst")
+    return report("models.mst", to="models.html"), ["", "#flame?owners=1", "#owners",
+                                                    "#owners?row=0", "#owners?row=6", "#decisions", "#sites?site=1"]
+
+
+def leaks():
+    os.environ["PYTHONMALLOC"] = "malloc"
+    support.track(sys.executable, "-c", GROWS, file="leaks.mst")
+    del os.environ["PYTHONMALLOC"]
+    support.memstow("leaks", "leaks.mst", "--html", "-o", "leaks.html", status=1)
+    return pathlib.Path("leaks.html"), ["", "#overview", "#owners"]
+
+
+def comparison():
+    support.memstow("diff", "leaks.mst", "gallery.mst", "--html", "-o", "diff.html")
+    return pathlib.Path("diff.html"), ["", "#flame", "#sites", "#sites?site=3"]
+
+
+def check():
+    command = ["--runs=1", "--warm-up=0", "--baseline=base.txt", "--", sys.executable, "-c"]
+    support.memstow("check", "--update-baseline", *command, "import os; os._exit(0)")
+    support.memstow("check", "--html=check.html", *command,
+                    "import os; kept = [bytearray(30_000_000), bytearray(9_000_000)]; os._exit(0)", status=1)
+    return pathlib.Path("check.html"), [""]
+
+
+def pages():
+    """Makes the pages. Yields (name, page, addresses of its views)."""
+    for make in (gallery, models, leaks, comparison, check):
+        yield make.__name__, *make()
+
+
+# ---- faults
+
+# A box is the text of an element, line by line, or a control or picture. It is cut to what its scrolled ancestors
+# show. Boxes of an element and its ancestors belong together; boxes of others must not intersect.
+FAULTS = """
+const LEAST = 2; // pixels: lines of text may touch
+const PICTURES = "canvas, svg, input, textarea";
+const FIGURE = /^[+−]?[\\d.,]+ (B|KiB|MiB|GiB|%)$/;
+const faults = [];
+const root = document.documentElement;
+if (root.scrollWidth > innerWidth) faults.push(`the page is ${root.scrollWidth} pixels wide`);
+const name = (one) => `${one.tagName.toLowerCase()}${one.className && one.className.baseVal === undefined
+    ? "." + one.className : ""} "${one.textContent.slice(0, 40)}"`;
+const style = new Map();
+const styleOf = (one) => style.get(one) ?? style.set(one, getComputedStyle(one)).get(one);
+const isHidden = (one) => one.closest("[hidden], .off-screen, .skip, .tip, noscript, script, style, .gap") ||
+    !one.checkVisibility({ visibilityProperty: true }) || !one.getClientRects().length;
+const cutBy = (one, axis) => /auto|scroll|hidden|clip/.test(styleOf(one)[`overflow${axis}`]);
+const scrolls = (one) => /auto|scroll/.test(styleOf(one).overflowX + styleOf(one).overflowY);
+
+/** What of the rectangle can be seen. Text that is cut, and does not say so, is a fault; so is text that is outside of
+ * what it stands in. */
+function seen(one, rect, isText) {
+    let { left, top, right, bottom } = rect;
+    let isOutside = false;
+    for (let box = one; box && box !== document.body; box = box.parentElement) {
+        if (styleOf(box).position === "fixed" || styleOf(box).display === "inline") continue;
+        const edge = box.getBoundingClientRect();
+        const cuts = [cutBy(box, "X") && (left < edge.left - 1 || right > edge.right + 1),
+            cutBy(box, "Y") && (top < edge.top - 1 || bottom > edge.bottom + 1)];
+        if (isText && (cuts[0] || cuts[1]) && !scrolls(box) && styleOf(box).textOverflow !== "ellipsis")
+            faults.push(`${name(one)} is cut off by ${name(box)}`);
+        if (isText && !isOutside && !cutBy(box, "X") && (left < edge.left - 1 || right > edge.right + 1)) {
+            isOutside = true;
+            faults.push(`${name(one)} is outside of ${name(box)}`);
+        }
+        if (cutBy(box, "X")) [left, right] = [Math.max(left, edge.left), Math.min(right, edge.right)];
+        if (cutBy(box, "Y")) [top, bottom] = [Math.max(top, edge.top), Math.min(bottom, edge.bottom)];
+    }
+    return { left, top, right, bottom };
+}
+
+function rectsOf(one) {
+    if (one.matches(PICTURES)) return [one.getBoundingClientRect()];
+    const rects = [];
+    for (const text of one.childNodes) {
+        if (text.nodeType !== Node.TEXT_NODE || !text.data.trim()) continue;
+        const range = document.createRange();
+        range.selectNodeContents(text);
+        const lines = [...range.getClientRects()].map((line) => Object.assign(line, { isText: true }));
+        const widths = lines.reduce((sum, { width }) => sum + width, 0);
+        if (lines.length > 1 && FIGURE.test(text.data.trim())) faults.push(`${name(one)} is broken`);
+        if (lines.length > 3 && widths / lines.length < 50) faults.push(`${name(one)} is squeezed`);
+        rects.push(...lines);
+    }
+    return one.matches("button") ? [one.getBoundingClientRect(), ...rects] : rects;
+}
+
+const boxes = [];
+for (const one of document.body.querySelectorAll("*")) {
+    if (isHidden(one) || one.parentElement.closest("svg")) continue;
+    for (const rect of rectsOf(one)) {
+        const box = seen(one, rect, rect.isText);
+        if (box.right - box.left > 1 && box.bottom - box.top > 1) boxes.push([one, box]);
+    }
+}
+for (const [one, a] of boxes)
+    if (a.left < -1 || a.right > innerWidth + 1) faults.push(`${name(one)} is outside of the window`);
+for (let i = 0; i < boxes.length; i++)
+    for (let j = i + 1; j < boxes.length; j++) {
+        const [[one, a], [other, b]] = [boxes[i], boxes[j]];
+        const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+        const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+        if (across > LEAST && down > LEAST && !one.contains(other) && !other.contains(one))
+            faults.push(`${name(one)} and ${name(other)} overlap`);
+    }
+return [[...new Set(faults)], boxes.length];
+"""
+
+
+def settled(browser):
+    """Waits until everything of the view is drawn: the overview fills a list when the call stacks are there."""
+    browser.settled()
+    browser.wait("(() => { const list = document.querySelector('.card-body'); return !list || list.dataset.ready; })()")
+    browser.wait("[...document.querySelectorAll('.timeline')].every((one) => one.dataset.drawn)")
+    browser.js("for (const one of document.querySelectorAll('main details')) one.open = true")
+
+
+def states(browser, page, addresses, widths=WIDTHS):
+    """Opens each address at each width, in light and in dark. Yields (address, width, theme)."""
+    browser.open(page)
+    for address in addresses:
+        browser.js("location.hash = arguments[0]", address or "#")
+        for width in widths:
+            browser.size(width, 900)
+            for theme in ("light", "dark"):
+                browser.theme(theme == "dark")
+                settled(browser)
+                yield address, width, theme
+
+
+def faults(browser):
+    """The faults of what the browser shows, and the number of boxes that were compared."""
+    return browser.js(FAULTS)
+
+
+def collect(browser, made):
+    """All faults of the pages: fault → where it was seen."""
+    found = collections.defaultdict(list)
+    for name, page, addresses in made:
+        for address, width, theme in states(browser, page, addresses):
+            said, boxes = faults(browser)
+            assert boxes > 10, (name, address, width, boxes)
+            for fault in said:
+                found[fault].append(f"{name}{address} at {width}, {theme}")
+    return found

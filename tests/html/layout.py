@@ -1,0 +1,21 @@
+# needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
+# timeout: 400
+"""Every view of every page at 1280, 2560 and 390 pixels, in light and dark: nothing overlaps, nothing is wider than the
+window, and no text is cut off without an ellipsis."""
+import _layout
+from _page import Browser
+
+browser = Browser()
+found = _layout.collect(browser, _layout.pages())
+assert not found, "\n".join(f"{fault}: {places[0]} and {len(places) - 1} more" for fault, places in found.items())
+browser.is_clean()
+
+# The faults are seen where there are some.
+# The page's policy allows no attribute "style", but a script may set one.
+browser.js("""const add = (words, style) => Object.assign(document.body.appendChild(document.createElement("p")).style,
+    style) && (document.body.lastChild.textContent = words);
+add("one text", { position: "absolute", top: "0", left: "0" });
+add("cut off here", { width: "20px", overflow: "hidden", whiteSpace: "nowrap" });
+add("wide", { width: "3000px", flex: "none" });""")
+said = " ".join(_layout.faults(browser)[0])
+assert "overlap" in said and "pixels wide" in said and "is cut off by" in said, said
