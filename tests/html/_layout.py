@@ -27,7 +27,7 @@ for number in range(14):
     gc.collect()
 os._exit(0)
 """
-REPORTED = ["", "#flame", "#flame?find=shrink&kinds=python", "#flame?inverted=1&lines=1",
+REPORTED = ["", "#overview?from=0.2&to=0.9", "#flame", "#flame?find=shrink&kinds=python", "#flame?inverted=1&lines=1",
             "#sites", "#sites?site=3&find=py", "#blocks", "#blocks?row=1"]
 
 
@@ -55,7 +55,7 @@ def models():
     for tenth in (20, 50, 99):
         ledger.owner_mark(S + tenth * S // 50, long, tenth * MIB)
     ledger.save("models.mst")
-    return report("models.mst", to="models.html"), ["", "#flame?owners=1", "#owners",
+    return report("models.mst", to="models.html"), ["", "#overview?from=0.1&to=1.5", "#flame?owners=1", "#owners",
                                                     "#owners?row=0", "#owners?row=6", "#decisions", "#sites?site=1"]
 
 

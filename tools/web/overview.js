@@ -2,7 +2,8 @@
  * In: the report's document, and later the ledger. Out: a few figures, bars and lists with links to the other views. */
 
 import { bar, element } from "./dom.js";
-import { Timeline } from "./timeline.js";
+import { RangeCard, rangeOf, rangeText } from "./range.js";
+import { markWords, Timeline } from "./timeline.js";
 import {
     blocksText,
     changeText,
@@ -32,11 +33,17 @@ export class Overview {
 
     /** @param {HTMLElement} host */
     show(host) {
-        const { report } = this.page;
-        host.replaceChildren(element("div.overview", {}, this.headline(report),
+        if (!this.whole) this.make(this.page.report);
+        if (this.whole.parentNode !== host) host.replaceChildren(this.whole);
+        this.showRange();
+    }
+
+    make(report) {
+        this.timelines = [];
+        this.whole = element("div.overview", {}, this.headline(report),
             this.history(report),
             element("div.column", {}, this.totals(report.totals), this.devices(report), this.notes(report)),
-            element("div.column", {}, this.residency(report.residency)), this.largest()));
+            element("div.column", {}, this.residency(report.residency)), this.largest());
         this.page.whenLoaded(() => this.fillLargest());
     }
 
@@ -58,9 +65,28 @@ export class Overview {
     history({ history, process }) {
         const curves = this.curves(history, process.elapsed_seconds ?? 0);
         if (!curves.length) return null;
+        this.timelines = curves.map(([name, curve]) => new Timeline(name, curve, (range) => this.chooseRange(range)));
+        this.range = new RangeCard(this.page, curves, curves[0][1].end);
         return element("section.card.wide", { "aria-labelledby": "history" },
-            element("h2", { id: "history" }, "Over time"), curves.map(([name, curve], i) => [
-                i ? element("h3", {}, name) : null, new Timeline(name, curve).element]));
+            element("h2", { id: "history" }, "Over time"), curves.map(([name], i) => [
+                i ? element("h3", {}, name) : null, this.timelines[i].element]),
+            element("p.quiet.how", {}, "Draw over the curve, or press Shift and an arrow key, to choose a range."),
+            this.range.element);
+    }
+
+    // ---- a range of time
+
+    chooseRange(range) {
+        const [from, to] = range?.map(rangeText) ?? ["", ""];
+        this.page.state.change({ from, to }, true);
+    }
+
+    /** Shows the range of the address, in the colours of the theme. */
+    showRange() {
+        if (!this.timelines.length) return;
+        const range = rangeOf(this.page.state.now, this.range.end);
+        for (const timeline of this.timelines) timeline.setRange(range);
+        this.range.show(range, () => this.chooseRange(null));
     }
 
     /** [name, curve]: heap and mappings together, and each device. */
@@ -69,9 +95,9 @@ export class Overview {
         const end = [seconds, ...devices.map((device) => device.seconds)].reduce(
             (last, times) => Math.max(last, times[times.length - 1] ?? 0), elapsed);
         const list = [["Live memory", { seconds, bytes: seconds.map((_, i) => host_bytes[i] + mapped_bytes[i]), marks,
-            end, wordsOf: (i) => this.pointWords(history, i) }]];
+            end, markWords, wordsOf: (i) => this.pointWords(history, i) }]];
         for (const { device, seconds: times, bytes } of devices)
-            list.push([`CUDA device ${device}`, { seconds: times, bytes, marks, end, wordsOf: () => "" }]);
+            list.push([`CUDA device ${device}`, { seconds: times, bytes, marks, end, markWords, wordsOf: () => "" }]);
         return list.filter(([, curve]) => curve.seconds.length >= POINTS_LEAST);
     }
 

@@ -18,6 +18,8 @@ const USUAL = {
     interpreter: false,
     focus: -1,
     owner: -1,
+    from: "",
+    to: "",
     zoom: "",
     sort: "",
     site: -1,

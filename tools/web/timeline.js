@@ -1,13 +1,15 @@
 /* timeline.js — memory over time as a curve.
  * In: marks, and points: the value of a point holds until the next point. Out: an area on a canvas as wide as its host,
- * and the moment that the mouse or the arrow keys choose, in words. */
+ * and the moment or range that the mouse or the keys choose, in words. */
 
 import { element } from "./dom.js";
-import { durationText, safeText, sizeText } from "./words.js";
+import { curveIn, marksIn, pointAt } from "./range.js";
+import { changeText, countedText, durationText, safeText, sizeText } from "./words.js";
 
 const CURVE_HEIGHT = 168;
 const CURVE_HEAD = 24; // pixels above the curve, for the names of marks
 const CURVE_FOOT = 20; // pixels below the curve, for the times
+const DRAG_LEAST = 4; // pixels: a shorter way of the pointer is a click
 const CURVE_FONT = "12px system-ui, sans-serif";
 const MARK_NAME_MOST = 28; // characters of an owner's name in the picture
 const MARK_WORDS = { run_began: "", run_ended: "ended", came: "came", retired: "retired", trigger: "trigger",
@@ -29,7 +31,7 @@ function shortened(text, most) {
 }
 
 /** A mark in a sentence. In the picture there is no room for the word "began". */
-function markWords(mark) {
+export function markWords(mark) {
     return markText(mark) + (mark.kind === "run_began" ? " began" : "");
 }
 
@@ -38,9 +40,14 @@ export class Timeline {
      * @param {string} name of the memory
      * @param {{seconds: number[], bytes: number[], marks: object[], end: number, wordsOf: function(number): string}}
      *     curve `wordsOf(i)` gives more words about point i
+     * @param {((range: [number, number] | null) => void) | null} onrange a range of seconds was chosen; null: a range
+     *     cannot be chosen
      */
-    constructor(name, curve) {
+    constructor(name, curve, onrange = null) {
         this.curve = curve;
+        this.onrange = onrange;
+        this.range = null;
+        this.anchor = null; // the second where a range begins that is being chosen
         this.most = curve.bytes.reduce((most, bytes) => Math.max(most, bytes), 1);
         this.chosen = -1;
         this.canvas = element("canvas", { "aria-hidden": "true" });
@@ -48,6 +55,9 @@ export class Timeline {
         this.host = element("div.timeline", { tabindex: "0", role: "slider", "aria-label": `${name} over time`,
             "aria-valuemin": "0", "aria-valuemax": String(curve.end), "aria-valuenow": String(curve.end),
             "aria-valuetext": this.summary(), onkeydown: (event) => this.key(event),
+            onkeyup: (event) => this.keyUp(event), onblur: () => this.extended(),
+            onpointerdown: (event) => this.dragBegins(event), onpointermove: (event) => this.drag(event),
+            onpointerup: () => this.dragEnds(true), onpointercancel: () => this.dragEnds(false),
             onmousemove: (event) => this.choose(this.pointAt(event.offsetX)), onmouseleave: () => this.choose(-1) },
             this.canvas);
         this.element = element("div", {}, this.host, this.words);
@@ -55,35 +65,95 @@ export class Timeline {
     }
 
     summary() {
+        if (this.range) return this.rangeWords();
         const { seconds, bytes } = this.curve;
         const at = bytes.indexOf(this.most);
         return `${sizeText(this.most)} at most, after ${durationText(seconds[at] ?? 0)}; ` +
             `${sizeText(bytes[bytes.length - 1])} at the end, after ${durationText(this.curve.end)}.`;
     }
 
+    // ---- the chosen range
+
+    rangeWords() {
+        const { seconds, bytes, marks } = this.curve;
+        const { begin, end, most, at } = curveIn(seconds, bytes, this.range);
+        const count = marksIn(marks, this.range).length;
+        return `From ${durationText(this.range[0])} to ${durationText(this.range[1])}: ${sizeText(begin)} at its ` +
+            `begin, ${sizeText(end)} at its end, ${changeText(end - begin)}; ${sizeText(most)} at most, after ` +
+            `${durationText(at)}; ${countedText(count, "mark", "marks")}.`;
+    }
+
+    /** Shows a range of seconds; null: none. */
+    setRange(range) {
+        this.range = range;
+        this.say(this.chosen);
+        this.draw();
+    }
+
+    secondAt(x) { return Math.min(Math.max(x / this.width, 0), 1) * this.curve.end; }
+
+    dragBegins(event) {
+        if (!this.onrange || event.button) return;
+        this.dragFrom = event.offsetX;
+        this.host.setPointerCapture?.(event.pointerId);
+    }
+
+    drag(event) {
+        if (this.dragFrom === undefined) return;
+        if (Math.abs(event.offsetX - this.dragFrom) < DRAG_LEAST && !this.isDragged) return;
+        this.isDragged = true;
+        const ends = [this.secondAt(this.dragFrom), this.secondAt(event.offsetX)].sort((a, b) => a - b);
+        this.setRange(ends[1] > ends[0] ? ends : null);
+    }
+
+    dragEnds(isChosen) {
+        const { isDragged } = this;
+        this.dragFrom = undefined;
+        this.isDragged = false;
+        if (isDragged && isChosen) this.onrange(this.range);
+    }
+
+    /** Extends the range from the moment where it began to the point. */
+    extend(from, to) {
+        const { seconds } = this.curve;
+        this.anchor ??= seconds[from];
+        const ends = [this.anchor, seconds[to]].sort((a, b) => a - b);
+        this.setRange(ends[1] > ends[0] ? ends : null);
+    }
+
+    /** Tells of a range when its key is released: the views need more time than a repeated key leaves. */
+    keyUp(event) {
+        if (event.key === "Shift") this.extended();
+    }
+
+    extended() {
+        if (this.anchor === null) return;
+        this.anchor = null;
+        this.cursor = this.chosen;
+        this.onrange(this.range);
+        this.choose(-1);
+    }
+
+    clearRange() {
+        this.anchor = null;
+        if (this.range) this.onrange?.(null);
+    }
+
     // ---- the chosen point
 
     pointAt(x) { return this.pointOf((x / this.width) * this.curve.end); }
 
-    /** The last point that is no later than this second. */
-    pointOf(second) {
-        const { seconds } = this.curve;
-        let low = -1;
-        for (let high = seconds.length; high - low > 1;) {
-            const middle = (low + high) >> 1;
-            if (seconds[middle] <= second) low = middle;
-            else high = middle;
-        }
-        return Math.max(low, 0);
-    }
+    pointOf(second) { return Math.max(pointAt(this.curve.seconds, second), 0); }
 
     key(event) {
         const last = this.curve.seconds.length - 1;
-        const from = this.chosen < 0 ? last : this.chosen;
+        const from = this.chosen < 0 ? this.cursor ?? last : this.chosen;
         const to = { ArrowLeft: Math.max(from - 1, 0), ArrowRight: Math.min(from + 1, last), Home: 0, End: last,
             PageUp: this.markFrom(from, -1), PageDown: this.markFrom(from, 1), Escape: -1 }[event.key];
         if (to === undefined) return;
         event.preventDefault();
+        if (event.shiftKey && this.onrange && to >= 0) this.extend(from, to);
+        else if (to < 0) this.clearRange();
         this.choose(to);
     }
 
@@ -99,11 +169,15 @@ export class Timeline {
     choose(point) {
         if (point === this.chosen) return;
         this.chosen = point;
-        const text = point < 0 ? this.summary() : this.moment(point);
+        this.say(point);
+        this.draw();
+    }
+
+    say(point) {
+        const text = point < 0 || this.anchor !== null || this.isDragged ? this.summary() : this.moment(point);
         this.words.textContent = text;
         this.host.setAttribute("aria-valuetext", text);
         this.host.setAttribute("aria-valuenow", String(point < 0 ? this.curve.end : this.curve.seconds[point]));
-        this.draw();
     }
 
     moment(point) {
@@ -134,6 +208,7 @@ export class Timeline {
         const style = getComputedStyle(this.host); // the style sheet puts the canvas's colours into these properties
         this.colours = { area: style.fill, line: style.stroke, rule: style.floodColor, text: style.color,
             mark: style.caretColor, back: style.backgroundColor };
+        if (this.range) this.drawRange(pen);
         this.drawArea(pen);
         this.drawScale(pen);
         this.drawMarks(pen);
@@ -159,6 +234,15 @@ export class Timeline {
         pen.lineTo(this.width, this.y(0));
         pen.fillStyle = this.colours.area;
         pen.fill();
+    }
+
+    drawRange(pen) {
+        const [from, to] = this.range.map((second) => Math.round(this.x(second)));
+        const height = CURVE_HEIGHT - CURVE_HEAD - CURVE_FOOT;
+        pen.fillStyle = this.colours.area;
+        pen.fillRect(from, CURVE_HEAD, Math.max(to - from, 1), height);
+        pen.fillStyle = this.colours.line;
+        for (const x of [from, to]) pen.fillRect(Math.min(x, this.width - 1), CURVE_HEAD, 1, height);
     }
 
     drawScale(pen) {
