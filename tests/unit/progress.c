@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <pty.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -56,6 +57,42 @@ Test(progress, is_shown_after_a_second) {
     cr_expect(strncmp(text, "\r\033[Kmemstow: a complaint", 24) == 0, "%s", text);
     progress_end();
     cr_expect_str_eq(written(terminal), "", "the line is removed once");
+}
+
+/* A step that takes long says nothing meanwhile. The line comes back after a complaint, below it. */
+Test(progress, is_shown_during_a_long_step) {
+    const struct timespec step = {.tv_sec = 1, .tv_nsec = 600000000};
+    int terminal = terminal_as_stderr();
+    progress_begin();
+    progress_say("reading %s", "large.mst");
+    nanosleep(&step, NULL);
+    const char *text = written(terminal);
+    cr_expect(strstr(text, "reading large.mst (1 s)") || strstr(text, "reading large.mst (2 s)"), "%s", text);
+    complain("a complaint");
+    nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    text = strstr(written(terminal), "memstow: a complaint\r\n");
+    cr_expect(text && strstr(text, "\r\033[Kreading large.mst"), "%s", text);
+    progress_hide();
+    written(terminal);
+    nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
+    cr_expect_str_eq(written(terminal), "", "it is hidden");
+    progress_end();
+}
+
+/* A forked child shows nothing, and its complaint does not wait for the parent's line. */
+Test(progress, is_not_in_a_child) {
+    int terminal = terminal_as_stderr();
+    progress_begin();
+    progress_say("reading %s", "large.mst");
+    pid_t child = fork();
+    if (!child) {
+        work(15);
+        progress_end();
+        _exit(0);
+    }
+    progress_end();
+    waitpid(child, NULL, 0);
+    cr_expect_str_eq(written(terminal), "", "the child says nothing");
 }
 
 Test(progress, is_for_terminals_only) {

@@ -17,6 +17,7 @@ void complain(const char *format, ...) {
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
     va_end(arguments);
+    progress_go_on();
 }
 
 int complain_usage(const char *command, const char *format, ...) {
@@ -27,6 +28,7 @@ int complain_usage(const char *command, const char *format, ...) {
     vfprintf(stderr, format, arguments);
     fprintf(stderr, " (see 'memstow %s --help')\n", command);
     va_end(arguments);
+    progress_go_on();
     return EXIT_USAGE;
 }
 

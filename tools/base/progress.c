@@ -1,16 +1,27 @@
-/* progress.c — see progress.h. */
+/* progress.c — see progress.h. A thread of its own shows the line, because one step of the work may take long: the
+ * reading of a large file, or the first look into a large library. */
 #include "tools/base/progress.h"
 #include "tools/base/duration.h"
 #include "tools/base/text.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 static const uint64_t AFTER_NS = SECOND_NS, EVERY_NS = SECOND_NS / 5;
 
+/* The lock guards all of these. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t over = PTHREAD_COND_INITIALIZER;
+static pthread_t shower;
+static bool has_shower;
 static uint64_t begun_ns, said_ns; /* begun_ns 0: no progress is shown now; said_ns 0: no line is shown */
+static char words[512];            /* "": nothing was said */
+static bool hidden;
 
 /* Whether standard error is a terminal. If standard output is one, too, gives it a large buffer, so that the output is
  * kept back until the end of the command, or until it is longer than the buffer. Otherwise it would run into the
@@ -24,28 +35,104 @@ static bool has_terminal(void) {
     return terminal;
 }
 
-void progress_begin(void) { begun_ns = has_terminal() ? duration_now() : 0; }
-
-void progress_say(const char *format, ...) {
-    char words[512];
-    va_list arguments;
-    if (!begun_ns) return;
+/* Shows the words if it is time. The caller has the lock. */
+static void progress_show(void) {
     uint64_t now = duration_now();
-    if (now - begun_ns < AFTER_NS || now - said_ns < EVERY_NS) return;
-    va_start(arguments, format);
-    vsnprintf(words, sizeof words, format, arguments);
-    va_end(arguments);
+    if (!begun_ns || !*words || hidden || now - begun_ns < AFTER_NS || now - said_ns < EVERY_NS) return;
     fprintf(stderr, "\r\033[K%s (%.0f s)", text_fit(words, 72).s, (double)(now - begun_ns) / 1e9);
     fflush(stderr);
     said_ns = now;
 }
 
-void progress_hide(void) {
+/* The shower: shows the words again and again, until progress_end. */
+static void *progress_repeat(void *unused) {
+    (void)unused;
+    pthread_mutex_lock(&lock);
+    while (begun_ns) {
+        struct timespec until;
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_nsec += (long)EVERY_NS;
+        if (until.tv_nsec >= (long)SECOND_NS) until.tv_sec++, until.tv_nsec -= (long)SECOND_NS;
+        pthread_cond_clockwait(&over, &lock, CLOCK_MONOTONIC, &until);
+        progress_show();
+    }
+    pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+static void fork_begins(void) { pthread_mutex_lock(&lock); }
+
+static void fork_is_done(void) { pthread_mutex_unlock(&lock); }
+
+/* A forked child has no shower, and shows nothing. */
+static void fork_made_child(void) {
+    begun_ns = said_ns = 0;
+    has_shower = false;
+    over = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Starts the shower. Signals go to the command's own thread, whose waiting they interrupt. Without a thread, the line
+ * is shown by progress_say alone. */
+static void shower_start(void) {
+    static bool forks;
+    sigset_t all, before;
+    if (has_shower) return;
+    if (!forks) forks = pthread_atfork(fork_begins, fork_is_done, fork_made_child) == 0;
+    if (!forks) return;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    has_shower = pthread_create(&shower, NULL, progress_repeat, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void progress_begin(void) {
+    if (!has_terminal()) return;
+    pthread_mutex_lock(&lock);
+    begun_ns = duration_now();
+    pthread_mutex_unlock(&lock);
+    shower_start();
+}
+
+void progress_say(const char *format, ...) {
+    va_list arguments;
+    pthread_mutex_lock(&lock);
+    if (begun_ns) {
+        va_start(arguments, format);
+        vsnprintf(words, sizeof words, format, arguments);
+        va_end(arguments);
+        hidden = false;
+        progress_show();
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+/* Removes the line. The caller has the lock. */
+static void line_remove(void) {
     if (said_ns) fputs("\r\033[K", stderr);
     said_ns = 0;
 }
 
+void progress_hide(void) {
+    pthread_mutex_lock(&lock);
+    line_remove();
+    hidden = true;
+    pthread_mutex_unlock(&lock);
+}
+
+void progress_go_on(void) {
+    pthread_mutex_lock(&lock);
+    hidden = false;
+    pthread_mutex_unlock(&lock);
+}
+
 void progress_end(void) {
-    progress_hide();
+    pthread_mutex_lock(&lock);
+    line_remove();
     begun_ns = 0;
+    *words = 0;
+    pthread_cond_signal(&over);
+    pthread_mutex_unlock(&lock);
+    if (has_shower) pthread_join(shower, NULL);
+    has_shower = false;
 }

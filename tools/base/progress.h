@@ -7,10 +7,13 @@
 
 /* Begins to count seconds. From now on, standard output on a terminal is kept back until the end. */
 void progress_begin(void);
-/* Shows the text as the line, between progress_begin and progress_end. The line ends with the seconds so far. */
+/* Makes the text the line, between progress_begin and progress_end, until the next call. The line ends with the seconds
+ * so far. */
 void progress_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Removes the line for now; complain() and complain_usage() call this themselves. */
+/* Removes the line until progress_go_on, or progress_say, is called; complain() and complain_usage() call both
+ * themselves. */
 void progress_hide(void);
+void progress_go_on(void);
 /* Removes the line for good; complain_finish() calls this itself. */
 void progress_end(void);
 
