@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-# needs: comfyui
+# needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 600
 """A real ComfyUI under memstow, with a node that keeps a model that is to be freed. The report, the log and the trace
 name the variable that holds it, and its bytes. The report of the process names the code that allocated them. When the
-node lets go, the memory comes back."""
+node lets go, the memory comes back. The page of a snapshot shows what --json says."""
 import support
+import _pages
 from _comfy import MB, Comfy, link, mixed, need_real
 
 need_real("trigger_begin", "trigger_end", "trace", "decisions")
@@ -39,3 +40,5 @@ with comfy:
     rss = comfy.rss()
     comfy.run(workflow("LetGo", 2))
     assert "MODEL" not in comfy.owners() and rss - comfy.rss() >= comfy.weights - 16 * MB, (rss, comfy.rss())
+
+_pages.is_right("held.mst")

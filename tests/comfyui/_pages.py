@@ -1,0 +1,83 @@
+"""The page of a real ComfyUI's ledger, compared with `report --json` of the same file: is_right(file).
+
+A test that calls it needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0"""
+import sys
+
+import support
+
+sys.path.insert(0, str(support.ROOT / "tests/html"))
+from _page import Browser, report, size_text # noqa: E402
+
+
+def is_right(file):
+    """Opens the page of the file, and compares what it shows."""
+    document = support.report(file, "--top=0") # all sites would take gigabytes in Python
+    page, browser = report(file), Browser()
+    for check in (overview, marks, owners, flame):
+        check(browser, page, document)
+    browser.is_clean() # it requested nothing, and complained of nothing
+    browser.driver.quit()
+
+
+def overview(browser, page, document):
+    browser.open(page)
+    shown = dict(browser.js("return [...document.querySelectorAll('tr.sum [data-figure]')].map("
+                            "(one) => [one.dataset.figure, one.textContent])"))
+    totals = document["totals"]
+    for key in ("live_bytes", "peak_bytes", "allocated_bytes"):
+        assert shown[key] == size_text(totals[key]), (key, shown, totals[key])
+    assert shown["live_blocks"] == f"{totals['live_blocks']:,}", shown
+    assert size_text(document["residency"]["rss_bytes"]) in browser.text("#residency")
+
+
+def marks(browser, page, document):
+    """The marks of the curve: all of them stand in the list of the whole time as a range."""
+    history = document["history"]
+    end = max(history["seconds"][-1], document["process"]["elapsed_seconds"])
+    browser.open(page, f"#overview?from=0&to={end + 1}")
+    listed = [one.text for one in browser.all(".events li")]
+    assert len(listed) == min(len(history["marks"]), 51) and len(listed) > 4, (len(listed), len(history["marks"]))
+    for mark, text in zip(history["marks"], listed[:50]):
+        assert mark["name"] is None or " ".join(mark["name"].split()) in text, (mark, text)
+    kinds = {mark["kind"] for mark in history["marks"]}
+    assert {"run_began", "run_ended", "came"} <= kinds, kinds
+    assert any(text.endswith(" began") or " began (" in text for text in listed), listed
+    live = [host + mapped for host, mapped in zip(history["host_bytes"], history["mapped_bytes"])]
+    most = browser.js("return document.querySelector('tr[data-curve=\"Live memory\"] [data-range=most]').textContent")
+    assert most == size_text(max(live)), (most, max(live))
+
+
+def owners(browser, page, document):
+    """Models, nodes and runs with their bytes."""
+    browser.open(page, "#owners")
+    for kind in ("model", "node", "run"):
+        known = [one for one in document["owners"] if one["kind"] == kind and one["live_bytes"] > 0]
+        assert known, (kind, document["owners"])
+        browser.type("[type=search]", kind)
+        rows = browser.rows()
+        for owner in sorted(known, key=lambda one: -one["live_bytes"])[:5]:
+            assert any(row[0] == kind and row[1] == size_text(owner["live_bytes"]) and owner["name"] in row
+                       for row in rows), (owner, rows)
+
+
+def flame(browser, page, document):
+    """The flame graph of all, inverted; a search; a zoom into the largest model."""
+    host = document["totals"]["live_bytes"]
+    browser.open(page, "#flame")
+    assert browser.total() == host, (browser.total(), host)
+    browser.click("[data-toggle=inverted]")
+    assert browser.total() == host
+    browser.click("[data-toggle=inverted]")
+    browser.type("[type=search]", "UNETLoader.load_unet")
+    browser.wait("document.querySelector('.found').dataset.sum")
+    found = int(browser.js("return document.querySelector('.found').dataset.sum"))
+    matched = support.report(document["process"]["file"], "--top=0", "--match=UNETLoader.load_unet")["sites_omitted"]
+    assert found == matched["live_bytes"] > 2**20, (found, matched)
+    browser.open(page, "#flame?owners=1")
+    models = {one["name"]: one["live_bytes"] for one in document["owners"] if one["kind"] == "model"}
+    largest = max(models, key=models.get)
+    row = next(row for row in browser.all(".calls .row") if row.text.startswith("model") and largest in row.text)
+    assert size_text(models[largest]) in row.text, (row.text, models)
+    row.click()
+    browser.press(".flame", "ENTER")
+    assert browser.chosen() == models[largest] and "zoom=" in browser.fragment, (browser.chosen(), models)
