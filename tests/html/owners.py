@@ -9,11 +9,12 @@ from _decisions import CACHE, CLIP, clean
 
 ledger = clean()
 work, take = ledger.python("work", "/src/work.py", 3), ledger.python("take", "/src/work.py", 9)
-stacks = [ledger.node([work]), ledger.node([work, take])]
+stacks = [ledger.node([work, line]) for line in (ledger.python("rest", "/src/work.py", 5), take)]
 node, run = ledger.owner(2, "KSampler"), ledger.owner(3, "picture 1", retired=1)
-tags = [0, ledger.tag(CLIP), ledger.tag(CLIP, node, run), ledger.tag(CACHE), ledger.tag(0, node, run)]
+tags = [0, ledger.tag(CLIP), ledger.tag(CLIP, node, run), ledger.tag(CACHE), ledger.tag(0, node, run),
+        ledger.tag(CLIP, node, run)] # the same owners again
 for number in range(40):
-    site = ledger.site(stack=stacks[number % 2], tag=tags[number % 5])
+    site = ledger.site(stack=stacks[number % 2], tag=tags[number // 2 % 6])
     ledger.count(site, alloc=(MIB + number * 1000, 1 + number % 3))
 ledger.save("made.mst")
 document = support.report("made.mst", "--top=1000")
@@ -55,6 +56,12 @@ for name, kinds in (("node KSampler", dict(node="KSampler")),
     assert here[name] == size_text(sums(model="clip.safetensors", **kinds)), here
     next(row for row in browser.all(".calls .row") if name in row.text).click()
 assert [name for name, _ in browser.calls()] == ["py work"], browser.calls()
+work_of_clip = sums(model="clip.safetensors", node="KSampler", run="picture 1")
+browser.all(".calls .row")[0].click()
+parts = {f"py {name}": size_text(sum(site["live_bytes"] for site in sites if site["model"] == "clip.safetensors"
+                                     and site["node"] and site["stack"][0]["function"] == name))
+         for name in ("rest", "take")}
+assert dict(browser.calls()) == parts and browser.chosen() == work_of_clip, (browser.calls(), parts)
 
 # The decisions of each trigger.
 browser.open(page, "#decisions")

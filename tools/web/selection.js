@@ -64,14 +64,17 @@ function hasNegative(figures) {
     return false;
 }
 
-/** Sites sorted by model, node and run, and their groups. */
+/** Sites sorted by model, node and run, and their groups. Several tags may have the same owners: they are one group,
+ * because a group's sites must be in the order of the tree. `tags` has one tag of each group. */
 function ownerOrder(ledger) {
     const [models, nodes, runs] = ledger.tags;
-    const tags = Array.from(models.keys());
-    const compare = (a, b) => models[a] - models[b] || nodes[a] - nodes[b] || runs[a] - runs[b] || a - b;
-    tags.sort(compare);
-    const rank = new Int32Array(tags.length);
-    tags.forEach((tag, i) => { rank[tag] = i; });
+    const compare = (a, b) => models[a] - models[b] || nodes[a] - nodes[b] || runs[a] - runs[b];
+    const tags = [];
+    const rank = new Int32Array(models.length);
+    for (const tag of Array.from(models.keys()).sort(compare)) {
+        if (!tags.length || compare(tags[tags.length - 1], tag)) tags.push(tag);
+        rank[tag] = tags.length - 1;
+    }
     const first = new Int32Array(tags.length + 1);
     for (const tag of ledger.siteTag) first[rank[tag] + 1]++;
     for (let i = 0; i < tags.length; i++) first[i + 1] += first[i];
