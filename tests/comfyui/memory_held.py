@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 600
+# alone
 """A real ComfyUI under memstow, with a node that keeps a model that is to be freed. The report, the log and the trace
 name the variable that holds it, and its bytes. The report of the process names the code that allocated them. When the
 node lets go, the memory comes back. The page of a snapshot shows what --json says."""
