@@ -23,6 +23,7 @@
 #include "preload/count/tags.h"
 #include "preload/serve/rescue.h"
 #include "preload/count/thread.h"
+#include "preload/vram/vram_ahead.h"
 #include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_move.h"
 #include "preload/vram/vram_table.h"
@@ -212,10 +213,12 @@ static bool find_scope(const struct scopes *scopes, uint32_t owner, uint32_t *at
 }
 
 /* Call it after a thread has left a scope of the owner. If no thread is in a scope of the owner any more, its spares
- * (device memory that was freed in its scopes) are given back. */
-static __attribute__((cold, noinline)) void give_spares_back(uint32_t owner) {
+ * (device memory that was freed in its scopes) are given back, and memory for its moves is pinned. */
+static __attribute__((cold, noinline)) void device_scopes_over(uint32_t owner) {
     const struct owner *known = owner_known(owner);
-    if (known && !os_load32(&known->scopes)) vram_memory_end_spares(owner);
+    if (!known || os_load32(&known->scopes)) return;
+    vram_memory_end_spares(owner);
+    vram_ahead_loaded();
 }
 
 /* Moves the entry of the owner's scope to the end. All entries behind it must be of the other kind: nodes behind a
@@ -242,7 +245,7 @@ EXPORTED int32_t memstow_scope_leave(uint32_t owner) {
     register_changed(scopes);
     /* Checked last: the thread that leaves the owner's last scope gives back all spares of the owner, also those
      * that other threads made meanwhile. */
-    if (unlikely(vram_table_spares())) give_spares_back(owner);
+    if (unlikely(vram_table_spares() || vram_ahead_has_news())) device_scopes_over(owner);
     return 0;
 }
 
@@ -287,7 +290,8 @@ EXPORTED int32_t memstow_scope_swap(const struct memstow_scopes *now, struct mem
     if (before && !entry_out(before, &had, sizeof had))
         return (int32_t)entry_fails(-EFAULT, "the former scopes cannot be written there");
     replace_scopes(&wanted);
-    for (uint32_t i = 0; vram_table_spares() && i < had.count; i++) give_spares_back(had.owners[i]);
+    bool looks = vram_table_spares() || vram_ahead_has_news();
+    for (uint32_t i = 0; looks && i < had.count; i++) device_scopes_over(had.owners[i]);
     return 0;
 }
 

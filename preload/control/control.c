@@ -1,5 +1,5 @@
-/* control.c — see control.h. This file starts and ends the two threads, the listener and the worker; clients.c talks to
- * the clients. */
+/* control.c — see control.h. This file starts and ends the threads, the listener, the worker and the device thread;
+ * clients.c talks to the clients. */
 #include "preload/control/control.h"
 
 #include <errno.h>
@@ -24,9 +24,12 @@
 #include "preload/shared/os.h"
 #include "preload/control/endpoint.h"
 #include "preload/control/requests.h"
+#include "preload/serve/serve_settings.h"
 #include "preload/stacks/stack.h"
 #include "preload/triggers/trigger.h"
 #include "preload/triggers/watch.h"
+#include "preload/copies/vram_thread.h"
+#include "preload/vram/vram_ahead.h"
 #include "preload/base/seal.h"
 
 /* The stack also holds the thread-local storage of all libraries that the program was linked with. A large page does
@@ -46,18 +49,20 @@ static struct {
     bool stopping;
     bool put_off; /* the start of the listener is put off until control_retry: a thread was on its way into a sandbox */
     bool lingers; /* control_stop has waited long enough, and the threads have not ended yet */
+    bool listens; /* of these threads, the listener has not ended */
     bool working; /* the worker was started */
+    bool devices; /* the device thread was started */
     bool failed;  /* a thread could not be made, and the ledger says so */
-    /* [0]: the listener; [1]: the worker. True: the memory that glibc allocated for the thread is not counted any
-     * more. */
-    bool left_out[2];
-    pthread_t listener, worker;
+    /* [0]: the listener; [1]: the worker; [2]: the device thread. True: the memory that glibc allocated for the thread
+     * is not counted any more. */
+    bool left_out[3];
+    pthread_t listener, worker, device;
     struct endpoint endpoint;
 } __attribute__((aligned(OS_PAGE))) page;
 
-/* The stacks of the listener [0] and the worker [1], each with an inaccessible page in front. A forked child uses their
- * memory again. */
-static char *stacks[2];
+/* The stacks of the threads, as in left_out, each with an inaccessible page in front. A forked child uses their memory
+ * again. */
+static char *stacks[3];
 
 /* --- starting a thread --- */
 
@@ -162,6 +167,7 @@ static void *control_work(void *nothing) {
     struct memstow_request request;
     uint64_t next_poll = 0;
     os_call(SYS_prctl, PR_SET_NAME, "memstow worker");
+    vram_thread_apart = true; /* it has the listener's descriptors */
     wait_to_be_left_out(1);
     for (;;) {
         mover_begin_work(); /* first: the thread that stops us sets `stopping`, and then cancels the work */
@@ -188,6 +194,24 @@ static void *control_work(void *nothing) {
 static void start_worker(void) {
     if (page.working || !(requests_for_worker() || watch_is_wanted())) return;
     page.working = control_start(1, &page.worker, control_work) == 0;
+}
+
+/* --- the device thread: calls the driver of devices --- */
+
+static void *be_device_thread(void *nothing) {
+    os_call(SYS_prctl, PR_SET_NAME, "memstow device");
+    wait_to_be_left_out(2);
+    vram_thread_run(is_stopping, vram_ahead_step);
+    count_in_again();
+    return nothing;
+}
+
+/* Starts the device thread, if device memory may move. A thread of the program must call this, so that the device
+ * thread has the program's descriptors. */
+static void start_device_thread(void) {
+    if (!serve_wanted || !vram_thread_begins()) return;
+    page.devices = control_start(2, &page.device, be_device_thread) == 0;
+    if (!page.devices) vram_thread_ended();
 }
 
 /* --- the listener (the control thread): talks to clients --- */
@@ -256,6 +280,7 @@ static void control_thread_begin(void) {
     int error = control_start(0, &page.listener, be_listener);
     if (error && !page.failed) say_why_not("a thread", -error);
     page.failed |= error != 0;
+    if (!error) start_device_thread();
     __atomic_store_n(&page.stage, error ? STAGE_NONE : STAGE_RUNS, __ATOMIC_RELEASE);
 }
 
@@ -300,15 +325,17 @@ static bool runs_here(void) {
     return __atomic_load_n(&page.stage, __ATOMIC_ACQUIRE) == STAGE_RUNS && page.pid == os_pid();
 }
 
-static bool wait_for_listener(uint32_t seconds) {
+/* Waits for the listener, which waits for the worker, and then for the device thread, which the worker may need. */
+static bool wait_for_threads(uint32_t seconds) {
     struct timespec until;
     int cancelling;
     uint64_t now = os_now();
     until = (struct timespec){(time_t)(now / SECOND) + seconds, (long)(now % SECOND)};
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancelling);
-    bool ended = pthread_clockjoin_np(page.listener, NULL, CLOCK_MONOTONIC, &until) == 0;
+    page.listens = pthread_clockjoin_np(page.listener, NULL, CLOCK_MONOTONIC, &until) != 0;
+    if (page.devices) page.devices = pthread_clockjoin_np(page.device, NULL, CLOCK_MONOTONIC, &until) != 0;
     pthread_setcancelstate(cancelling, NULL);
-    return ended;
+    return !page.listens && !page.devices;
 }
 
 /* Waits while another thread starts the control thread. A signal handler that has interrupted that other thread waits
@@ -330,8 +357,9 @@ bool control_stop(uint32_t seconds) {
     __atomic_store_n(&page.stopping, true, __ATOMIC_SEQ_CST);
     mover_cancel_work();
     requests_wake();
+    vram_thread_wake();
     endpoint_knock(&page.endpoint);
-    bool ended = wait_for_listener(seconds);
+    bool ended = wait_for_threads(seconds);
     __atomic_store_n(&page.lingers, !ended, __ATOMIC_RELEASE);
     endpoint_leave(&page.endpoint);
     errno = error;
@@ -339,16 +367,22 @@ bool control_stop(uint32_t seconds) {
 }
 
 /* pthread_tryjoin_np tells without a system call whether a thread has ended. */
+static bool any_lingers(void) {
+    if (page.listens) page.listens = pthread_tryjoin_np(page.listener, NULL) != 0;
+    if (page.devices) page.devices = pthread_tryjoin_np(page.device, NULL) != 0;
+    return page.listens || page.devices;
+}
+
 void control_await(void) {
     for (uint64_t i = 0; i < PAUSES && __atomic_load_n(&page.lingers, __ATOMIC_ACQUIRE); i++) {
-        if (pthread_tryjoin_np(page.listener, NULL) == 0) __atomic_store_n(&page.lingers, false, __ATOMIC_RELEASE);
+        if (!any_lingers()) __atomic_store_n(&page.lingers, false, __ATOMIC_RELEASE);
         __builtin_ia32_pause();
     }
 }
 
 void control_resume(void) {
     int error = errno;
-    page.stopping = page.working = page.left_out[0] = page.left_out[1] = false;
+    page.stopping = page.working = page.devices = page.left_out[0] = page.left_out[1] = page.left_out[2] = false;
     if (stack_is_interrupted()) /* as in control_begin: no thread can be made in a signal handler */
         __atomic_store_n(&page.stage, STAGE_NONE, __ATOMIC_RELEASE);
     else

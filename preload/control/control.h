@@ -1,11 +1,12 @@
 /* control.h — the control socket of a process, which `memstow stow PID …` talks to.
  * In: the opening of the first owner. Out: the control thread, which listens (endpoint.h), passes requests on
- * (requests.h), and reports on them (wire.h); and a worker thread, once there is work that the program does not do
- * itself. A process without owners has neither thread. A forked child has none until its first owner.
+ * (requests.h), and reports on them (wire.h); a worker thread, once there is work that the program does not do itself;
+ * and the device thread (vram_thread.h), if device memory may move. A process without owners has none of these threads.
+ * A forked child has none until its first owner.
  *
- * Both threads share a descriptor table that nobody else has: the program cannot close or find their descriptors, and
- * its children do not inherit them. Both block all signals, and use neither the program's allocator nor its standard
- * output. */
+ * The first two share a descriptor table that nobody else has: the program cannot close or find their descriptors, and
+ * its children do not inherit them. The device thread has the program's descriptors. All block all signals, and use
+ * neither the program's allocator nor its standard output. */
 #ifndef MEMSTOW_CONTROL_H
 #define MEMSTOW_CONTROL_H
 
@@ -20,7 +21,7 @@ void control_begin(void);
 
 /* How many seconds control_stop may wait when its caller has time. */
 enum { CONTROL_PATIENCE = 100 };
-/* Ends both threads and waits until they have ended, but not longer than `seconds`. A move has to stop first, and its
+/* Ends the threads and waits until they have ended, but not longer than `seconds`. A move has to stop first, and its
  * disk may hang. True: the threads were running and have ended. */
 bool control_stop(uint32_t seconds);
 /* Starts the threads that control_stop has ended. Call it on the thread that called control_stop. */

@@ -37,6 +37,7 @@ static struct {
     struct piece *pieces;
     uint32_t count, capacity; /* of `pieces` */
     bool noted;               /* the ledger has a record of the stock */
+    bool given_back;          /* see vram_stock_ahead */
 } stock;
 static uint64_t stock_bytes; /* of all pieces */
 
@@ -106,18 +107,18 @@ static void touch_part(void *context) {
     os_call(SYS_madvise, self->at, self->bytes, POPULATE_WRITE);
 }
 
-/* Touches the memory with several threads. The driver would touch the pages one by one. It still does so where the
+/* Touches the memory with this many threads. The driver would touch the pages one by one. It still does so where the
  * kernel does not know MADV_POPULATE_WRITE. */
-static void touch(char *at, uint64_t bytes) {
+static void touch(char *at, uint64_t bytes, uint32_t count) {
     struct stow_thread *threads[VRAM_COPIERS] = {NULL};
     struct touched parts[VRAM_COPIERS];
-    uint64_t each = os_round_up(bytes / VRAM_COPIERS, VRAM_GRANULE);
-    for (uint32_t i = 0; i < VRAM_COPIERS && i * each < bytes; i++) {
+    uint64_t each = os_round_up(bytes / count, VRAM_GRANULE);
+    for (uint32_t i = 0; i < count && i * each < bytes; i++) {
         parts[i] = (struct touched){at + i * each, bytes - i * each < each ? bytes - i * each : each};
         if (i) threads[i] = stow_thread_start(touch_part, &parts[i], NULL);
         if (!threads[i]) touch_part(&parts[i]);
     }
-    for (uint32_t i = 1; i < VRAM_COPIERS; i++)
+    for (uint32_t i = 1; i < count; i++)
         if (threads[i]) stow_thread_join(threads[i]);
 }
 
@@ -126,13 +127,14 @@ static void make_bare(uint32_t first, uint32_t count) {
     os_call(SYS_mprotect, address_of(first), count * VRAM_GRANULE, PROT_NONE);
 }
 
-static bool make_piece(const struct vram_driver *driver, uint32_t first, uint32_t count, cuda_handle context) {
+static bool make_piece(const struct vram_driver *driver, uint32_t first, uint32_t count, cuda_handle context,
+                       uint32_t threads) {
     uint64_t bytes = count * VRAM_GRANULE;
     lock_hold(&stock.lock);
     bool has_room = CAPACITY_FOR(&stock, pieces, capacity, stock.count + 1);
     lock_let_go(&stock.lock);
     if (!has_room || os_call(SYS_mprotect, address_of(first), bytes, PROT_READ | PROT_WRITE) < 0) return false;
-    touch(address_of(first), bytes);
+    touch(address_of(first), bytes, threads);
     if (driver->cuMemHostRegister_v2(address_of(first), bytes, PORTABLE)) {
         make_bare(first, count);
         return false;
@@ -175,7 +177,8 @@ static bool fill_row(const struct vram_driver *driver, const struct vram_stock_w
     for (uint32_t at = first; at < first + count;) {
         uint32_t bare = bare_from(at, end), length = bare < PIECE ? bare : PIECE;
         if (length > wanted) length = (uint32_t)wanted;
-        if (length && !make_piece(driver, at, length, wish->context)) return false;
+        if (length && !make_piece(driver, at, length, wish->context, VRAM_COPIERS)) return false;
+        if (length) stock.given_back = false;
         wanted -= length;
         at += length ? length : 1;
     }
@@ -202,24 +205,65 @@ static void note_context(uint32_t first, cuda_handle context) {
     lock_let_go(&stock.lock);
 }
 
-static bool pin_again(const struct vram_driver *driver, uint32_t first, uint32_t count, cuda_handle context) {
-    for (struct piece piece; is_unpinned(first, count, &piece);) {
-        if (driver->cuMemHostRegister_v2(address_of(piece.first), piece.count * VRAM_GRANULE, PORTABLE)) return false;
-        note_context(piece.first, context);
-    }
+static bool pin_piece_again(const struct vram_driver *driver, const struct piece *piece, cuda_handle context) {
+    if (driver->cuMemHostRegister_v2(address_of(piece->first), piece->count * VRAM_GRANULE, PORTABLE)) return false;
+    note_context(piece->first, context);
     return true;
+}
+
+static bool pin_again(const struct vram_driver *driver, uint32_t first, uint32_t count, cuda_handle context) {
+    for (struct piece piece; is_unpinned(first, count, &piece);)
+        if (!pin_piece_again(driver, &piece, context)) return false;
+    return true;
+}
+
+/* How many granules of the range the limit allows. */
+static uint32_t end_of(const struct vram_stock_wish *wish) {
+    uint64_t end = wish->most / VRAM_GRANULE;
+    return end < stock.granules ? (uint32_t)end : stock.granules;
 }
 
 char *vram_stock_take(const struct vram_driver *driver, const struct vram_stock_wish *wish) {
     uint32_t first, count = (uint32_t)(wish->bytes / VRAM_GRANULE);
     if (!wish->context || !count || wish->bytes > wish->most || !vram_stock_reserve(wish->most)) return NULL;
-    uint64_t end = wish->most / VRAM_GRANULE < stock.granules ? wish->most / VRAM_GRANULE : stock.granules;
-    if (!find_row(count, false, (uint32_t)end, &first) && !find_row(count, true, (uint32_t)end, &first)) return NULL;
-    bool filled = fill_row(driver, wish, first, count, (uint32_t)end);
+    uint32_t end = end_of(wish);
+    if (!find_row(count, false, end, &first) && !find_row(count, true, end, &first)) return NULL;
+    bool filled = fill_row(driver, wish, first, count, end);
     vram_stock_note(wish->device);
     if (!filled || !pin_again(driver, first, count, wish->context)) return NULL;
     set_states(first, count, USED);
     return address_of(first);
+}
+
+/* --- pinning ahead of need --- */
+
+/* Finds the first bare granule below `end`. Returns how many are bare from there on. */
+static uint32_t first_bare(uint32_t end, uint32_t *first) {
+    lock_hold(&stock.lock);
+    const uint8_t *found = memchr(stock.states, BARE, end);
+    lock_let_go(&stock.lock);
+    *first = found ? (uint32_t)(found - stock.states) : end;
+    return bare_from(*first, end);
+}
+
+static uint32_t least_of(uint32_t a, uint64_t b) { return a < b ? a : (uint32_t)b; }
+
+/* One thread touches the pages, so that the program keeps its processors. */
+static bool pin_piece_ahead(const struct vram_driver *driver, const struct vram_stock_wish *wish) {
+    uint32_t first, bare = first_bare(end_of(wish), &first);
+    uint32_t length = least_of(least_of(bare, PIECE), wish->bytes / VRAM_GRANULE);
+    if (!length) return false;
+    stock.given_back = !make_piece(driver, first, length, wish->context, 1);
+    vram_stock_note(wish->device);
+    return !stock.given_back;
+}
+
+bool vram_stock_ahead(const struct vram_driver *driver, const struct vram_stock_wish *wish) {
+    struct piece piece;
+    if (!wish->context || stock.given_back || !vram_stock_reserve(wish->most)) return false;
+    if (!is_unpinned(0, stock.granules, &piece)) return pin_piece_ahead(driver, wish);
+    stock.given_back = !pin_piece_again(driver, &piece, wish->context);
+    return !stock.given_back;
 }
 
 void vram_stock_give(const char *at, uint64_t bytes) {
@@ -287,7 +331,9 @@ void vram_stock_shrink(const struct vram_driver *driver) {
             drop_piece(number, &piece);
         else
             number++;
-    if (vram_stock_bytes() != before) vram_stock_note(0);
+    if (vram_stock_bytes() == before) return;
+    stock.given_back = true;
+    vram_stock_note(0);
 }
 
 void vram_stock_forget(cuda_handle context) {

@@ -1,7 +1,7 @@
 /* vram_stock.h — pinned memory of the host that stays pinned. Moves use it again and again, because pinning is slow.
  * In: sizes in whole granules, limits. Out: ranges of pinned memory. Only the thread that moves memory takes ranges and
- * shrinks the stock; any thread gives ranges back. A forked child has none of this memory. The ledger lists it as a
- * buffer. */
+ * shrinks the stock, and only while no move goes on may another thread pin ahead of need; any thread gives ranges back.
+ * A forked child has none of this memory. The ledger lists it as a buffer. */
 #ifndef MEMSTOW_VRAM_STOCK_H
 #define MEMSTOW_VRAM_STOCK_H
 
@@ -20,6 +20,11 @@ struct vram_stock_wish {
 /* Takes a range of the stock, and pins those of its bytes that are not pinned yet. NULL: there is no memory, or the
  * driver refuses. */
 char *vram_stock_take(const struct vram_driver *driver, const struct vram_stock_wish *wish);
+/* Pins a piece ahead of need: of wish->bytes, but 256 MiB at most. Memory of the stock that its context has unpinned by
+ * its end is pinned again first. False: nothing was pinned, because there is nothing to pin, or no memory, or the
+ * driver refuses; or because pinning ahead has failed, or vram_stock_shrink has given memory back, and vram_stock_take
+ * has pinned nothing since. */
+bool vram_stock_ahead(const struct vram_driver *driver, const struct vram_stock_wish *wish);
 /* Gives a range back to the stock. It stays pinned. */
 void vram_stock_give(const char *at, uint64_t bytes);
 /* How many of the `bytes` from `at` on were pinned by one and the same call. The driver copies no more than that at

@@ -6,6 +6,7 @@
 #include "preload/cuda/cuda_scope.h"
 #include "preload/shared/snapshot.h"
 #include "preload/vram/vram_contexts.h"
+#include "preload/copies/vram_thread.h"
 
 enum { PAGEABLE = 88 /* CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS */, WAIT_MS = 5000 };
 
@@ -48,10 +49,18 @@ bool cuda_pageable_any(void) {
     return contexts.count != 0;
 }
 
-bool cuda_pageable_quiet(void) {
+static void wait_for_quiet(void *is_quiet) {
     struct vram_driver driver;
     struct contexts contexts;
     find_contexts(&contexts);
-    return !contexts.missing && !cuda_captures_any() && vram_driver_find(&driver, cuda_pageable_found) &&
-           vram_quiet(&driver, contexts.list, contexts.count, WAIT_MS) == 0;
+    *(bool *)is_quiet = !contexts.missing && !cuda_captures_any() && vram_driver_find(&driver, cuda_pageable_found) &&
+                        vram_quiet(&driver, contexts.list, contexts.count, WAIT_MS) == 0;
+}
+
+/* Without MEMSTOW_CUDA_MOVES there is no device thread. Then memstow's worker asks the driver itself, although it has
+ * descriptors of its own: if the driver needs its descriptors, its error says that nothing is known to be quiet. */
+bool cuda_pageable_quiet(void) {
+    bool is_quiet = false;
+    if (!vram_thread_do(wait_for_quiet, &is_quiet)) wait_for_quiet(&is_quiet);
+    return is_quiet;
 }

@@ -17,6 +17,7 @@
 #include "preload/vram/vram_owned.h"
 #include "preload/vram/vram_reach.h"
 #include "preload/vram/vram_sums.h"
+#include "preload/copies/vram_thread.h"
 
 enum { WAIT_MS = 5000 };
 
@@ -42,6 +43,7 @@ static int64_t error_of(enum vram_refusal refusal) {
     case VRAM_REFUSAL_NOT_IDLE:
     case VRAM_REFUSAL_CHANGED:
     case VRAM_REFUSAL_CONTEXTS:
+    case VRAM_REFUSAL_NO_THREAD:
         return -EBUSY;
     case VRAM_REFUSAL_CANCELLED:
         return -ECANCELED;
@@ -196,6 +198,30 @@ static void note_unchanged(uint32_t owner, const struct vram_unchanged *unchange
     trace_add_line(&line);
 }
 
+/* A move, for a thread that can call the driver (vram_thread.h). */
+struct errand {
+    const struct vram_move_options *options;
+    bool out;
+    enum vram_refusal refusal;
+    int error;
+    uint64_t bytes;
+};
+
+static void do_move(void *context) {
+    struct errand *self = context;
+    for (int i = 0; self->out && i < serve_driver.devices; i++)
+        /* the runtime makes contexts without a call that a hook sees */
+        serve_contexts_made(cuda_device_ask_primary((uint32_t)i), (uint32_t)i);
+    self->bytes = (self->out ? vram_move_out : vram_move_in)(self->options, &self->refusal, &self->error);
+}
+
+/* Without a thread that can call the driver, nothing moves. */
+static struct errand moved(const struct vram_move_options *options, bool out) {
+    struct errand self = {.options = options, .out = out, .refusal = VRAM_REFUSAL_NO_THREAD};
+    vram_thread_do(do_move, &self);
+    return self;
+}
+
 /* Only memory of owners that are declared idle moves: a kernel that used the memory during a move would find none
  * there. */
 int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_end end) {
@@ -209,32 +235,26 @@ int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_e
                                         .trigger = moving_device_trigger,
                                         .unchanged = &unchanged,
                                         .end = end};
-    enum vram_refusal refusal;
-    int error = 0;
     note_not_served(owner);
     if (!vram_driver_is_on() || !vram_sums(owner, UINT32_MAX).live) return 0;
     if (!idle || cuda_route_has_exempt()) {
-        refusal = idle ? VRAM_REFUSAL_AIMDO : VRAM_REFUSAL_NOT_IDLE;
+        enum vram_refusal refusal = idle ? VRAM_REFUSAL_AIMDO : VRAM_REFUSAL_NOT_IDLE;
         note_stays(owner, true, refusal, 0, 0);
         return result_of(refusal, 0);
     }
-    for (int i = 0; i < serve_driver.devices; i++) /* the runtime makes contexts without a call that a hook sees */
-        serve_contexts_made(cuda_device_ask_primary((uint32_t)i), (uint32_t)i);
-    uint64_t bytes = vram_move_out(&options, &refusal, &error);
-    if (bytes && options.discard) note_discarded(owner, bytes);
+    struct errand move = moved(&options, true);
+    if (move.bytes && options.discard) note_discarded(owner, move.bytes);
     note_unchanged(owner, &unchanged);
-    note_stays(owner, true, refusal, error, note_staying(owner));
-    return result_of(refusal, bytes);
+    note_stays(owner, true, move.refusal, move.error, note_staying(owner));
+    return result_of(move.refusal, move.bytes);
 }
 
 int64_t moving_device_in(uint32_t owner) {
     struct vram_move_options options = {.owner = owner, .limits = serve_settings.limits};
-    enum vram_refusal refusal;
-    int error = 0;
     if (!vram_driver_is_on() || !vram_sums(owner, UINT32_MAX).stowed) return 0;
-    uint64_t bytes = vram_move_in(&options, &refusal, &error);
-    note_stays(owner, false, refusal, error, 0);
-    return result_of(refusal, bytes);
+    struct errand move = moved(&options, false);
+    note_stays(owner, false, move.refusal, move.error, 0);
+    return result_of(move.refusal, move.bytes);
 }
 
 uint64_t moving_device_stowed(uint32_t owner) { return vram_driver_is_on() ? vram_sums(owner, UINT32_MAX).stowed : 0; }

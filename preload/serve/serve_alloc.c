@@ -10,6 +10,7 @@
 #include "preload/serve/serve_driver.h"
 #include "preload/serve/serve_entries.h"
 #include "preload/serve/serve_settings.h"
+#include "preload/vram/vram_ahead.h"
 #include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_reach.h"
 
@@ -56,13 +57,19 @@ static bool is_worth_asking_again(int result, struct rescue *rescue) {
     return unlikely(result == CUDA_OUT_OF_MEMORY) && (vram_memory_wait_freed() || rescue_try(rescue));
 }
 
+static bool is_served(const struct vram_request *request, cuda_address *at) {
+    if (vram_memory_serve(request, at)) return false;
+    vram_ahead_served(request, &serve_settings.limits);
+    return true;
+}
+
 int serve_alloc(cuda_address *at, size_t bytes) {
     int (*real)(cuda_address *, size_t) = (int (*)(cuda_address *, size_t))serve_call.real;
     struct vram_request request;
     struct rescue rescue = rescue_begin(bytes, false);
     bool wanted = at && serve_alloc_wants(bytes, NULL, false, &request);
     int result;
-    do result = wanted && !vram_memory_serve(&request, at) ? 0 : real(at, bytes);
+    do result = wanted && is_served(&request, at) ? 0 : real(at, bytes);
     while (is_worth_asking_again(result, &rescue));
     return result;
 }
@@ -75,7 +82,7 @@ int serve_alloc_async(cuda_address *at, size_t bytes, cuda_handle stream) {
     rescue.stream = cuda_device_stream(stream, serve_call.per_thread);
     bool wanted = at && serve_alloc_wants(bytes, rescue.stream, true, &request) && is_default_pool(request.device);
     int result;
-    do result = wanted && !vram_memory_serve(&request, at) ? 0 : real(at, bytes, stream);
+    do result = wanted && is_served(&request, at) ? 0 : real(at, bytes, stream);
     while (is_worth_asking_again(result, &rescue));
     return result;
 }

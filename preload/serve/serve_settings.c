@@ -6,6 +6,7 @@
 #include "preload/serve/rescue.h"
 #include "preload/shared/os.h"
 #include "preload/shared/pressure.h"
+#include "preload/vram/vram_ahead.h"
 #include "preload/vram/vram_spare.h"
 
 bool serve_wanted;
@@ -45,6 +46,7 @@ __attribute__((constructor)) static void read_wish(void) {
     read_spare(os_variable("MEMSTOW_CUDA_SPARE"));
     serve_settings.verifies = !strcmp(os_variable("MEMSTOW_CUDA_VERIFY"), "1");
     serve_settings.exports = !strcmp(os_variable("MEMSTOW_CUDA_IPC"), "1");
+    vram_ahead_wanted = strcmp(os_variable("MEMSTOW_CUDA_AHEAD"), "0") != 0;
     serve_settings.keeps_total = !strcmp(os_variable("MEMSTOW_CUDA_TOTAL"), "1");
     const char *complaint = rescue_wish(os_variable("MEMSTOW_CUDA_RESCUE"));
     if (complaint) unreadable = complaint;

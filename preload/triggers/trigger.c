@@ -17,6 +17,7 @@
 #include "preload/shared/pressure.h"
 #include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_move.h"
+#include "preload/copies/vram_thread.h"
 #include "preload/base/capacity.h"
 #include "preload/base/seal.h"
 #include "preload/base/forked.h"
@@ -375,14 +376,24 @@ static uint64_t trace_end(void) {
     return sums.given;
 }
 
+static void give_back_spares(void *unused) {
+    (void)unused;
+    vram_memory_give_back();
+}
+
+static void give_back_host_memory(void *unused) {
+    (void)unused;
+    vram_move_shrink();
+}
+
 int64_t trigger_end(void) {
     if (!move_on(STAGE_DECIDED, STAGE_DECIDING)) return -ENOENT;
     mover_begin_call();
     moving_device_trigger = trigger.number;
-    vram_memory_give_back();
+    if (vram_driver_is_on()) vram_thread_do(give_back_spares, NULL);
     for (uint32_t i = 0; i < trigger.count; i++) trigger.results[i] = trigger_act(&trigger.decisions[i]);
     moving_device_trigger = 0;
-    if (trigger.reason == MEMSTOW_PRESSURE) vram_move_shrink();
+    if (trigger.reason == MEMSTOW_PRESSURE && vram_driver_is_on()) vram_thread_do(give_back_host_memory, NULL);
     see_what_came_of_it();
     heaps_tidy();
     uint64_t given = trace_end();

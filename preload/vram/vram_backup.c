@@ -78,9 +78,9 @@ static void is_made(struct vram_block *self, void *at, enum vram_backup_kind bac
 
 /* --- making backups in memory --- */
 
-/* How many more bytes of host memory backups may take. An eighth of the memory that the machine or the cgroup has left
- * stays free. Otherwise stowing a model could make the system kill the program. */
-static uint64_t vram_backup_left(const struct vram_limits *limits) {
+/* An eighth of the memory that the machine or the cgroup has left stays free. Otherwise stowing a model could make the
+ * system kill the program. */
+uint64_t vram_backup_left(const struct vram_limits *limits) {
     uint64_t left = pressure_left(), usable = left - left / 8;
     uint64_t taken = vram_backup_bytes(VRAM_IN_MEMORY) + vram_stock_bytes();
     uint64_t allowed = limits->memory > taken ? limits->memory - taken : 0;

@@ -40,6 +40,8 @@ void vram_backup_leave(struct vram_block *self);
 void vram_backup_collect(void);
 /* The bytes of all backups of this kind; VRAM_BACKUP_KINDS: of all kinds. */
 uint64_t vram_backup_bytes(enum vram_backup_kind backup_kind);
+/* How many more bytes of host memory backups may take. */
+uint64_t vram_backup_left(const struct vram_limits *limits);
 
 /* Tell the ledger that the ring (vram_ring.h) has made a buffer, or freed one. */
 void vram_backup_note_buffer(const void *at, uint64_t bytes, uint32_t device);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "preload/base/forked.h"
+#include "preload/vram/vram_ahead.h"
 #include "preload/vram/vram_end.h"
 #include "preload/vram/vram_move.h"
 #include "preload/vram/vram_table.h"
@@ -39,6 +40,7 @@ static void forget_context(cuda_handle context, uint64_t end) {
             contexts_seen[i] = contexts_seen[context_count];
         }
     vram_move_forget_context(context);
+    vram_ahead_forget(context);
     vram_end_context(context, end);
 }
 

@@ -3,7 +3,7 @@
 #ifndef MEMSTOW_VRAM_CONTEXTS_H
 #define MEMSTOW_VRAM_CONTEXTS_H
 
-#include "preload/vram/vram_quiet.h"
+#include "preload/copies/vram_quiet.h"
 
 #pragma GCC visibility push(hidden)
 

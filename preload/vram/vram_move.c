@@ -23,7 +23,12 @@
 #include "preload/vram/vram_table.h"
 #include "preload/base/forked.h"
 
+enum { PINNING_MS = 5000 };
+
 static bool mover, quieting;          /* quieting: the mover waits for the work of all contexts */
+static cuda_handle pinning;           /* the context in which memory is pinned ahead of need now (vram_ahead.h) */
+static uint64_t pinning_since;        /* when that began */
+static uint32_t waiting;              /* how many threads wait to begin a move */
 static struct vram_block *held;       /* the blocks that the mover has taken, linked by in_move */
 static uint64_t left;                 /* how many blocks have left their device so far */
 static uint32_t moves;                /* the number of the present move, or else of the latest one */
@@ -53,6 +58,8 @@ void vram_move_forget_context(cuda_handle context) {
 
 static void vram_move_abandon(void) {
     mover = quieting = false;
+    pinning = NULL;
+    waiting = 0;
     held = NULL;
     memset(noted, 0, sizeof noted); /* the child's ledger does not list them */
     forget_ring();
@@ -511,14 +518,21 @@ static void move_in(struct move *self) {
     }
 }
 
+/* Every move waits for memory that is pinned ahead of need, even `at_once`: it would have to pin the memory itself,
+ * which takes as long. But it does not wait for a call of the driver that takes long. */
+static bool must_wait(const struct move *self) {
+    if (pinning && os_now() < pinning_since + PINNING_MS * (uint64_t)1000000) return true;
+    return (mover || vram_dying_any()) && !self->options->at_once && !vram_dying_is_mine();
+}
+
 /* Begins a move. There is one move at a time, and none while a call ends a context. A caller that comes at such a time
  * waits. If it must not wait (`at_once`, or it made such a call itself), the move is refused. False: the move is
  * refused. */
 static bool begin_move(struct move *self, bool out) {
     vram_table_lock();
-    while ((mover || vram_dying_any()) && !self->options->at_once && !vram_dying_is_mine())
-        mover ? vram_table_wait() : vram_table_wait_briefly();
-    if (mover || vram_dying_any()) vram_move_refuse(self, VRAM_REFUSAL_AT_WORK, 0);
+    for (waiting++; must_wait(self);) mover ? vram_table_wait() : vram_table_wait_briefly();
+    waiting--;
+    if (mover || pinning || vram_dying_any()) vram_move_refuse(self, VRAM_REFUSAL_AT_WORK, 0);
     if (!self->refusal) mover = true, quieting = out, moves++;
     vram_table_let_go();
     return !self->refusal;
@@ -533,7 +547,7 @@ static void end_move(void) {
 }
 
 static bool works_in(cuda_handle context) {
-    if (quieting || (mover && ring.context == context)) return true;
+    if (quieting || (mover && ring.context == context) || pinning == context) return true;
     for (const struct vram_block *block = held; block; block = block->in_move)
         if (block->context == context) return true;
     return false;
@@ -561,6 +575,25 @@ void vram_move_asked_at(const void *frame) {
     if (!vram_dying_maybe() || !vram_table_enter()) return;
     vram_dying_left((uintptr_t)frame);
     vram_table_let_go();
+}
+
+bool vram_move_begin_pinning(cuda_handle context) {
+    if (mover || pinning || waiting || vram_dying_any()) return false;
+    pinning = context;
+    pinning_since = os_now();
+    return true;
+}
+
+void vram_move_end_pinning(void) {
+    vram_table_lock();
+    pinning = NULL;
+    vram_table_changed();
+    vram_table_let_go();
+}
+
+int vram_move_make_buffers(cuda_handle context, uint32_t device, bool *made) {
+    *made = !ring.context || (ring.context == context && !ring.slot[VRAM_SLOTS - 1]);
+    return *made ? ring_ready(context, device) : 0;
 }
 
 static bool is_at_work(void) {

@@ -40,6 +40,14 @@ uint64_t vram_move_in(const struct vram_move_options *options, enum vram_refusal
 /* Gives unused pinned memory and kept backups back to the system. During a move it does nothing. */
 void vram_move_shrink(void);
 
+/* Call these before and after the thread pins memory ahead of need (vram_ahead.h) in this context. In between, no move
+ * begins, and no call ends the context. The caller of vram_move_begin_pinning holds the lock of the table. False: a
+ * move goes on or is about to begin, or a call ends a context. vram_move_make_buffers, in between: makes the copy
+ * buffers of moves, if there are none; the context is the current one. Returns 0 or the driver's error. */
+bool vram_move_begin_pinning(cuda_handle context);
+void vram_move_end_pinning(void);
+int vram_move_make_buffers(cuda_handle context, uint32_t device, bool *made);
+
 /* How many blocks have left their device so far, by any thread's moves. */
 uint64_t vram_move_left(void);
 /* Waits for another thread's move, for this time at most. True: there was a move, and it is over. */

@@ -24,6 +24,7 @@ const char *vram_refusal_text(uint32_t refusal) {
         [VRAM_REFUSAL_DRIVER] = "the driver answered with an error",
         [VRAM_REFUSAL_CONTEXTS] = "there are more contexts than can be waited for",
         [VRAM_REFUSAL_CANCELLED] = "the move was cancelled",
+        [VRAM_REFUSAL_NO_THREAD] = "memstow has no thread that could call the driver",
         [VRAM_REFUSAL_NO_MEMORY] = "no host memory to move it to",
         [VRAM_REFUSAL_DISK_FULL] = "the disk is too full for it",
         [VRAM_REFUSAL_DISK_ERROR] = "the disk answered with an error",

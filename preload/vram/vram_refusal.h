@@ -17,6 +17,7 @@ enum vram_refusal {
     VRAM_REFUSAL_NOT_IDLE, /* nobody has declared the owner idle */
     VRAM_REFUSAL_CONTEXTS, /* there are more contexts than a move can wait for */
     VRAM_REFUSAL_CANCELLED,
+    VRAM_REFUSAL_NO_THREAD, /* the caller cannot call the driver, and the device thread (vram_thread.h) is not there */
     /* the program got the handle of the memory, so it may map or export it elsewhere, as NCCL does */
     VRAM_REFUSAL_HANDLE,
     VRAM_REFUSAL_MULTICAST, /* bound to a multicast object */

@@ -19,6 +19,8 @@ WHY = {
     "realloc": "the program's", "free": "the program's",
     # Called in our constructor only (process_watch).
     "__register_atfork": "in the constructor", "__cxa_at_quick_exit": "in the constructor",
+    # Called at the first request for device memory that memstow serves (vram_thread_ends_with_program).
+    "__cxa_atexit": "in a call of CUDA's",
     # Threads and signal handlers: a sanitizer must know of each, so these are called by name. They are called on
     # request of the program, through the ABI or by a call of CUDA's, never in a hook of malloc or mmap.
     **dict.fromkeys([

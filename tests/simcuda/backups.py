@@ -17,7 +17,8 @@ DISK = {"MEMSTOW_CUDA_HOST": "12M", "MEMSTOW_CUDA_DISK": "40M", "MEMSTOW_STOW_DI
 
 
 def case(name, *arguments, status=0, file=None, **wish):
-    wish = {"MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1", "SIMCUDA_CAPACITY": "64M", **wish}
+    wish = {"MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_AHEAD": "0", "MEMSTOW_CUDA_VERIFY": "1",
+            "SIMCUDA_CAPACITY": "64M", **wish}
     done = support.track(program, name, *arguments, env=environment(**wish), file=file or f"{name}.mst", status=None)
     assert done.returncode == status, f"{name} {arguments} {wish}: {done.returncode}\n{done.stdout}{done.stderr}"
     assert not list(folder.iterdir()), f"{name}: {list(folder.iterdir())}"

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 pthread_mutex_t sim_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -54,8 +55,17 @@ void call_pool(uint64_t pool, uint64_t reserved, uint64_t used, uint64_t thresho
     of_pool[3] = threshold;
 }
 
+/* The real driver asks its kernel modules through descriptors of the program. A thread with a table of descriptors of
+ * its own does not have them, and may have others with these numbers. Which calls need them is not known; here, all
+ * do. */
+static bool has_descriptors(void) {
+    struct stat file;
+    return !fstat(sim_devices[0].fd, &file) && file.st_ino == sim_devices[0].file;
+}
+
 /* The answer of an entry before it looks at its arguments. */
 static CUresult refusal(const char *name, int needs) {
+    if (initialised && needs & (NEEDS_INIT | NEEDS_CONTEXT) && !has_descriptors()) return CUDA_ERROR_OPERATING_SYSTEM;
     if (in_callback && !(needs & IN_CALLBACK)) return CUDA_ERROR_NOT_PERMITTED;
     CUresult wanted = inject_error(name);
     if (wanted) return wanted;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 struct device sim_devices[MAX_DEVICES];
@@ -28,7 +29,9 @@ static CUresult begin(struct device *self, int id) {
     size_t room = sim_config.capacity * 4 + 64 * GRANULE;
     *self = (struct device){.id = id, .capacity = sim_config.capacity, .fragmented = sim_config.fragmented};
     self->fd = memfd_create("simcuda-device", MFD_CLOEXEC);
-    if (self->fd < 0 || ftruncate(self->fd, (off_t)room)) return CUDA_ERROR_OPERATING_SYSTEM;
+    struct stat file;
+    if (self->fd < 0 || ftruncate(self->fd, (off_t)room) || fstat(self->fd, &file)) return CUDA_ERROR_OPERATING_SYSTEM;
+    self->file = file.st_ino;
     self->alias = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, self->fd, 0);
     if (self->alias == MAP_FAILED) return CUDA_ERROR_OPERATING_SYSTEM;
     extents_give(&self->free, 0, room);

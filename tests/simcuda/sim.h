@@ -115,7 +115,8 @@ struct device {
     int id;
     size_t capacity, fragmented, used, contexts, physical;
     uint64_t handles;
-    int fd; /* memory of the device */
+    int fd;        /* memory of the device */
+    uint64_t file; /* the number of its inode */
     char *alias;
     struct extents free;
     struct sim_context *primary;

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <time.h>
 
-#include "preload/vram/vram_quiet.h"
+#include "preload/copies/vram_quiet.h"
 
 enum { CALLERS = 4, TURNS = 400, ENDLESS = 1000 };
 

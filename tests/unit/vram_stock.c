@@ -148,3 +148,38 @@ Test(vram_stock, the_ledger_lists_it_once) {
     vram_stock_shrink(&driver);
     cr_assert_not(cuda_blocks_find(CUDA_RANGE, (uintptr_t)first - OS_PAGE, &record));
 }
+
+static bool ahead(uint64_t granules, cuda_handle context) {
+    struct vram_stock_wish wish = wish_of(granules, 0);
+    wish.context = context;
+    return vram_stock_ahead(&driver, &wish);
+}
+
+Test(vram_stock, what_was_pinned_ahead_is_taken_without_a_call) {
+    cr_assert(ahead(3, &one) && ahead(2, &one) && pins == 2 && pinned_bytes == GRANULES(5));
+    cr_assert(take(5, 5) && pins == 2);
+    cr_assert(!ahead(0, &one) && !ahead(1, NULL));
+    cr_assert(ahead(100, &one) && vram_stock_bytes() == GRANULES(MOST) && !ahead(1, &one), "the limit");
+}
+
+Test(vram_stock, what_was_given_back_is_not_pinned_ahead_before_a_move_has_pinned) {
+    cr_assert(ahead(3, &one));
+    vram_stock_shrink(&driver);
+    cr_assert(!vram_stock_bytes() && !ahead(3, &one));
+    cr_assert(take(2, 2) && ahead(3, &one) && vram_stock_bytes() == GRANULES(5));
+}
+
+Test(vram_stock, what_the_driver_refuses_is_not_tried_ahead_again) {
+    pin_error = REFUSED;
+    cr_assert(!ahead(2, &one) && !vram_stock_bytes());
+    pin_error = 0;
+    cr_assert(!ahead(2, &one) && !pins);
+    cr_assert(take(2, 2) && ahead(2, &one));
+}
+
+Test(vram_stock, what_a_context_has_unpinned_is_pinned_ahead_in_the_next) {
+    cr_assert(ahead(3, &one));
+    vram_stock_forget(&one);
+    cr_assert(ahead(0, &other) && pins == 2 && vram_stock_bytes() == GRANULES(3));
+    cr_assert(!ahead(0, &other) && take(3, 3) && pins == 2);
+}

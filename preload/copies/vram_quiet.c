@@ -2,7 +2,7 @@
  * its caller. The job's state is IDLE at first. The asking thread sets WAITING, the waiting thread sets DONE, and the
  * asking thread reads the result and sets IDLE. If the asking thread gives up, it sets GIVEN_UP, and the waiting thread
  * sets IDLE later. */
-#include "preload/vram/vram_quiet.h"
+#include "preload/copies/vram_quiet.h"
 
 #include <linux/futex.h>
 #include <pthread.h>

@@ -1,0 +1,114 @@
+/* vram_ahead.c — see vram_ahead.h. */
+#include "preload/vram/vram_ahead.h"
+
+#include "preload/base/forked.h"
+#include "preload/copies/vram_stock.h"
+#include "preload/cuda/cuda_captures.h"
+#include "preload/shared/os.h"
+#include "preload/shared/pressure.h"
+#include "preload/vram/vram_move.h"
+#include "preload/vram/vram_sums.h"
+#include "preload/vram/vram_table.h"
+#include "preload/copies/vram_thread.h"
+
+enum { LATER_MS = 20 };
+
+bool vram_ahead_wanted = true;
+uint32_t vram_ahead_news;
+
+static uint32_t asked; /* the device thread is to look at what is missing */
+static struct {
+    cuda_handle context; /* of the block that was served most recently; NULL: none, or it has ended */
+    uint32_t device;
+    struct vram_limits limits;
+} wish; /* the lock of the table protects it */
+
+/* How much of the memory that may leave devices has no pinned memory yet, within the limit. Kept backups belong to
+ * blocks that are on their devices, so they would be counted twice. */
+static uint64_t missing_now(const struct vram_limits *limits) {
+    uint64_t full = vram_backup_bytes(VRAM_PINNED), kept = vram_backup_kept();
+    uint64_t wanted = vram_sums(0, UINT32_MAX).live + (full > kept ? full - kept : 0);
+    if (wanted > limits->pinned) wanted = limits->pinned;
+    uint64_t there = vram_stock_bytes();
+    return wanted > there ? (wanted - there) / VRAM_GRANULE * VRAM_GRANULE : 0;
+}
+
+/* How much may be pinned now: what a move might pin, and so little that the system has at least as much memory left as
+ * is pinned. With less, the next move would give it back. */
+static uint64_t room_now(const struct vram_limits *limits) {
+    uint64_t left = pressure_left(), there = vram_stock_bytes(), most = vram_backup_left(limits);
+    uint64_t room = left > there ? (left - there) / 2 : 0;
+    return room < most ? room : most;
+}
+
+static void ask_device_thread(void) {
+    __atomic_store_n(&asked, 1, __ATOMIC_SEQ_CST);
+    vram_thread_wake();
+}
+
+void vram_ahead_served(const struct vram_request *request, const struct vram_limits *limits) {
+    if (!vram_ahead_wanted || !limits->pinned || !vram_table_enter()) return;
+    wish.context = request->context;
+    wish.device = request->device;
+    wish.limits = *limits;
+    vram_table_let_go();
+    vram_thread_ends_with_program();
+    __atomic_store_n(&vram_ahead_news, 1, __ATOMIC_SEQ_CST);
+    if (missing_now(limits) >= VRAM_PIECE) ask_device_thread();
+}
+
+void vram_ahead_loaded(void) {
+    if (__atomic_exchange_n(&vram_ahead_news, 0, __ATOMIC_SEQ_CST)) ask_device_thread();
+}
+
+/* --- on the device thread --- */
+
+/* Takes the wish, if memory may be pinned in its context now. From then on, a thread that moves memory or ends this
+ * context waits. */
+static bool begin_pinning(struct vram_stock_wish *out, struct vram_limits *limits, bool *later) {
+    vram_table_lock();
+    *later = wish.context != NULL;
+    bool may = *later && !cuda_captures_any() && vram_move_begin_pinning(wish.context);
+    *out = (struct vram_stock_wish){.context = wish.context, .device = wish.device, .most = wish.limits.pinned};
+    *limits = wish.limits;
+    vram_table_let_go();
+    return may;
+}
+
+/* Makes the copy buffers of moves first, then a piece. True: there may be more to do. */
+static bool pin_some(struct vram_stock_wish *out, const struct vram_limits *limits) {
+    struct vram_visit visit;
+    bool made = false;
+    if (vram_driver_enter(&vram_driver, out->context, &visit)) return false;
+    int error = vram_move_make_buffers(out->context, out->device, &made);
+    out->bytes = missing_now(limits);
+    if (out->bytes > room_now(limits)) out->bytes = room_now(limits);
+    if (!error && !made) made = vram_stock_ahead(&vram_driver, out);
+    vram_driver_leave(&vram_driver, &visit);
+    return !error && made;
+}
+
+uint32_t vram_ahead_step(void) {
+    struct vram_stock_wish out;
+    struct vram_limits limits;
+    bool later;
+    if (!__atomic_exchange_n(&asked, 0, __ATOMIC_SEQ_CST) || !vram_driver_is_on()) return VRAM_THREAD_NOTHING;
+    bool more = begin_pinning(&out, &limits, &later);
+    if (more) {
+        more = pin_some(&out, &limits);
+        vram_move_end_pinning();
+        later = false;
+    }
+    if (more || later) __atomic_store_n(&asked, 1, __ATOMIC_SEQ_CST);
+    return more ? 0 : later ? LATER_MS : VRAM_THREAD_NOTHING;
+}
+
+void vram_ahead_forget(cuda_handle context) {
+    if (wish.context == context) wish.context = NULL;
+}
+
+static void vram_ahead_abandon(void) {
+    asked = vram_ahead_news = 0;
+    wish.context = NULL;
+}
+FORKED(vram_ahead_abandon);

@@ -1,0 +1,34 @@
+/* vram_ahead.h — pins memory for moves before the first move needs it, so that no move waits for that.
+ * In: blocks that were served, and moments at which a model may be complete. Out: pinned memory for them, in large
+ * pieces, within the limit for pinned memory (vram_stock.h); and the copy buffers of moves. Only the device thread pins
+ * (vram_thread.h), and no thread of the program waits for it, except one that moves device memory or ends a context:
+ * it waits for the present piece. While a stream is in capture, nothing is pinned. What was given back because memory
+ * was short is not pinned ahead again until a move has pinned memory itself. */
+#ifndef MEMSTOW_VRAM_AHEAD_H
+#define MEMSTOW_VRAM_AHEAD_H
+
+#include "preload/vram/vram_backup.h"
+#include "preload/vram/vram_memory.h"
+
+#pragma GCC visibility push(hidden)
+
+/* Whether memory is pinned ahead at all: a setting. */
+extern bool vram_ahead_wanted;
+
+/* Call it when a block was served. While a model is loaded, pinning begins when a whole piece is missing. */
+void vram_ahead_served(const struct vram_request *request, const struct vram_limits *limits);
+/* Call it when a model may be complete. What is missing is pinned. */
+void vram_ahead_loaded(void);
+/* Whether blocks were served since the last vram_ahead_loaded. */
+extern uint32_t vram_ahead_news;
+static inline bool vram_ahead_has_news(void) { return __atomic_load_n(&vram_ahead_news, __ATOMIC_RELAXED); }
+
+/* The device thread's own work (vram_thread_run): pins the next piece. */
+uint32_t vram_ahead_step(void);
+
+/* Call it when the context has ended. The caller holds the lock of the table. */
+void vram_ahead_forget(cuda_handle context);
+
+#pragma GCC visibility pop
+
+#endif

@@ -1,0 +1,307 @@
+/* _ahead.c — a program whose models leave a simulated device for memory that was pinned ahead of need, or was not (the
+ * driver is a test double). The first argument is the case. The environment has the limits. Pinning that is ahead of
+ * need goes on beside the program: the cases wait for what it leads to. Where nothing must happen, they look for a
+ * while. */
+#include "_model.h"
+
+#include <sys/wait.h>
+
+static const char PIN[] = "cuMemHostRegister_v2";
+enum { A_WHILE_US = 100000 };
+
+/* --- calls that pin memory: which threads make them; one that waits */
+
+static pid_t main_thread;
+static int by_main, by_others, entered, released; /* atomic */
+
+static int now_is(const int *word) { return __atomic_load_n(word, __ATOMIC_SEQ_CST); }
+static void becomes(int *word, int value) { __atomic_store_n(word, value, __ATOMIC_SEQ_CST); }
+
+static void count_pins(void) {
+    __atomic_fetch_add(gettid() == main_thread ? &by_main : &by_others, 1, __ATOMIC_SEQ_CST);
+}
+
+static void hold_pins(void) {
+    count_pins();
+    becomes(&entered, 1);
+    while (!now_is(&released)) usleep(1000);
+}
+
+static void wait_for_pinned(uint64_t bytes) {
+    while (usage().registered != bytes || usage().pinned != 64 * MIB) usleep(1000);
+}
+
+static struct model first, second;
+
+static void begin(void) {
+    main_thread = gettid();
+    sim_tell(PIN, count_pins);
+    first = model_load("first", 20 * MIB, 0, 1);
+}
+
+/* As begin, but the thread that pins stays within its first call. */
+static void begin_held(void) {
+    main_thread = gettid();
+    sim_tell(PIN, hold_pins);
+    first = model_load("first", 20 * MIB, 0, 1);
+    while (!now_is(&entered)) usleep(1000);
+}
+
+static void out(const struct model *self) { MUST(memstow_stow_(self->owner) == (int64_t)self->bytes); }
+
+static void back(const struct model *self) {
+    MUST(memstow_restore_(self->owner) == (int64_t)self->bytes && !model_out(self) && model_holds(self));
+}
+
+static void there_and_back(const struct model *self) {
+    out(self);
+    back(self);
+}
+
+/* A move pins nothing, and makes no buffer. */
+static void in_time(void) {
+    begin();
+    wait_for_pinned(20 * MIB);
+    sim_count_reset();
+    there_and_back(&first);
+    MUST(!sim_count(PIN) && !sim_count("cuMemHostAlloc") && !by_main && by_others == 1);
+    second = model_load("second", 10 * MIB, 0, 1);
+    wait_for_pinned(30 * MIB);
+    out(&first);
+    there_and_back(&second);
+    back(&first);
+    MUST(!by_main && by_others == 2);
+}
+
+/* MEMSTOW_CUDA_PINNED=600M: memory of 300 MiB is pinned in two calls, while the model is still loaded. */
+static void in_large_pieces(void) {
+    struct model large = model_open("large");
+    void *rest;
+    main_thread = gettid();
+    sim_tell(PIN, count_pins);
+    MUST(!memstow_scope_enter_(large.owner) && !cudaMalloc(&large.at, 256 * MIB));
+    wait_for_pinned(256 * MIB);
+    MUST(!cudaMalloc(&rest, 44 * MIB) && !memstow_scope_leave_(large.owner));
+    wait_for_pinned(300 * MIB);
+    MUST(!by_main && by_others == 2);
+}
+
+/* MEMSTOW_CUDA_PINNED=24M. */
+static void within_the_limit(void) {
+    begin();
+    second = model_load("second", 10 * MIB, 0, 1);
+    wait_for_pinned(24 * MIB);
+    out(&first);
+    there_and_back(&second);
+    back(&first);
+    MUST(!by_main && usage().registered == 24 * MIB);
+}
+
+/* A move that comes first pins for itself. */
+static void before_the_scope_ends(void) {
+    first = model_open("first");
+    first.bytes = 20 * MIB;
+    main_thread = gettid();
+    sim_tell(PIN, count_pins);
+    MUST(!memstow_scope_enter_(first.owner) && !cudaMalloc(&first.at, first.bytes));
+    model_fill(&first);
+    MUST(!memstow_owner_idle_(first.owner, 1));
+    there_and_back(&first);
+    MUST(by_main == 1 && !by_others && !memstow_scope_leave_(first.owner));
+    wait_for_pinned(20 * MIB);
+    MUST(by_main == 1 && !by_others);
+}
+
+/* MEMSTOW_CUDA_AHEAD=0. */
+static void turned_off(void) {
+    begin();
+    usleep(A_WHILE_US);
+    MUST(!usage().registered && !usage().pinned);
+    there_and_back(&first);
+    MUST(by_main == 1 && !by_others);
+}
+
+static void *stow_and_restore(void *unused) {
+    there_and_back(&first);
+    return unused;
+}
+
+/* A move waits for the piece that is being pinned, and uses it. */
+static void in_the_middle(void) {
+    pthread_t mover;
+    begin_held();
+    MUST(!pthread_create(&mover, NULL, stow_and_restore, NULL));
+    usleep(A_WHILE_US);
+    MUST(!model_out(&first));
+    becomes(&released, 1);
+    MUST(!pthread_join(mover, NULL) && by_others == 1 && usage().registered == 20 * MIB);
+}
+
+/* No thread of the program waits for pinning when it allocates, frees or computes. */
+static void nobody_waits(void) {
+    void *other;
+    begin_held();
+    second = model_load("second", 10 * MIB, 0, 1);
+    MUST(!cudaMalloc(&other, 5 * MIB) && !cudaFree(other) && !cudaDeviceSynchronize() && !cudaFree(second.at));
+    MUST(!usage().registered);
+    becomes(&released, 1);
+    wait_for_pinned(20 * MIB);
+}
+
+static CUstream capture_begins(void) {
+    CUstream stream;
+    MUST(!cuStreamCreate(&stream, 1) && !cuStreamBeginCapture_v2(stream, 0));
+    return stream;
+}
+
+static void capture_ends(CUstream stream) {
+    CUgraph graph;
+    MUST(!cuStreamEndCapture(stream, &graph) && graph);
+}
+
+/* While a stream is captured, nothing is pinned. */
+static void beside_a_capture(void) {
+    first = model_open("first");
+    first.bytes = 20 * MIB;
+    MUST(!memstow_scope_enter_(first.owner) && !cudaMalloc(&first.at, first.bytes));
+    model_fill(&first);
+    CUstream stream = capture_begins();
+    uint64_t before = sim_count("*");
+    MUST(!memstow_scope_leave_(first.owner));
+    usleep(A_WHILE_US);
+    MUST(sim_count("*") == before);
+    capture_ends(stream);
+    wait_for_pinned(20 * MIB);
+    MUST(!memstow_owner_idle_(first.owner, 1));
+    there_and_back(&first);
+}
+
+/* A capture may begin in the middle of a call that pins. */
+static void before_a_capture(void) {
+    begin_held();
+    CUstream stream = capture_begins();
+    becomes(&released, 1);
+    while (usage().registered != 20 * MIB) usleep(1000);
+    capture_ends(stream);
+    wait_for_pinned(20 * MIB);
+    there_and_back(&first);
+}
+
+/* What was given back under pressure is pinned ahead again only when a move has pinned. */
+static void under_pressure(void) {
+    struct model third;
+    begin();
+    wait_for_pinned(20 * MIB);
+    MUST(memstow_trigger_(MEMSTOW_PRESSURE, "") >= 0 && !usage().registered);
+    second = model_load("second", 10 * MIB, 0, 1);
+    usleep(A_WHILE_US);
+    MUST(!usage().registered && by_others == 1);
+    out(&first);
+    MUST(by_main && usage().registered >= 20 * MIB);
+    back(&first);
+    third = model_load("third", 30 * MIB, 0, 1);
+    wait_for_pinned(60 * MIB);
+    there_and_back(&third);
+}
+
+/* The driver refuses: the moves try for themselves. */
+static void refused(void) {
+    sim_fail(PIN, 1, OUT_OF_MEMORY, 1);
+    begin();
+    while (!sim_count(PIN)) usleep(1000);
+    second = model_load("second", 10 * MIB, 0, 1);
+    usleep(A_WHILE_US);
+    MUST(sim_count(PIN) == 1 && !usage().registered);
+    there_and_back(&first);
+    MUST(by_main == 1 && usage().registered >= 20 * MIB);
+}
+
+/* Each call of the thread fails once. */
+static void half_way(void) {
+    static const char *const calls[] = {"cuCtxGetCurrent",
+                                        "cuThreadExchangeStreamCaptureMode",
+                                        "cuCtxSetCurrent",
+                                        "cuStreamCreate",
+                                        "cuEventCreate",
+                                        "cuMemHostAlloc",
+                                        PIN};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        struct model model = model_open(calls[i]);
+        model.bytes = 4 * MIB;
+        MUST(!memstow_scope_enter_(model.owner) && !cudaMalloc(&model.at, model.bytes));
+        model_fill(&model);
+        sim_fail(calls[i], 1, OUT_OF_MEMORY, 1);
+        MUST(!memstow_scope_leave_(model.owner));
+        usleep(A_WHILE_US / 5);
+        sim_fail(NULL, 0, 0, 0);
+        MUST(!memstow_owner_idle_(model.owner, 1));
+        there_and_back(&model);
+    }
+}
+
+static void *reset(void *unused) {
+    MUST(!cudaDeviceReset());
+    return unused;
+}
+
+/* The end of a context waits for the present piece. The next context has the memory pinned again. */
+static void reset_meanwhile(void) {
+    pthread_t other;
+    begin_held();
+    MUST(!pthread_create(&other, NULL, reset, NULL));
+    usleep(A_WHILE_US);
+    becomes(&released, 1);
+    MUST(!pthread_join(other, NULL) && !usage().registered);
+    second = model_load("second", 10 * MIB, 0, 1);
+    wait_for_pinned(20 * MIB);
+    there_and_back(&second);
+    MUST(!by_main);
+}
+
+static void child_ends(void) {
+    int status;
+    pid_t child = fork();
+    if (!child) exit(0);
+    MUST(waitpid(child, &status, 0) == child && !status);
+}
+
+static void forked(void) {
+    begin_held();
+    child_ends();
+    becomes(&released, 1);
+    wait_for_pinned(20 * MIB);
+    child_ends();
+    there_and_back(&first);
+}
+
+static void let_go(void) { becomes(&released, 1); }
+
+static void was_no_error(void) {
+    if (sim_count_ok(PIN) != 1 || by_others != 1) _exit(7);
+}
+
+/* The program ends in the middle of a call. The driver ends only when the call is over. */
+static void at_the_end(void) {
+    MUST(!atexit(was_no_error));
+    begin_held();
+    MUST(!atexit(let_go));
+}
+
+int main(int argc, char **argv) {
+    static const struct model_case cases[] = {{"in_time", in_time},
+                                              {"in_large_pieces", in_large_pieces},
+                                              {"within_the_limit", within_the_limit},
+                                              {"before_the_scope_ends", before_the_scope_ends},
+                                              {"turned_off", turned_off},
+                                              {"in_the_middle", in_the_middle},
+                                              {"nobody_waits", nobody_waits},
+                                              {"beside_a_capture", beside_a_capture},
+                                              {"before_a_capture", before_a_capture},
+                                              {"under_pressure", under_pressure},
+                                              {"refused", refused},
+                                              {"half_way", half_way},
+                                              {"reset_meanwhile", reset_meanwhile},
+                                              {"forked", forked},
+                                              {"at_the_end", at_the_end}};
+    return model_main(argc, argv, cases, sizeof cases / sizeof *cases, NULL);
+}
