@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* Version of this interface: major << 16 | minor. A new minor adds functions, and changes none. */
-#define MEMSTOW_ABI_VERSION 0x00010009u
+#define MEMSTOW_ABI_VERSION 0x0001000Au
 
 /* The version that the library in the process implements. */
 uint32_t memstow_abi_version(void);
@@ -160,6 +160,15 @@ struct memstow_scopes {
 int32_t memstow_scope_swap(const struct memstow_scopes *now, struct memstow_scopes *before);
 /* Writes the scopes of this thread, and changes nothing. */
 int32_t memstow_scope_save(struct memstow_scopes *out);
+
+/* A load phase of this thread: until it ends, the thread allocates what is to stay, as weights are. It says nothing of
+ * whose memory that is: the scope does. From an owner's first phase on, device memory that is allocated in its scope
+ * outside of all phases of the thread counts as short-lived. memstow leaves such memory to the driver, and it does not
+ * move. The device memory of owners without a phase may move as before. Phases nest, and stay the thread's when its
+ * scopes are replaced. -EINVAL: the owner is no model or custom. Since 1.10. */
+int32_t memstow_load_begin(uint32_t owner);
+/* Ends the thread's innermost phase. -EPERM: there is none. Since 1.10. */
+int32_t memstow_load_end(void);
 
 /* --- ranges: memory that exists becomes an owner's --- */
 

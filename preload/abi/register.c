@@ -249,6 +249,22 @@ EXPORTED int32_t memstow_scope_leave(uint32_t owner) {
     return 0;
 }
 
+/* --- load phases of the calling thread --- */
+
+EXPORTED int32_t memstow_load_begin(uint32_t owner) {
+    if (!process_tracked()) return (int32_t)entry_not_tracked();
+    int result = owners_load(owner_final(owner));
+    if (result == -EINVAL) return (int32_t)entry_fails(result, "only models and customs are loaded");
+    if (!result) tags_loads++;
+    return (int32_t)entry_result(result);
+}
+
+EXPORTED int32_t memstow_load_end(void) {
+    if (!tags_loads) return (int32_t)entry_fails(-EPERM, "no load phase of this thread is open");
+    tags_loads--;
+    return 0;
+}
+
 static void copy_scopes(struct memstow_scopes *to, uint32_t size) {
     const struct scopes *from = &tags_scopes;
     *to = (struct memstow_scopes){.size = size, .count = from->count};

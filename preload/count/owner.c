@@ -74,6 +74,11 @@ bool owner_discards(uint32_t id) {
     return owner && __atomic_load_n(&owner->discards, __ATOMIC_ACQUIRE);
 }
 
+bool owner_loads(uint32_t id) {
+    const struct owner *owner = owner_known(id);
+    return owner && __atomic_load_n(&owner->loads, __ATOMIC_ACQUIRE);
+}
+
 /* --- records of owners in the ledger --- */
 
 static struct snap_owner *record_of(const struct owner *owner) {

@@ -26,6 +26,7 @@ struct owner {
                              * cleared; idle: 1 if the program has promised that nobody reads or writes the owner's
                              * memory */
     uint32_t discards;      /* the content of its device memory need not be kept */
+    uint32_t loads;         /* the program says when it loads the owner (memstow_load_begin) */
     uint32_t outcome;       /* of a run */
     uint32_t number, first; /* of a run: how many runs came before it, and the first run of its group */
     uint64_t keys[2], begin_ns, end_ns, last_use_ns;
@@ -47,6 +48,7 @@ uint32_t owner_final(uint32_t id);
 bool owner_is_retired(uint32_t id);
 bool owner_is_idle(uint32_t id);
 bool owner_discards(uint32_t id);
+bool owner_loads(uint32_t id);
 
 /* Counts a scope of the owner that was opened (1) or left (-1). Returns the owner's kind; 0: there is no such owner.
  * Runs and states have no scopes. */

@@ -30,6 +30,7 @@ uint32_t tags_epoch = 1;
 static struct heap *no_heap(uint32_t owner) { return (void)owner, NULL; }
 struct heap *(*tags_heap_of)(uint32_t owner) = no_heap;
 __thread struct scopes tags_scopes __attribute__((tls_model("initial-exec")));
+__thread uint32_t tags_loads __attribute__((tls_model("initial-exec")));
 
 static uint32_t run_on, first_of_run; /* run_on: the present run; first_of_run: the first tag that was made for it */
 static struct words numbers;
@@ -145,6 +146,7 @@ void tags_end_thread(void) {
     struct scopes *self = &tags_scopes;
     while (self->count) owner_scope(self->owners[--self->count], -1);
     self->epoch = 0;
+    tags_loads = 0;
 }
 
 static struct tagged *known_of(struct thread *self) {

@@ -277,6 +277,13 @@ int owners_discard(uint32_t id, bool discard) {
     return error;
 }
 
+int owners_load(uint32_t id) {
+    struct owner *owner;
+    int error = find_settable(id, may_own, &owner);
+    if (!error) __atomic_store_n(&owner->loads, 1, __ATOMIC_RELEASE);
+    return error;
+}
+
 /* --- the state and the memory of owners --- */
 
 /* The state of an owner for a decision. A use of the owner sets only a flag, without the time. So the latest use counts

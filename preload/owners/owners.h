@@ -26,9 +26,10 @@ int owners_retire(uint32_t id);
 /* Sets the policy of an owner. 1: the policy has changed; 0: it was the same; or -errno. */
 int owners_policy(uint32_t id, uint32_t policy, int32_t priority);
 /* owners_idle: whether nobody reads or writes the owner's memory. owners_discard: whether the content of its device
- * memory need not be kept. 0 or -errno. */
+ * memory need not be kept. owners_load: the program says when it loads the owner. 0 or -errno. */
 int owners_idle(uint32_t id, bool idle);
 int owners_discard(uint32_t id, bool discard);
+int owners_load(uint32_t id);
 
 /* Begins a run. Returns its id, or -errno. */
 int64_t owners_begin_run(const char *name);

@@ -25,13 +25,14 @@ static struct cuda_target target_of(cuda_handle stream, const struct cuda_target
 }
 
 /* Whether memstow is to serve this request; if so, fills in *out. False if the thread's scope is no model's, if the
- * request is too small, or if memory cannot be served now or must not move. */
+ * request is too small or short-lived, or if memory cannot be served now or must not move. */
 static bool serve_alloc_wants(uint64_t bytes, cuda_handle stream, bool in_stream, struct vram_request *out) {
     struct cuda_target target = cuda_device_now();
     serve_contexts_note_present(&target);
     uint32_t model = tags_used ? tags_present()->model : 0;
     if (!model || bytes < serve_settings.threshold || cuda_captures_any() || !serve_driver_is_fit()) return false;
-    if (!in_stream && serve_settings.exports) return false;     /* memory of a stream cannot be exported anyway */
+    if (!tags_loads && owner_loads(owner_final(model))) return false; /* the program said: it is no weight */
+    if (!in_stream && serve_settings.exports) return false;           /* memory of a stream cannot be exported anyway */
     if (cuda_route_is_library(serve_call.caller)) return false; /* a library's memory outlives the model's scope */
     if (in_stream) target = target_of(stream, &target);
     *out = (struct vram_request){.bytes = bytes,

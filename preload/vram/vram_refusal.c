@@ -37,7 +37,7 @@ const char *vram_refusal_text(uint32_t refusal) {
         [VRAM_REFUSAL_OFF] = "MEMSTOW_CUDA_MOVES is not set",
         [VRAM_REFUSAL_SMALL] =
             ("it is smaller than MEMSTOW_CUDA_MOVES, or it is in an explicit pool, made by a library, "
-             "kept for IPC, or in a block of another owner"),
+             "kept for IPC, allocated outside of the model's load phases, or in a block of another owner"),
         [VRAM_REFUSAL_KIND] = "it is managed memory, an array, memory of a graph, or mapped by the program",
     };
     return refusal < VRAM_REFUSALS ? texts[refusal] : "unknown";

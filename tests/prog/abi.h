@@ -24,6 +24,8 @@
     X(int32_t, memstow_scope_leave, (uint32_t))                                                                        \
     X(int32_t, memstow_scope_swap, (const struct memstow_scopes *, struct memstow_scopes *))                           \
     X(int32_t, memstow_scope_save, (struct memstow_scopes *))                                                          \
+    X(int32_t, memstow_load_begin, (uint32_t))                                                                         \
+    X(int32_t, memstow_load_end, (void))                                                                               \
     X(int32_t, memstow_assign, (uint32_t, const void *, uint64_t))                                                     \
     X(int32_t, memstow_release_range, (const void *, uint64_t))                                                        \
     X(int64_t, memstow_stow, (uint32_t))                                                                               \

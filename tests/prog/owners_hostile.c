@@ -39,6 +39,7 @@ static void owners(uint32_t model, uint32_t node) {
         refuse(abi_memstow_owner_idle(none[i], 1));
         refuse(abi_memstow_owner_discard(none[i], 1));
         refuse(abi_memstow_scope_enter(none[i]));
+        refuse(abi_memstow_load_begin(none[i]));
         refuse(abi_memstow_scope_leave(none[i]));
         refuse(abi_memstow_run_end(none[i], MEMSTOW_OK));
     }
@@ -53,6 +54,8 @@ static void owners(uint32_t model, uint32_t node) {
 }
 
 static void scopes(uint32_t model, uint32_t other, uint32_t node) {
+    refuse(abi_memstow_load_begin(node));
+    refuse(abi_memstow_load_end());
     refuse(abi_memstow_scope_leave(model));
     MUST(abi_memstow_scope_enter(model) == 0);
     MUST(abi_memstow_scope_enter(other) == 0);

@@ -45,6 +45,8 @@ static inline void must(int holds, const char *what, int line) {
     F(memstow_owner_retire)                                                                                            \
     F(memstow_scope_enter)                                                                                             \
     F(memstow_scope_leave)                                                                                             \
+    F(memstow_load_begin)                                                                                              \
+    F(memstow_load_end)                                                                                                \
     F(memstow_assign)                                                                                                  \
     F(memstow_release_range)                                                                                           \
     F(memstow_trigger)                                                                                                 \

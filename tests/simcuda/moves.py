@@ -37,7 +37,7 @@ assert done.stderr.count("cuIpcGetMemHandle") == done.stderr.count("MEMSTOW_CUDA
 
 # Each reason why memory is not served, with the amount.
 below = ("it is smaller than MEMSTOW_CUDA_MOVES, or it is in an explicit pool, made by a library, "
-         "kept for IPC, or in a block of another owner")
+         "kept for IPC, allocated outside of the model's load phases, or in a block of another owner")
 kind = "it is managed memory, an array, memory of a graph, or mapped by the program"
 assert refusals("not_served.mst") == {below: 5 << 20, kind: 3 << 20}, refusals("not_served.mst")
 done = support.track(program, "not_served", env=environment(), file="why.mst")

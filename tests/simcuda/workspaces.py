@@ -10,6 +10,6 @@ stays = {case: refusals(f"{case}.mst").get(because)
 assert stays == {"handed_over": 32 << 20, "its_own": None, "with_each_product": 4 << 20, "beside_weights": 8 << 20,
                  "freed": None}, stays
 not_served = ("it is smaller than MEMSTOW_CUDA_MOVES, or it is in an explicit pool, made by a library, "
-              "kept for IPC, or in a block of another owner")
+              "kept for IPC, allocated outside of the model's load phases, or in a block of another owner")
 assert refusals("its_own.mst")[not_served] == 5 << 20, refusals("its_own.mst")
 support.memstow("decisions", "handed_over.mst", "--check")

@@ -69,10 +69,11 @@ def resident() -> int:
 
 
 class QuietScope:
-    """The scope of an owner around code of ComfyUI. The code runs even if the scope cannot be entered."""
+    """The scope of an owner around code of ComfyUI that loads the owner. The code runs even if the scope cannot be
+    entered."""
 
     def __init__(self, owner: Any) -> None:
-        self.scope, self.entered = owner.scope(), False
+        self.scope, self.entered = owner.loading(), False
 
     def __enter__(self) -> None:
         self.entered = quietly(self._enter)() is True
@@ -110,12 +111,12 @@ class Node:
             # Weights exist before their patcher does. Until there is a patcher, they belong to this provisional owner.
             self.provisional = memstow.owner(f"loading {self.class_type}", "model", f"node {self.id}")
             self.watch.meter.names[self.provisional.id] = self.provisional.name
-            self.provisional.scope().__enter__()
+            self.provisional.loading().__enter__()
 
     def leave(self) -> None:
         try:
             if self.provisional is not None:
-                self.provisional.scope().__exit__()
+                self.provisional.loading().__exit__()
         finally:
             if self.owner is not None:
                 self.owner.scope().__exit__()

@@ -37,9 +37,9 @@ from typing import TYPE_CHECKING, Any, Optional, Union
 
 __all__ = ["ADVICE", "Decision", "Error", "Figures", "Owner", "Request", "Run", "Share", "Vbar", "active", "answer",
            "assign", "carry", "decide", "decisions", "drop_pools", "figures", "finish", "follow", "follow_tasks",
-           "full_cleanup", "held", "look", "next_request", "note_vbars", "on_look", "outside_pools", "owner", "peak",
-           "release", "release_range", "restore", "run", "scope", "shares", "snapshot", "stow", "trace", "trigger",
-           "vbars", "version"]
+           "full_cleanup", "held", "loading", "look", "next_request", "note_vbars", "on_look", "outside_pools", "owner",
+           "peak", "release", "release_range", "restore", "run", "scope", "shares", "snapshot", "stow", "trace",
+           "trigger", "vbars", "version"]
 
 ABI_MAJOR = 1
 KINDS = {"model": 1, "node": 2, "run": 3, "custom": 4, "state": 5}
@@ -104,7 +104,7 @@ _ANY = ctypes.c_void_p
 _QUICK = {
     "abi_version": (_U32,), "is_tracking": (_I32,), "error": (_TEXT,),
     "scope_enter": (_I32, _U32), "scope_leave": (_I32, _U32), "scope_swap": (_I32, _ANY, _ANY),
-    "scope_save": (_I32, _ANY),
+    "scope_save": (_I32, _ANY), "load_begin": (_I32, _U32), "load_end": (_I32,),
 }
 _CALLS = {
     "owner_open": (_I64, _U32, _TEXT, _TEXT, _U64, _U64), "owner_adopt": (_I32, _U32, _U32),
@@ -272,6 +272,9 @@ class Owner:
     def scope(self) -> "scope":
         return scope(self)
 
+    def loading(self) -> "loading":
+        return loading(self)
+
     def assign(self, thing: Any) -> int:
         return assign(self, thing)
 
@@ -382,6 +385,26 @@ class scope(contextlib.ContextDecorator):
             _check(_library.scope_leave(self._number), "scope")
             if _wants_pools:
                 _follow_pool()
+
+
+class loading(scope):
+    """`with loading(owner):` is a scope of the owner in which the thread loads it: what is allocated on devices is to
+    stay, and may move. From the first such block of an owner on, device memory that is allocated in its other scopes
+    counts as short-lived: it stays the driver's, and does not move."""
+    __slots__ = ()
+
+    def __enter__(self) -> "loading":
+        super().__enter__()
+        error = _library.load_begin(self._number) if self._number else 0
+        if error and error != -errno.ENOSYS: # a library before 1.10 has no phases
+            super().__exit__()
+            _check(error, "loading")
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        if self._number:
+            _library.load_end()
+        super().__exit__(*exception)
 
 
 def _scopes_now(owner: Optional[OwnerLike] = None) -> _Scopes:

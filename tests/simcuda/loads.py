@@ -1,0 +1,8 @@
+# A program that says when it loads a model: memory of these phases may move, and what is allocated in the model's scope
+# at other times is left to the driver. Over the simulated driver (a test double): each case of _loads.c by itself.
+from _simcuda import refusals, run_cases
+
+run_cases("loads", 5, lambda case: {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_CUDA_MOVES": "2M",
+                                    "MEMSTOW_CUDA_SPARE": "0"})
+[(because, left)] = refusals("weights_and_temporaries.mst").items()
+assert "outside of the model's load phases" in because and left == 16 << 20, (because, left)
