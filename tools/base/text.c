@@ -68,10 +68,18 @@ struct text text_count(uint64_t count) {
     return text;
 }
 
-struct text text_block_count(uint64_t count) {
+static struct text text_counted(uint64_t count, const char *noun) {
     struct text text, number = text_count(count);
-    snprintf(text.s, sizeof text.s, "%.24s block%s", number.s, count == 1 ? "" : "s");
+    snprintf(text.s, sizeof text.s, "%.24s %s%s", number.s, noun, count == 1 ? "" : "s");
     return text;
+}
+
+struct text text_block_count(uint64_t count) { return text_counted(count, "block"); }
+
+struct text text_byte_count(uint64_t count) { return text_counted(count, "byte"); }
+
+struct text text_block_change(int64_t count) {
+    return with_sign(count, text_block_count(text_magnitude(count)));
 }
 
 struct text text_duration(uint64_t ns) {

@@ -21,7 +21,9 @@ struct text text_size_change(int64_t bytes);  /* +12.3 MiB */
 struct text text_estimate(uint64_t bytes);    /* < 1 MiB, 12.3 MiB: for values that may be wrong by up to 1 MiB */
 struct text text_count(uint64_t count);       /* 12,345 */
 struct text text_block_count(uint64_t count); /* 1 block, 12,345 blocks */
+struct text text_byte_count(uint64_t count);  /* 1 byte, 12,345 bytes */
 struct text text_count_change(int64_t count); /* +12,345 */
+struct text text_block_change(int64_t count); /* +1 block, +12,345 blocks */
 struct text text_duration(uint64_t ns);       /* 12.3 s, 3 min 20 s */
 struct text text_when(uint64_t wall_ns);      /* 2026-11-21 11:28:08, local time */
 /* 12.3 MiB. "< 1 MiB" if the peak is 0 although something was allocated: then the peak was too small to be noted. */

@@ -35,8 +35,8 @@ static void append_growth(char *to, size_t capacity, const struct growth *growth
         words_append(to, capacity, " grew by %s and %s", text_size((uint64_t)growth->bytes).s,
                      text_block_count((uint64_t)growth->blocks).s);
     else
-        words_append(to, capacity, " changed by %s and %s blocks", text_size_change(growth->bytes).s,
-                     text_count_change(growth->blocks).s);
+        words_append(to, capacity, " changed by %s and %s", text_size_change(growth->bytes).s,
+                     text_block_change(growth->blocks).s);
 }
 
 /* Prints "1 MiB" instead of "1.0 MiB", because a person chose the size. */

@@ -255,9 +255,8 @@ static void complain_over(const struct diff *diff) {
         complain("%s grew by %s and %s%s: over the limit of %s", what, text_size((uint64_t)growth.bytes).s,
                  text_block_count((uint64_t)growth.blocks).s, without, over->limit->text);
     else
-        complain("%s changed by %s and %s block%s%s: over the limit of %s", what, text_size_change(growth.bytes).s,
-                 text_count_change(growth.blocks).s, growth.blocks == 1 || growth.blocks == -1 ? "" : "s", without,
-                 over->limit->text);
+        complain("%s changed by %s and %s%s: over the limit of %s", what, text_size_change(growth.bytes).s,
+                 text_block_change(growth.blocks).s, without, over->limit->text);
 }
 
 static int cmd_diff_judge(struct diff *diff) {

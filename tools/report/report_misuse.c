@@ -30,7 +30,7 @@ static void text_fault(const struct report *report, const struct snap_misuse *mi
     const char *name =
         image_owner_words(report->image, image_tag(report->image, made->tag)->model, words.s, sizeof words.s);
     bool freed = misuse->kind == SNAP_MISUSE_FREED_FAULT;
-    printf("  %s bytes at %#" PRIx64 " on a device, %s: %s\n", text_count(misuse->size).s, misuse->address,
+    printf("  %s at %#" PRIx64 " on a device, %s: %s\n", text_byte_count(misuse->size).s, misuse->address,
            name ? TEXT_SAFE(name) : "untagged", misuse_words(misuse));
     printf("    %s %.3f s after the start\n", freed ? "freed" : "off its device since",
            seconds_after_start(report->image, misuse));
@@ -48,7 +48,7 @@ static void text_misuse(const struct report *report, const struct snap_misuse *m
     if (misuse->size == UINT64_MAX)
         printf("  a block at %#" PRIx64 ": %s\n", misuse->address, misuse_words(misuse));
     else
-        printf("  %s bytes at %#" PRIx64 ": %s\n", text_count(misuse->size).s, misuse->address, misuse_words(misuse));
+        printf("  %s at %#" PRIx64 ": %s\n", text_byte_count(misuse->size).s, misuse->address, misuse_words(misuse));
     if (misuse->flags & SNAP_MISUSE_HARMLESS && misuse->call != SNAP_MISUSE_END)
         puts("    without memstow these bytes belong to the block before it: the program went on");
     bool unsure = misuse->flags & SNAP_MISUSE_UNSURE;
