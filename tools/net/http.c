@@ -2,9 +2,9 @@
 #include "tools/net/http.h"
 #include "tools/base/duration.h"
 #include "tools/base/list.h"
+#include "tools/net/lookup.h"
 
 #include <errno.h>
-#include <netdb.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,12 +43,8 @@ static bool connect_address(struct exchange *exchange, const struct addrinfo *ad
 
 /* Connects to the first address of the host that can be reached. False: none can; *why says why. */
 static bool connect_to(struct exchange *exchange, const struct http_request *request, const char **why) {
-    char port[8];
-    struct addrinfo *all = NULL, hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICSERV};
-    snprintf(port, sizeof port, "%u", request->port);
-    int error = getaddrinfo(request->host, port, &hints, &all);
+    struct addrinfo *all = lookup_host(request->host, request->port, exchange->end_ns, why);
     bool connected = false;
-    if (error) *why = gai_strerror(error);
     for (struct addrinfo *one = all; one && !connected; one = one->ai_next) {
         connected = connect_address(exchange, one);
         if (!connected) *why = errno == EINPROGRESS || errno == EAGAIN ? "no answer in time" : strerrordesc_np(errno);

@@ -22,7 +22,7 @@ struct http_answer {
 };
 
 /* Sends a request with a JSON document as body, and waits for an answer of at most 16 MiB. The time within_ns limits
- * all of this except the look-up of the host's name, which has no limit. */
+ * all of this, also the look-up of the host's name. */
 void http_send(struct http_answer *answer, const struct http_request *request);
 
 /* Sends a request to 127.0.0.1, with `length` bytes of a body. */

@@ -17,6 +17,7 @@ enum {
     OPTION_NO_SIGNAL = 99,
     OPTION_WITHIN_MS = 155,
     OPTION_PROTOCOLS = 181,
+    OPTION_QUICK_EXIT = 322, /* since version 7.87: a look-up of the name that is out of time is not waited for */
     OPTION_BODY_LENGTH = 30120,
     ONLY_HTTPS = 2,
     INFO_STATUS = 0x200002,
@@ -87,6 +88,7 @@ static void https_choose(void *handle, const struct http_request *request, const
     curl.option(handle, OPTION_PROTOCOLS, (long)ONLY_HTTPS);
     curl.option(handle, OPTION_NO_SIGNAL, 1L);
     curl.option(handle, OPTION_WITHIN_MS, (long)(request->within_ns / 1000000));
+    curl.option(handle, OPTION_QUICK_EXIT, 1L);
     curl.option(handle, OPTION_BODY, request->body);
     curl.option(handle, OPTION_BODY_LENGTH, (long long)request->length);
     curl.option(handle, OPTION_WRITE, https_forget);

@@ -1,0 +1,13 @@
+/* lookup.h — looks up the addresses of a host within a time.
+ * In: a name or an address, a port, and the moment at which to give up. Out: addresses, or the reason why there are
+ * none. It never waits longer than that, whatever the name servers do. */
+#ifndef MEMSTOW_LOOKUP_H
+#define MEMSTOW_LOOKUP_H
+
+#include <netdb.h>
+#include <stdint.h>
+
+/* The addresses of the host; freeaddrinfo frees them. NULL: there are none, and *why says why. */
+struct addrinfo *lookup_host(const char *host, uint16_t port, uint64_t end_ns, const char **why);
+
+#endif
