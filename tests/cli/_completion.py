@@ -45,7 +45,7 @@ def check(complete):
     support.start(support.MEMSTOW, "run", "--quiet", "-o", "sleeps.mst", "--", "sleep", "100")
     pid = support.wait_for(lambda: re.search(rf'"pid":\s*(\d+)[^{{}}]*{re.escape(str(support.HERE))}/sleeps.mst',
                                              support.memstow("ps", "--json").stdout), what="a tracked process")[1]
-    for command in ("report", "stow", "top"):
+    for command in ("report", "stow", "top", "metrics", "push"):
         offers(f"memstow {command} ", pid)
 
     # --- behind -- the words of the program itself

@@ -21,7 +21,8 @@ _memstow() {
         *) mapfile -t COMPREPLY < <(compgen -f -- "$current")
            compopt -o filenames
            case $command in
-               stow | restore | release | trigger | snapshot | top | report | leaks | owners | decisions)
+               stow | restore | release | trigger | snapshot | top | watch | report | leaks | owners | decisions | \
+                   metrics | push)
                    mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -W "$(memstow ps 2>/dev/null |
                        awk '$1 ~ /^[0-9]+$/ { print $1 }')" -- "$current") ;;
            esac ;;
