@@ -74,9 +74,13 @@ static struct text text_counted(uint64_t count, const char *noun) {
     return text;
 }
 
-struct text text_block_count(uint64_t count) { return text_counted(count, "block"); }
+struct text text_block_count(uint64_t count) {
+    return text_counted(count, "block");
+}
 
-struct text text_byte_count(uint64_t count) { return text_counted(count, "byte"); }
+struct text text_byte_count(uint64_t count) {
+    return text_counted(count, "byte");
+}
 
 struct text text_block_change(int64_t count) {
     return with_sign(count, text_block_count(text_magnitude(count)));
