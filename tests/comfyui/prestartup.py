@@ -3,7 +3,7 @@
 # timeout: 600
 """A ComfyUI that was not started under memstow starts itself again in place if its user says so: the same process, the
 same arguments, and the same environment except memstow's variables, once. If the command does not fit, or the user said
-no, it runs as always. One line says which. Two of these cases are shown on the file by itself, without ComfyUI."""
+no, it runs as always. One line says which. Three of these cases are shown on the file by itself, without ComfyUI."""
 import json, os, pathlib, signal, subprocess
 
 import support
@@ -58,7 +58,9 @@ print("goes on", os.getpid(), "libmemstow" in open("/proc/self/maps").read())
 """
 for expect, env in (("(memstow: does not fit); ComfyUI runs as always", {"MEMSTOW_COMMAND": str(missing)}),
                     ("the library is not there; it runs as always",
-                     {"MEMSTOW_COMMAND": str(support.MEMSTOW), "MEMSTOW_RESTARTED": "1"})):
+                     {"MEMSTOW_COMMAND": str(support.MEMSTOW), "MEMSTOW_RESTARTED": "1"}),
+                    ("MEMSTOW_OPTIONS cannot be read (No closing quotation); ComfyUI runs as always",
+                     {"MEMSTOW_COMMAND": str(support.MEMSTOW), "MEMSTOW_OPTIONS": "-o 'the ledger.mst"})):
     program = support.start(support.PYTHON, "-c", PROGRAM, support.ROOT / "tools/comfyui/prestartup_script.py",
                             env={**os.environ, "MEMSTOW": "1", **env}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                             text=True)
