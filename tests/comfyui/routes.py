@@ -4,9 +4,9 @@
 """The pack's routes: owners, decisions, report, snapshot and trigger. Requests wait for the end of the present run and
 get their ticket. Reports of the last runs are kept, whatever triggers came since. Invalid requests are refused. So are
 pages of other origins, as ComfyUI refuses them. A client can only name files that it was told of. There are at most 20
-snapshots, which are listed and deleted one by one. ComfyUI's page finds help for each node of the pack, and the
-examples of loops as templates."""
-import concurrent.futures, json, pathlib, threading, time, urllib.request
+snapshots, which are listed and deleted one by one; a file whose writing was killed is removed. ComfyUI's page finds
+help for each node of the pack, and the examples of loops as templates."""
+import concurrent.futures, json, os, pathlib, threading, time, urllib.request
 
 import support
 from _comfy import Comfy, mixed
@@ -125,6 +125,16 @@ with comfy:
                  "memstow/20260101-000000-1-000000.mst", f"memstow/{file.name}%00", "../evil.mst"):
         assert comfy.status_of(f"/memstow/snapshot?file={name}", method="DELETE") == 404, name
     assert comfy.status_of("/memstow/snapshot", method="DELETE") == 404 and file.exists()
+    # files of snapshots whose writing was killed: of this ComfyUI, of one that is gone, and of one that may write yet
+    left = [file.parent / f"20260101-000000-{pid}-000001.mst.{name}"
+            for pid, name in ((comfy.pid(), "Ab12Cd"), (2**22 + 1, "gone00"), (2**22 + 1, "new000"), (1, "other0"))]
+    for one in left:
+        one.write_bytes(b"x")
+        os.utime(one, (1, 1) if one.suffix != ".new000" else None)
+    assert comfy.status_of(f"/memstow/snapshot?file={answer['file']}", method="DELETE") == 200
+    answer = comfy.get("/memstow/snapshot", {})
+    file = comfy.folder / "output" / answer["file"]
+    assert [one.exists() for one in left] == [False, False, True, True], left
     for number in range(18): # looks like snapshots that were taken
         (file.parent / f"20260101-000000-1-{number + 1:06}.mst").write_bytes(b"x")
     with concurrent.futures.ThreadPoolExecutor(4) as pool: # room for one more

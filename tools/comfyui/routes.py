@@ -8,6 +8,7 @@ from . import asking, log, memstow, metrics, panel, report
 from .answers import words
 from .origin import own_only
 from .choices import is_whole
+from .hooks import quietly
 from .registry import MOST_PRIORITY, POLICIES
 from .runs import PATIENCE, Order, Runs, Ticket
 from .snapshots import Snapshots, TooMany
@@ -89,6 +90,7 @@ def install(runs: Runs) -> None:
     from server import PromptServer
     routes = PromptServer.instance.routes
     snapshots, command = Snapshots(), asking.Asking()
+    quietly(snapshots.tidy)()
     server = PromptServer.instance
     tab = panel.Panel(runs, owners, server.send_sync, lambda: server.sockets)
 

@@ -9,11 +9,23 @@ from typing import Any, Optional
 from . import report
 
 NAME = re.compile(r"\d{8}-\d{6}-\d+-\d{6}\.mst")
+UNFINISHED = re.compile(rf"({NAME.pattern})\.\w{{6}}") # the command renames it to its name when it is whole
+QUIET = 60.0 # seconds without a change, after which nobody writes a file any more
 FOLDER = "memstow" # below ComfyUI's output folder, as clients see it
 
 
 class TooMany(Exception):
     pass
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 class Snapshots:
@@ -32,8 +44,25 @@ class Snapshots:
                     found.append({"file": self.file_of(entry.name), "bytes": about.st_size, "taken": about.st_mtime})
         return sorted(found, key=lambda one: one["file"])
 
+    def tidy(self) -> None:
+        """Removes the files of snapshots whose writing was killed. Another ComfyUI may write into the same folder, so
+        a file that another process began is removed only if that process is gone and the file no longer changes."""
+        with os.scandir(report.folder()) as entries:
+            for entry in entries:
+                found = UNFINISHED.fullmatch(entry.name)
+                if found and entry.is_file(follow_symlinks=False) and self._is_left(entry, found[1]):
+                    with contextlib.suppress(OSError):
+                        os.unlink(entry.path)
+
+    def _is_left(self, entry: os.DirEntry, name: str) -> bool:
+        pid = int(name.split("-")[2])
+        if pid == os.getpid():
+            return os.path.join(report.folder(), name) not in self.at_work
+        return not is_running(pid) and time.time() - entry.stat(follow_symlinks=False).st_mtime > QUIET
+
     def begin(self) -> str:
         """The path of a new snapshot; end() must follow. Runs on the server's thread."""
+        self.tidy()
         if len(self.listed()) + len(self.at_work) >= self.most:
             raise TooMany(f"there are {self.most} snapshots: DELETE /memstow/snapshot?file=… removes one")
         name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}-{time.monotonic_ns() % 10**6:06}.mst"
