@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`memstow push` waits ten seconds for a server, also for the look-up of its name: name servers that say nothing cost no
-more time, over HTTP and over HTTPS. The name server is a test double, in a namespace of its own."""
+"""`memstow push` waits ten seconds for a server, also for the look-up of its name: name servers that say nothing cost
+no more time, over HTTP and over HTTPS. The name server is a test double, in a namespace of its own."""
 import fcntl, os, pathlib, socket, struct, subprocess, sys, time
 
 from support import HERE, MEMSTOW, PYTHON, run, skip, start
@@ -23,8 +23,8 @@ def inside():
     pathlib.Path("nsswitch.conf").write_text("hosts: files dns\n")
     for name in ("resolv.conf", "nsswitch.conf"):
         run("mount", "--bind", HERE / name, f"/etc/{name}")
-    program = start(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--exec", "--", PYTHON, "-c", "print(flush=True); input()",
-                    stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    program = start(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--exec", "--", PYTHON, "-c",
+                    "print(flush=True); input()", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     program.stdout.readline()
     for scheme in ("http", "https"):
         begun = time.monotonic()
