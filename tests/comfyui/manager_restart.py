@@ -2,25 +2,26 @@
 # needs: comfyui comfyui-manager deb:chromium deb:chromium-driver
 # needs: pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
 # timeout: 600
-"""A ComfyUI that the user started by itself. The user presses "Start it under memstow from now on" in the tab "Memory",
-then Restart in ComfyUI-Manager's page: the same process then runs under memstow, and the tab, which was open all the
+"""A ComfyUI that the user started by itself. The user sets "Start ComfyUI under memstow" in ComfyUI's settings, then
+presses Restart in ComfyUI-Manager's page: the same process then runs under memstow, and the tab, which was open all the
 time, shows its memory. A second restart leaves it under memstow, once: the pack does not start it again, and the
 library is not preloaded twice."""
 import sys
 
 import _manager, support
 from _comfy import AGAIN, HERE, Comfy, mixed
-from _sidebar import PAGE, browse, press_button, rows, settle
+from _sidebar import PAGE, browse, rows, set_to, settle
 
 sys.path.insert(0, str(support.ROOT / "tests/html"))
 from _page import Browser # noqa: E402
 
 _manager.need()
 LISTENS = "To see the GUI go to"
-MISSING = "ComfyUI does not run under memstow"
+MISSING = "memstow is installed, but ComfyUI does not run under it"
 LEDGER = support.HERE / "comfyui.mst"
 settings = settle("comfyui")
 browser = Browser(1400, 1000)
+browser.driver.set_script_timeout(60)
 
 
 def restart(comfy):
@@ -49,7 +50,7 @@ with Comfy(None, arguments=("--front-end-root", str(PAGE)), packs=_manager.PACK,
                 "PYTHONPATH": f"{support.ROOT}/tests:{HERE}/_direct"}) as comfy:
     browse(browser, comfy)
     browser.wait(f"document.querySelector('.memstow-body').textContent.startsWith('{MISSING}')")
-    press_button(browser, "Start it under memstow from now on")
+    set_to(browser, "memstow.start", True)
     support.wait_for(lambda: '"memstow.start": true' in settings.read_text(), what="the setting")
     seen = []
     for again in (1, 2):

@@ -3,7 +3,8 @@
 # timeout: 300
 """Hostile clients of the pack's routes, with ComfyUI's own server and its checks, in this process. A page of another
 site that sends no Origin starts no command. Texts that UTF-8 cannot express are answered. Many clients that wait for a
-trigger leave the server's threads to others. A folder of snapshots that cannot be made is an answer with the reason."""
+trigger leave the server's threads to others. An Origin that cannot be read is refused. A folder of snapshots that
+cannot be made is an answer with the reason."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -42,6 +43,10 @@ async def another_site(client):
     for path in ("metrics", "leaks", "page", "diff", "loops", "loops?name=x&values=raw"):
         for site in ("cross-site", "same-site"):
             answer = await client.get(f"/memstow/{path}", headers={"Sec-Fetch-Site": site})
+            assert answer.status == 403, (path, site, answer.status)
+    for site in ("http://[::1", "http://a:b", "http://127.0.0.1:99999", "http://[x]:1"): # not the form of a site
+        for method, path in (("GET", "owners"), ("GET", "metrics"), ("POST", "trigger"), ("POST", "restart")):
+            answer = await client.request(method, f"/memstow/{path}", headers={"Origin": site})
             assert answer.status == 403, (path, site, answer.status)
     assert not commands, commands
     for headers in ({}, {"Sec-Fetch-Site": "none"}, {"Sec-Fetch-Site": "same-origin"}): # Prometheus, the user, our page

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 # needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
 # timeout: 900
-"""The tab "Memory" in ComfyUI's own page, in a browser: its figures are those of the report, and come by the web socket
-while the tab is open, and no longer. Each button does what it says. A policy that is chosen holds for the next run.
-Nothing is loaded from elsewhere. Where ComfyUI does not run under memstow, the tab says so and offers to change it."""
-import http.server, json, os, pathlib, sys, threading
+"""The tab "Memory" in ComfyUI's own page, in a browser: its figures are those of `memstow report --json`, and come by
+the web socket while the tab is open, and no longer. Each button does what it says. A policy that is chosen holds for
+the next run. Nothing is loaded from elsewhere. Where memstow is not installed, the tab says so, and how to install it.
+Where it is installed, and ComfyUI does not run under it, a button restarts ComfyUI under memstow, in place."""
+import http.server, json, os, pathlib, shutil, sys, threading
 
 import support
-from _comfy import Comfy, mixed
+from _comfy import AGAIN, Comfy, mixed
 from _sidebar import CLICK, PAGE, browse, press, rows, settle
 
 sys.path.insert(0, str(support.ROOT / "tests/html"))
@@ -38,6 +39,49 @@ def toasts():
     return browser.js("return window.said")
 
 
+def bytes_of(shown):
+    value, unit = shown.split()
+    return float(value) * UNITS[unit]
+
+
+def places(where):
+    """The bytes of a model by place, of a text such as "19.6 MiB stowed, 300.0 KiB RAM"."""
+    return {part.split()[2]: bytes_of(" ".join(part.split()[:2])) for part in where.split(", ")}
+
+
+def is_as_reported(comfy, run):
+    """Whether the tab shows what `memstow report --json` has. ComfyUI is idle, but the two are not read at once. So
+    live memory of a model may differ by 64 KiB, which a collection of garbage may free meanwhile; resident memory by 4
+    MiB, because the tab learns of changes of a megabyte; and each figure by what the tab rounds it to."""
+    report, shown = support.report(comfy.pid()), rows(browser)
+    ours = {f"{one['name']} ({one['origin']})": one for one in report["owners"]
+            if one["kind"] == "model" and one["live_bytes"] and not one["name"].startswith("loading ")}
+    assert set(shown) == set(ours), (shown, ours)
+    close = lambda bytes_, other, most: abs(bytes_ - other) <= most + max(other / 2000, 0.051 * 2**20)
+    found = []
+    for name, row in shown.items():
+        seen = places(row["where"])
+        found += [close(seen.get("RAM", 0), ours[name]["live_bytes"] - ours[name]["stowed_bytes"], 2**16),
+                  close(seen.get("stowed", 0), ours[name]["stowed_bytes"], 2**16),
+                  row["policy"] == (ours[name]["policy"] or "none")]
+    legend = dict(browser.js("""
+        return [...document.querySelectorAll('.memstow-above section:first-child li')].map(
+            (row) => [row.children[1].textContent, row.children[2].textContent])"""))
+    resident = sum(bytes_of(value) for name, value in legend.items() if name not in ("available", "other programs"))
+    found.append(close(resident, report["residency"]["rss_bytes"], 4 * 2**20))
+    marks = {one["kind"]: one for one in report["history"]["marks"] if one["name"] == f"run {run}"}
+    cells = browser.js("return [...document.querySelectorAll('.memstow-run tbody:first-of-type td')].map("
+                       "(cell) => cell.textContent)")
+    found += [browser.text(".memstow-run h3") == f"Run {run}: {marks['run_ended']['detail']}",
+              close(bytes_of(cells[0]), marks["run_began"]["rss_bytes"], 4 * 2**20),
+              close(bytes_of(cells[1]), marks["run_ended"]["rss_bytes"], 4 * 2**20)]
+    if run == 1: # the highest moment of the process is in the first run, which loads everything
+        peaks = browser.js("return [...document.querySelectorAll('.memstow-run tbody:last-child td:nth-child(3)')].map("
+                           "(cell) => cell.textContent)")
+        found.append(close(max(map(bytes_of, peaks)), report["totals"]["peak_bytes"], 2**20))
+    return all(found) or print(found, shown, ours, legend, report["residency"]["rss_bytes"], cells, marks, sep="\n")
+
+
 with start("memstow", "comfyui") as comfy:
     comfy.run(mixed(1, None, None))
     browse(browser, comfy)
@@ -61,6 +105,7 @@ with start("memstow", "comfyui") as comfy:
     [model] = [name for name in shown if name.startswith("MODEL")]
     assert {"available", "other memory of ComfyUI", "other programs", model} <= legend.keys(), legend
     assert near(legend[model], owners["MODEL"]["resident_bytes"]), (legend, owners)
+    support.wait_for(lambda: is_as_reported(comfy, 1), 30, "figures that are those of the report")
 
     # figures come by themselves, at most once in two seconds
     browser.js("""
@@ -78,6 +123,7 @@ with start("memstow", "comfyui") as comfy:
     press(browser, "MODEL", "Stow")
     assert "stowed" in rows(browser)[model]["where"], (rows(browser), toasts())
     assert comfy.owners()["MODEL"]["stowed_bytes"] > 0.9 * comfy.owners()["MODEL"]["live_bytes"], comfy.owners()
+    support.wait_for(lambda: is_as_reported(comfy, 2), 30, "figures that are those of the report")
     picture("stowed")
     press(browser, "MODEL", "Restore")
     assert comfy.owners()["MODEL"]["stowed_bytes"] == 0, comfy.owners()
@@ -142,8 +188,16 @@ with start("memstow", "comfyui") as comfy:
     picture("curve")
 
     # closed: nothing comes any more
+    browser.js("""
+        const api = window.comfyAPI.api.api, before = api.fetchApi;
+        api.fetchApi = async function (path, options) {
+            const answer = await before.call(this, path, options);
+            if (path === '/memstow/watch' && JSON.parse(options.body).open === false) window.isClosed = true;
+            return answer;
+        }""")
     browser.js(CLICK)
-    browser.wait("!document.querySelector('.memstow-body')")
+    browser.wait("!document.querySelector('.memstow-body') && window.isClosed")
+    comfy.settled() # what was on its way has come
     browser.js("window.times = []")
     comfy.run(mixed(4, None, None))
     comfy.run(mixed(5, None, None))
@@ -188,7 +242,7 @@ with start("memstow", "comfyui") as comfy:
         name: owner["id"] for name, owner in before[1].items()} and after[1] == before[2], (before, after)
     for headers in ({"Origin": "null"}, {"Origin": "http://evil.example", "Host": f"192.0.2.1:{comfy.port}"},
                     {"Sec-Fetch-Site": "cross-site"}):
-        for path in ("trigger", "snapshot", "model", "watch", "loops"):
+        for path in ("trigger", "snapshot", "model", "watch", "loops", "restart"):
             assert comfy.status_of(f"/memstow/{path}", b"{}", headers) == 403, (path, headers)
     same = {"Origin": f"http://{own[:-1]}", "Sec-Fetch-Site": "same-origin"}
     assert comfy.status_of("/memstow/trigger", b"{}", same) == 200
@@ -200,11 +254,48 @@ with start("memstow", "comfyui") as comfy:
         assert comfy.status_of("/memstow/watch", body) == 400, body
     assert comfy.status_of("/memstow/watch", b'{"client": "nobody", "open": true}') == 409
 
-with start(None, "plain") as comfy:
+    assert comfy.status_of("/memstow/restart", b"{}", same) == 409, "it runs under memstow already"
+
+# not installed: no command beside the pack, none beside Python, none in PATH
+shutil.copytree(support.ROOT / "tools/comfyui", support.HERE / "pack", ignore=shutil.ignore_patterns("__pycache__"))
+(support.HERE / "bin").mkdir()
+settle("plain")
+file = support.HERE / "plain/user/default/comfy.settings.json"
+with Comfy(None, name="plain", pack=False, packs={"memstow": support.HERE / "pack"},
+           arguments=("--front-end-root", str(PAGE)),
+           env={"PATH": str(support.HERE / "bin"), "MEMSTOW_OPTIONS": "--follow=none -o plain.mst"}) as comfy:
     browse(browser, comfy)
+    browser.wait("document.querySelector('.memstow-body pre')")
+    assert comfy.get("/memstow/presence")["state"] == "not-installed"
+    assert "memstow is not installed" in browser.text(".memstow-body") and not browser.all(".memstow-body button")
+    assert "pip install memstow" in browser.text(".memstow-body pre")
+    picture("not-installed")
+    assert comfy.status_of("/memstow/restart", b"{}") == 409
+
+    # installed: one button. It does not restart while a workflow runs
+    (support.HERE / "bin/memstow").symlink_to(pathlib.Path(support.MEMSTOW).resolve())
+    browser.js(CLICK)
+    browser.wait("!document.querySelector('.memstow-body')")
+    browser.js(CLICK)
     browser.wait("document.querySelector('.memstow-body button')")
-    assert "does not run under memstow" in browser.text(".memstow-body")
+    assert "is installed, but ComfyUI does not run under it" in browser.text(".memstow-body")
     picture("plain")
-    browser.one(".memstow-body button").click()
-    file = support.HERE / "plain/user/default/comfy.settings.json"
-    support.wait_for(lambda: json.loads(file.read_text() or "{}").get("memstow.start") is True, what="the setting")
+    workflow = mixed(1, None, None)
+    workflow["slow"] = {"class_type": "Slow", "inputs": {"value": ["sample", 0], "seed": 1}}
+    workflow["digest"]["inputs"]["value"] = ["slow", 0]
+    prompt = comfy.queue(workflow)
+    press_restart = lambda: browser.js("document.querySelector('.memstow-body button').click()")
+    press_restart()
+    support.wait_for(lambda: any("would be lost" in toast for toast in toasts()), what="the refusal")
+    assert comfy.status_of("/interrupt", b"{}") == 200
+    comfy.wait(prompt)
+    assert json.loads(file.read_text())["memstow.start"] is True
+    pid = comfy.server.pid
+    press_restart()
+    support.wait_for(lambda: browser.all(".memstow-none"), 300, "the figures, without a reload of the page")
+    assert comfy.server.poll() is None and comfy.pid() == pid and comfy.log().count(AGAIN) == 1
+    assert comfy.get("/memstow/presence")["state"] == "under"
+    comfy.run(mixed(2, None, None))
+    browser.wait("document.querySelectorAll('.memstow-models > li').length === 3")
+    support.wait_for(lambda: is_as_reported(comfy, 1), 30, "figures that are those of the report")
+    picture("restarted")

@@ -45,6 +45,13 @@ def expected(report):
             f"{size(stayed.get('{class} #{node}'.format(**node), 0))} stayed" for node in report["nodes"]}
 
 
+def asks_for_leaks():
+    """Sets the setting anew. Returns whether the tab has asked the server: not while an earlier question is open."""
+    for wanted in (False, True):
+        set_to(browser, "memstow.leaks", wanted)
+    return browser.js("return window.asked.includes('/memstow/leaks')")
+
+
 settle("comfyui")
 with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE))) as comfy:
     workflow, number = numbered(mixed(1, "keep", None))
@@ -74,7 +81,16 @@ with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE))) as comfy:
     support.wait_for(lambda: badges() == second, what="the badges of the next run")
     assert unet in first and unet not in second and sample in second, (first, second)
     assert browser.js("return window.told") == 1
-    browser.js("window.comfyAPI.app.app.canvas.draw(true, true)")
+    made = browser.js("""
+        let made = 0;
+        const Format = Intl.NumberFormat, toLocaleString = Number.prototype.toLocaleString;
+        Intl.NumberFormat = function (...given) { made += 1; return new Format(...given); };
+        Number.prototype.toLocaleString = function (...given) { made += 1; return toLocaleString.apply(this, given); };
+        for (let i = 0; i < 5; i += 1) window.comfyAPI.app.app.canvas.draw(true, true);
+        Intl.NumberFormat = Format;
+        Number.prototype.toLocaleString = toLocaleString;
+        return made""")
+    assert made == 0, f"{made} formats of numbers were made to draw five pictures"
     browser.driver.save_screenshot("badges.png")
     set_to(browser, "memstow.badges", False)
     support.wait_for(lambda: badges() == {}, what="the end of the badges")
@@ -87,12 +103,20 @@ with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE))) as comfy:
     browser.js("""
         window.asked = [];
         const api = window.comfyAPI.api.api, before = api.fetchApi;
-        api.fetchApi = function (path, ...more) { window.asked.push(path); return before.call(this, path, ...more); };
+        api.fetchApi = function (path, ...more) {
+            window.asked.push(path);
+            if (path === '/memstow/leaks' && window.isBroken)
+                return Promise.resolve({ ok: true, json: () => Promise.reject(new Error("no JSON")) });
+            return before.call(this, path, ...more);
+        };
         """ + CLICK)
     browser.wait("document.querySelector('.memstow-run')")
     assert "/memstow/leaks" not in browser.js("return window.asked"), browser.js("return window.asked")
     set_to(browser, "memstow.leaks", True)
     browser.wait("window.asked.includes('/memstow/leaks')")
+    for is_broken in (True, False): # after an answer that cannot be read, the tab asks again
+        browser.js("window.asked = []; window.isBroken = arguments[0]", is_broken)
+        support.wait_for(asks_for_leaks, 60, "another question")
 
     for body in (b"[]", b"{}", b'{"client": 1, "on": true}', b'{"client": "x", "on": 1}'):
         assert comfy.status_of("/memstow/badges", body) == 400, body

@@ -5,6 +5,7 @@
 """Long work in the tab "Memory" shows its progress, and can be cancelled: the page of the present moment, the
 comparison with the last snapshot, a snapshot, a move. A command that is cancelled ends; a cancelled snapshot leaves no
 file; an order that has not begun is withdrawn; a move that is on ends where it is, and nothing of the model is lost.
+The end of an order comes by ComfyUI's web socket; without it, the tab asks once in some seconds.
 
 Test doubles hold the work back: a command that waits for ever where it is to make a page, and a pack that lets a
 snapshot wait, and moves a model out and back again and again until one of its moves is cancelled."""
@@ -77,6 +78,25 @@ def cancel():
     support.wait_for(attempt, 300, "the end of the work")
 
 
+# Notes in window.ends the ends of requests that come by the web socket, and in window.asked when the tab asks for one.
+# With window.isDeaf the requests name no client, so that no end comes.
+LISTEN = """
+    const api = window.comfyAPI.api.api, before = api.fetchApi;
+    Object.assign(window, { ends: [], asked: [], isDeaf: false });
+    api.addEventListener('memstow.ticket', (event) => window.ends.push(event.detail));
+    api.fetchApi = function (path, options) {
+        if (path.startsWith('/memstow/ticket')) window.asked.push(performance.now());
+        if (window.isDeaf && options?.body)
+            options = { ...options, body: JSON.stringify({ ...JSON.parse(options.body), client: undefined }) };
+        return before.call(this, path, options);
+    }"""
+
+
+def is_slow(times):
+    """Whether two seconds or more are between these moments."""
+    return all(later - earlier >= 2000 for earlier, later in zip(times, times[1:]))
+
+
 def said():
     return browser.js("return window.said[window.said.length - 1]")
 
@@ -141,14 +161,27 @@ with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE)), pack=Fals
     slow["digest"]["inputs"]["value"] = ["slow", 0]
     prompt = comfy.queue(slow)
     support.wait_for(lambda: comfy.get("/queue")["queue_running"], 30, "the run")
+    browser.js(LISTEN)
     begin("Stow", "MODEL")
     cancel()
     assert said() == "Stow MODEL WAN21 (tiny.safetensors): cancelled", said()
+    ends, asked = browser.js("return [window.ends, window.asked]") # the end came by itself
+    assert len(ends) == 1 and ends[0]["done"] and ends[0]["given_bytes"] < 0, (ends, asked)
+    assert is_slow(asked), asked
     assert comfy.get("/queue")["queue_running"], "it did wait for the run"
     assert comfy.status_of("/interrupt", b"{}") == 200
     comfy.wait(prompt)
     comfy.settled()
     assert comfy.owners()["MODEL"]["stowed_bytes"] == 0, comfy.owners()
+
+    # without the web socket the tab asks, and not often
+    browser.js("window.isDeaf = true; window.ends = []; window.asked = []")
+    press(browser, "CLIP", "Why?")
+    ends, asked = browser.js("return [window.ends, window.asked]")
+    assert ends == [] and asked and is_slow(asked), (ends, asked)
+    browser.js("window.isDeaf = false; window.asked = []")
+    press(browser, "CLIP", "Why?")
+    assert browser.js("return window.ends.length") == 1
 
     # a move
     AGAIN.touch()

@@ -2,7 +2,6 @@
 custom_nodes and start ComfyUI with `memstow run -- python main.py …`; there is nothing to configure. Without memstow,
 ComfyUI works as always: nothing is hooked, and the policy node only passes its model on. docs/comfyui.md has the
 rest."""
-import ctypes
 import importlib.util
 import logging
 import pathlib
@@ -51,13 +50,6 @@ def _is_current(module):
                for name in ("referrers", "shares", "outside_pools", "note_vbars", "comfy", "on_look"))
 
 
-def _is_preloaded():
-    try:
-        return hasattr(ctypes.CDLL(None), "memstow_abi_version")
-    except (OSError, TypeError):
-        return False
-
-
 def _start():
     from . import calls, checkpoints, choices, closing, hooks, loops, points as restoring, policy_node, routes
     from . import runs as running, unload
@@ -91,28 +83,38 @@ def _start():
     return runs
 
 
-from . import policy_node  # noqa: E402
+from . import policy_node, presence, starting  # noqa: E402
 from .loops import nodes as loop_nodes  # noqa: E402
 
 if TYPE_CHECKING:
     import memstow
 else:
-    memstow = _module() if _is_preloaded() else None
+    memstow = _module() if starting.is_preloaded() else None
 state = None
+# what the page is told if the library is preloaded
+inside = presence.OTHER_VERSION if memstow is None else presence.NO_LEDGER
 if memstow is not None and not _is_current(memstow):
+    inside = presence.OTHER_VERSION
     log.warning("memstow: %s is older than this node pack, which goes on without it: take both of one version",
                 memstow.__file__)
 elif memstow is not None and memstow.active():
     try:
         state = _start()
+        inside = presence.UNDER
         log.info("memstow: models are registered as they are loaded; see GET /memstow/owners")
     except Exception:
         from . import hooks
         hooks.undo()
+        inside = presence.UNKNOWN
         log.exception("memstow: this ComfyUI is not one that the pack knows; it goes on without")
 else:
     log.info("memstow: ComfyUI was not started under memstow, and runs as always; start it as: "
              "memstow run -- python main.py …")
+
+try:
+    presence.install(lambda: inside)
+except Exception: # a program without ComfyUI's server
+    log.debug("memstow: no routes for the page", exc_info=True)
 
 NODE_CLASS_MAPPINGS = {**policy_node.NODE_CLASS_MAPPINGS, **loop_nodes.free_keys()}
 NODE_DISPLAY_NAME_MAPPINGS: dict[str, str] = {**policy_node.NODE_DISPLAY_NAME_MAPPINGS,

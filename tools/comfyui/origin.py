@@ -7,18 +7,45 @@ import urllib.parse
 from typing import Any, Callable
 
 
+def is_readable(headers: Any) -> bool:
+    """Whether the sites in the headers have the form of sites. ComfyUI's own check fails with status 500 otherwise."""
+    try:
+        for site in (headers.get("Origin", ""), "//" + headers.get("Host", "")):
+            _port = urllib.parse.urlsplit(site).port # it is not a number, or too large
+    except ValueError:
+        return False
+    return True
+
+
 def is_foreign(headers: Any) -> bool:
     """Whether a page of another site made the request."""
     if headers.get("Sec-Fetch-Site", "none") not in ("same-origin", "none"): # none: the user typed the address
         return True
     origin = headers.get("Origin")
-    return origin is not None and urllib.parse.urlsplit(origin).netloc.lower() != headers.get("Host", "").lower()
+    if origin is None:
+        return False
+    return not is_readable(headers) or urllib.parse.urlsplit(origin).netloc.lower() != headers.get("Host", "").lower()
 
 
 def allows_others() -> bool:
     """Whether the user lets pages of other sites use this ComfyUI (--enable-cors-header)."""
     from comfy.cli_args import args
     return bool(args.enable_cors_header)
+
+
+def refuse_unreadable(app: Any) -> None:
+    """Makes the server refuse a request of the pack's routes with status 403 if its Origin has not the form of a
+    site."""
+    from aiohttp import web
+
+    @web.middleware
+    async def refuse(request: Any, handler: Callable) -> Any:
+        is_ours = request.path.startswith(("/memstow/", "/api/memstow/"))
+        if is_ours and "Origin" in request.headers and not is_readable(request.headers) and not allows_others():
+            return web.Response(status=403, text="the Origin of the request cannot be read")
+        return await handler(request)
+
+    app.middlewares.insert(0, refuse) # before ComfyUI's own check
 
 
 def own_only(handler: Callable) -> Callable:

@@ -13,12 +13,13 @@ from .runs import Runs
 EVENT, NODES = "memstow.figures", "memstow.nodes"
 SECONDS, LEASE = 2.0, 60.0 # seconds: between two readings; until a client counts as gone, if it does not ask again
 MOST, GRAIN = 64, 1 << 20  # clients at once; bytes: smaller changes are not sent
+NO_CLIENT = "client must be the id of a client of ComfyUI's web socket"
 
 
 def fault_of(switch: str, body: Any) -> str:
     """The fault in the body of a client's request that turns something on or off; "": none."""
     if not isinstance(body, dict) or not isinstance(body.get("client"), str):
-        return "client must be the id of a client of ComfyUI's web socket"
+        return NO_CLIENT
     return "" if isinstance(body.get(switch), bool) else f"{switch} must be true or false"
 
 

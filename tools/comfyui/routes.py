@@ -2,7 +2,7 @@
 import asyncio
 import contextlib
 import functools
-from typing import Any
+from typing import Any, Callable
 
 from . import asking, log, memstow, metrics, panel, report
 from .answers import words
@@ -19,6 +19,7 @@ LEAKS_CODES = (0, 1, 5)     # exit codes of memstow leaks: no leak, a leak, no v
 WAIT = "--timeout=20"       # seconds that the command waits for an answer; the worker may be in a long run
 ORDERS = ("stow", "restore", "free", "policy", "why")
 MOST_LINES, MOST_REASON = 10_000, 200
+TICKET = "memstow.ticket" # the event on a client's web socket when its request is done
 WAITS = "asked for: ComfyUI does it when the current run has ended; with \"wait\": true the answer comes then"
 
 
@@ -51,7 +52,14 @@ def fault_of(body: Any) -> str:
     reason = body.get("reason", "")
     if not isinstance(reason, str) or len(reason) > MOST_REASON:
         return f"reason must be a text of at most {MOST_REASON} characters"
-    return "" if isinstance(body.get("wait", False), bool) else "wait must be true or false"
+    if not isinstance(body.get("wait", False), bool):
+        return "wait must be true or false"
+    return fault_of_client(body)
+
+
+def fault_of_client(body: dict) -> str:
+    """The fault in the client that a request names, if it names one; "": none."""
+    return "" if isinstance(body.get("client", ""), str) else panel.NO_CLIENT
 
 
 def fault_of_order(body: Any) -> str:
@@ -68,7 +76,7 @@ def fault_of_order(body: Any) -> str:
         return f"policy must be one of none, {', '.join(POLICIES)}"
     if priority is not None and not (body["do"] == "policy" and is_whole(priority) and abs(priority) <= MOST_PRIORITY):
         return f"priority must be a number from -{MOST_PRIORITY} to {MOST_PRIORITY}, and goes with a policy"
-    return ""
+    return fault_of_client(body)
 
 
 def fault_of_cancel(body: Any) -> str:
@@ -97,10 +105,23 @@ def install(runs: Runs) -> None:
     def document(kind: str, **members: Any) -> Any:
         return web.json_response({"format": f"memstow-comfyui-{kind}", "version": 1, **members})
 
-    def answer(ticket: Ticket) -> Any:
+    def about(ticket: Ticket) -> dict[str, Any]:
         done = ticket.done.is_set()
-        return document("trigger", ticket=ticket.number, done=done, given_bytes=ticket.result,
-                        text=ticket.words if done else WAITS)
+        return {"format": "memstow-comfyui-trigger", "version": 1, "ticket": ticket.number, "done": done,
+                "given_bytes": ticket.result, "text": ticket.words if done else WAITS}
+
+    def answer(ticket: Ticket) -> Any:
+        return web.json_response(about(ticket))
+
+    def ask(asked: memstow.Request, body: dict, tell: Callable[[], None] = lambda: None) -> Ticket:
+        """Queues a request. When it is done, the client that it names is told on its web socket."""
+        def done(_result: int, _words: str) -> None: # on the worker thread
+            tell()
+            if body.get("client"):
+                quietly(server.send_sync)(TICKET, about(ticket), body["client"])
+
+        ticket = Ticket(asked, done)
+        return runs.ask(ticket)
 
     @routes.get("/memstow/owners")
     async def get_owners(_request: Any) -> Any:
@@ -247,7 +268,7 @@ def install(runs: Runs) -> None:
         if runs.registry.by_owner(body["owner"]) is None:
             return web.Response(status=404, text="no such model: GET /memstow/owners lists them")
         text = body["policy"] if body["do"] == "policy" else ""
-        return answer(runs.ask(Ticket(Order(body["do"], 0, body["owner"], text, priority=body.get("priority")))))
+        return answer(ask(Order(body["do"], 0, body["owner"], text, priority=body.get("priority")), body))
 
     async def cancel_move(owner: int) -> bool:
         """Withdraws the orders for a model with which nobody has begun, and ends a move of the model if one has begun.
@@ -281,11 +302,11 @@ def install(runs: Runs) -> None:
     async def post_trigger(body: Any) -> Any:
         loop, over = asyncio.get_running_loop(), asyncio.Event()
 
-        def tell(_result: int, _words: str) -> None:
+        def tell() -> None:
             with contextlib.suppress(RuntimeError): # the server has ended
                 loop.call_soon_threadsafe(over.set)
 
-        ticket = runs.ask(Ticket(memstow.Request("trigger", 0, 0, body.get("reason", "HTTP")), tell))
+        ticket = ask(memstow.Request("trigger", 0, 0, body.get("reason", "HTTP")), body, tell)
         if body.get("wait"): # no thread waits: ComfyUI's server has few, and sends files with them
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(over.wait(), PATIENCE)

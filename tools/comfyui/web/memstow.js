@@ -3,36 +3,24 @@
 // as text, never as HTML. Nothing is loaded from other sites.
 import { app } from "../../scripts/app.js";
 import { api } from "../../scripts/api.js";
+import { absent, whyAbsent } from "./absent.js";
 import { badges } from "./badges.js";
 import { Curve } from "./curve.js";
 import { outcomeOf, size, text, whenLanguageChanges } from "./messages.js";
+import { ended, listenToEnds, teller } from "./tickets.js";
 import { element, post } from "./tools.js";
 import { Work } from "./work.js";
 
-const RENEW_MS = 20_000, TICKET_MS = 500;
+const RENEW_MS = 20_000;
 const BADGES = "memstow.badges", LEAKS = "memstow.leaks";
 const MOST = 1000; // the highest priority; the lowest is -MOST
 const POLICIES = ["none", "keep", "stow", "free"];
 const MOVES = ["stow", "restore"];
 const DONE = { stow: "stowed", restore: "restored", free: "freed" }; // order -> key of the message about its end
 
-// ---- messages and tickets
-
 function toast(severity, detail) {
     const life = severity === "error" ? 10_000 : 5_000;
     app.extensionManager.toast.add({ severity, summary: "memstow", detail, life });
-}
-
-// Waits until the request with this ticket is done. ComfyUI serves it when the current run has ended.
-async function ended(ticket) {
-    while (!ticket.done) {
-        await new Promise((resolve) => setTimeout(resolve, TICKET_MS));
-        const answer = await api.fetchApi(`/memstow/ticket?id=${ticket.ticket}`);
-        if (!answer.ok) throw new Error(await answer.text());
-        ticket = await answer.json();
-    }
-    if (ticket.given_bytes < 0) throw new Error(ticket.text || text("itFailed"));
-    return ticket;
 }
 
 // ---- parts of the tab, made from figures
@@ -97,8 +85,9 @@ function where(model) {
 function lastRun(last) {
     if (!last) return element("section", { "aria-label": text("lastRun") }, element("h3", {}, text("lastRun")),
         element("p", {}, text("noRun")));
-    const row = (name, before, most, after) => element("tr", {}, element("th", { scope: "row", title: name }, name),
-        ...[before, most, after].map((bytes) => element("td", {}, bytes === null ? "?" : size(bytes))));
+    const row = (name, before, atMost, after) => element("tr", {}, element("th", { scope: "row", title: name }, name),
+        ...Object.entries({ before, atMost, after }).map(([key, bytes]) => element("td", { "data-label": text(key) },
+            bytes === null ? "?" : size(bytes))));
     const { rss } = last, nodes = last.nodes.map((node) => row(`${node.class} #${node.node}`, node.before_bytes,
         node.peak_bytes, node.after_bytes));
     return element("section", { "aria-label": text("lastRun"), class: "memstow-run" },
@@ -133,6 +122,12 @@ function leaksOf(document) {
         element("ul", {}, ...rows),
         element("a", { href: api.apiURL("/memstow/page"), target: "_blank", rel: "noopener" },
             text("allAboutIt")))];
+}
+
+// Asks the server for leaks. null: it has no answer.
+async function leaksNow() {
+    const answer = await api.fetchApi("/memstow/leaks");
+    return answer.ok ? leaksOf(await answer.json()) : null;
 }
 
 // The models that a button of ComfyUI's would take, and their size, as text.
@@ -195,7 +190,8 @@ function policyOf(model, { policy, priority }) {
 
 const tab = {
     root: null, body: null, timer: 0, figures: null, rows: new Map(), judged: null, curve: null, buttons: null,
-    made: {}, moves: new Map(), // made: URLs of pages, by kind. moves: moves that are waited for, by model
+    // made: URLs of pages, by kind. moves: moves that are waited for, by model. absence: why there are no figures
+    made: {}, moves: new Map(), absence: null, renewing: null,
 
     open(root) {
         this.root = root;
@@ -207,7 +203,7 @@ const tab = {
     draw() {
         const { root } = this;
         const part = (name, role) => root.querySelector(`.${name}`) ?? element("div", { class: name, role });
-        this.judged = null;
+        this.judged = this.absence = null;
         this.rows.clear();
         root.replaceChildren(element("div", { class: "memstow" },
             element("h2", {}, text("memory")),
@@ -221,55 +217,70 @@ const tab = {
             part("memstow-work"), part("memstow-ready", "status"),
             element("div", { class: "memstow-body", "aria-live": "off" }, "…")));
         this.body = root.querySelector(".memstow-body");
+        if (this.figures) this.show(this.figures); // the answer of the server may take a while
         return this.renew();
     },
 
     close() {
         clearInterval(this.timer);
-        if (this.root) post("/memstow/watch", { client: api.clientId, open: false }).catch(() => {});
+        if (this.root) this.leave();
         this.root = this.body = this.figures = this.judged = null;
         this.rows.clear();
     },
 
+    // Tells the server that the tab is closed. What was said before must have arrived, or else it would count as the
+    // last word.
+    async leave() {
+        await this.renewing;
+        if (!this.root) await post("/memstow/watch", { client: api.clientId, open: false }).catch(() => {});
+    },
+
+    renew() {
+        this.renewing = this.renewed();
+        return this.renewing;
+    },
+
     // Tells the server that the tab is still open, and shows the present figures.
-    async renew() {
+    async renewed() {
         const root = this.root;
         try {
             const figures = await post("/memstow/watch", { client: api.clientId, open: true });
             if (this.root === root && root) this.show(figures);
         } catch (error) {
             if (this.root !== root || !root) return;
-            if (error.status === 404 || error.status === 405) this.missing();
-            else if (!this.figures) this.body.textContent = text("noFigures", { why: error.message });
+            if (error.status === 404 || error.status === 405) await this.missing();
+            else if (!this.figures && this.absence === null)
+                this.body.textContent = text("noFigures", { why: error.message });
         }
     },
 
-    // Shown when memstow's routes do not exist, because ComfyUI is not under memstow.
-    missing() {
-        this.root.querySelector(".memstow-buttons").hidden = true;
-        this.body.replaceChildren(
-            element("p", {}, text("notUnder")),
-            this.button(text("start"), async () => {
-                await app.extensionManager.setting.set("memstow.start", true);
-                toast("info", text("startRemembered"));
-            }));
+    // Says why memstow's routes do not exist. What is on the page stays while the reason is the same, because the user
+    // may have pressed its button.
+    async missing() {
+        const { root } = this, why = await whyAbsent();
+        if (this.root !== root || !root || why === "under" || why === this.absence) return;
+        this.absence = why;
+        this.figures = null;
+        root.querySelector(".memstow-buttons").hidden = true;
+        this.body.replaceChildren(...absent(why, (name, act) => this.button(name, act)));
     },
 
     button(name, act) {
         return element("button", { type: "button", onclick: async (event) => {
-            const pressed = event.currentTarget;
-            pressed.disabled = true;
+            const pressed = event.currentTarget, hadFocus = document.activeElement === pressed;
+            pressed.disabled = true; // a button that is disabled loses the focus
             try {
                 await act();
             } catch (error) {
                 toast("error", error.message);
             }
             pressed.disabled = false;
+            if (hadFocus && document.activeElement === document.body) pressed.focus();
         } }, name);
     },
 
     async apply() {
-        const done = await ended(await post("/memstow/trigger", { reason: "the button in the page" }));
+        const done = await ended(await post("/memstow/trigger", { reason: "the button in the page", ...teller() }));
         toast("success", done.text.replace(/^memstow: /, ""));
         await this.renew();
     },
@@ -315,7 +326,7 @@ const tab = {
 
     async order(model, body) {
         const busy = this.figures && this.figures.is_busy;
-        const asked = await post("/memstow/model", { owner: model.id, ...body });
+        const asked = await post("/memstow/model", { owner: model.id, ...body, ...teller() });
         if (busy && !asked.done) toast("info", text("afterRun"));
         const done = await this.waited(model, body, asked);
         if (!done) return this.renew();
@@ -391,6 +402,7 @@ const tab = {
 
     show(figures) {
         this.figures = figures;
+        this.absence = null;
         this.root.querySelector(".memstow-buttons").hidden = false;
         const models = [...figures.models].sort((a, b) => b.live_bytes + b.cuda_bytes - a.live_bytes - a.cuda_bytes);
         const ids = new Set(models.map((model) => model.id));
@@ -411,8 +423,11 @@ const tab = {
             bar(text("ram"), figures.memory.total_bytes, hostParts(figures)),
             ...figures.devices.map((device) => deviceBar(figures, device)));
         const rows = models.map((model) => this.row(model));
-        if (rows.length !== list.children.length || rows.some((row, i) => row !== list.children[i]))
+        if (rows.length !== list.children.length || rows.some((row, i) => row !== list.children[i])) {
+            const focused = document.activeElement;
             list.replaceChildren(...rows);
+            if (list.contains(focused)) focused.focus();
+        }
         this.body.querySelector(".memstow-none").hidden = rows.length > 0;
         this.body.querySelector(".memstow-left").replaceChildren(...leftOf(figures.left));
         this.buttons.show(figures);
@@ -433,12 +448,10 @@ const tab = {
         if (!figures?.last || figures.last.run === this.judged || figures.is_busy || this.judging) return;
         this.judging = true;
         this.judged = figures.last.run;
-        const answer = await api.fetchApi("/memstow/leaks").catch(() => null);
-        const found = answer?.ok ? leaksOf(await answer.json()) : null;
+        const found = await leaksNow().catch(() => null);
         this.judging = false;
-        if (this.root !== root || !root) return;
-        if (found) this.body.querySelector(".memstow-warning")?.replaceChildren(...found);
-        this.judge(); // for runs that have ended meanwhile
+        if (found && this.root === root) this.body.querySelector(".memstow-warning")?.replaceChildren(...found);
+        if (this.root) this.judge(); // for runs that have ended meanwhile, and for a tab that was opened meanwhile
     },
 };
 
@@ -472,8 +485,9 @@ const STYLE = `
     padding: 0.15rem 0.5rem; }
 .memstow input { width: 4rem; box-sizing: border-box; cursor: text; }
 .memstow button:disabled { opacity: 0.5; cursor: progress; }
-.memstow button:focus-visible, .memstow select:focus-visible, .memstow input:focus-visible,
-.memstow a:focus-visible { outline: 2px solid #4c8dd6; }
+.memstow :focus-visible { outline: 2px solid #4c8dd6; outline-offset: 1px; }
+.memstow-type { padding: 0.4rem; background: var(--comfy-input-bg, #222); white-space: pre-wrap; user-select: all;
+    overflow-wrap: anywhere; }
 .memstow a { color: inherit; }
 .memstow-picture { height: 90px; }
 .memstow-curve svg { display: block; width: 100%; height: 100%; }
@@ -515,6 +529,7 @@ app.registerExtension({
     nodeCreated: (node) => badges.add(node),
     setup() {
         badges.listen();
+        listenToEnds();
         whenLanguageChanges(() => tab.root && tab.draw());
         document.head.append(element("style", {}, STYLE));
         api.addEventListener("memstow.figures", (event) => tab.root && tab.show(event.detail));

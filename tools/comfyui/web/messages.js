@@ -22,8 +22,22 @@ export const MESSAGES = {
         status: "status {status}",
         itFailed: "it failed; see ComfyUI's log",
         notUnder: "ComfyUI does not run under memstow, so nothing is known of its memory. ComfyUI's log says why.",
-        start: "Start it under memstow from now on",
-        startRemembered: "Remembered. Restart ComfyUI: it then starts itself under memstow.",
+        notInstalled: "memstow is not installed, so nothing is known of ComfyUI's memory.",
+        install: "Type this in a terminal, with the Python that starts ComfyUI:",
+        command: "Command",
+        thenRestart: "Then this page has a button that restarts ComfyUI. docs/install.md has other ways to install it.",
+        canRestart: "memstow is installed, but ComfyUI does not run under it, so nothing is known of its memory.",
+        restart: "Restart under memstow",
+        restarts: "ComfyUI starts again. Its memory is here when it has started.",
+        stillNot: "ComfyUI has started, but not under memstow; its log says why",
+        forbidden: "ComfyUI does not run under memstow, because MEMSTOW=0 in its environment prevents it. Remove that, "
+            + "and start ComfyUI again.",
+        otherSystem: "memstow runs on Linux only, so nothing is known of ComfyUI's memory.",
+        otherVersion: "ComfyUI runs under memstow, but this node pack is of another version: take both from one "
+            + "version. ComfyUI's log says more.",
+        unknownComfyui: "ComfyUI runs under memstow, but this node pack does not know this version of ComfyUI. "
+            + "ComfyUI's log says what it missed.",
+        noLedger: "The library of memstow is in ComfyUI, but keeps no ledger. ComfyUI's log says why.",
         afterRun: "ComfyUI does it when the current run has ended.",
         cancel: "Cancel",
         cancelOf: "Cancel: {work}",
@@ -126,8 +140,24 @@ export const MESSAGES = {
         itFailed: "cela a échoué ; voir le journal de ComfyUI",
         notUnder: "ComfyUI ne tourne pas sous memstow : on ne sait rien de sa mémoire. Le journal de ComfyUI dit "
             + "pourquoi.",
-        start: "Le démarrer désormais sous memstow",
-        startRemembered: "C'est noté. Redémarrez ComfyUI : il démarrera de lui-même sous memstow.",
+        notInstalled: "memstow n'est pas installé : on ne sait rien de la mémoire de ComfyUI.",
+        install: "Tapez ceci dans un terminal, avec le Python qui démarre ComfyUI :",
+        command: "Commande",
+        thenRestart: "Cette page aura alors un bouton qui redémarre ComfyUI. docs/install.md dit comment l'installer "
+            + "autrement.",
+        canRestart: "memstow est installé, mais ComfyUI ne tourne pas sous memstow : on ne sait rien de sa mémoire.",
+        restart: "Redémarrer sous memstow",
+        restarts: "ComfyUI redémarre. Sa mémoire apparaîtra ici dès qu'il aura démarré.",
+        stillNot: "ComfyUI a démarré, mais pas sous memstow ; son journal dit pourquoi",
+        forbidden: "ComfyUI ne tourne pas sous memstow : MEMSTOW=0 dans son environnement l'interdit. Retirez-le, puis "
+            + "redémarrez ComfyUI.",
+        otherSystem: "memstow ne fonctionne que sous Linux : on ne sait rien de la mémoire de ComfyUI.",
+        otherVersion: "ComfyUI tourne sous memstow, mais ce pack de nœuds est d'une autre version : prenez les deux de "
+            + "la même version. Le journal de ComfyUI en dit plus.",
+        unknownComfyui: "ComfyUI tourne sous memstow, mais ce pack de nœuds ne connaît pas cette version de ComfyUI. "
+            + "Le journal de ComfyUI dit ce qui manque.",
+        noLedger: "La bibliothèque de memstow est dans ComfyUI, mais ne tient pas de registre. Le journal de ComfyUI "
+            + "dit pourquoi.",
         afterRun: "ComfyUI le fera à la fin de l'exécution en cours.",
         cancel: "Annuler",
         cancelOf: "Annuler : {work}",
@@ -233,10 +263,18 @@ export function outcomeOf(run) {
     return Object.hasOwn(MESSAGES.en, run.outcome) ? text(run.outcome) : run.outcome;
 }
 
+const DIGITS = { minimumFractionDigits: 1, maximumFractionDigits: 1, useGrouping: false };
+const formats = new Map(); // by language. To make a format takes long, and badges are drawn with each picture
+
+function format() {
+    const wanted = language();
+    if (!formats.has(wanted)) formats.set(wanted, new Intl.NumberFormat(wanted, DIGITS));
+    return formats.get(wanted);
+}
+
 export function size(bytes) {
-    const digits = { minimumFractionDigits: 1, maximumFractionDigits: 1, useGrouping: false };
     for (const [unit, scale] of [["GiB", 2 ** 30], ["MiB", 2 ** 20], ["KiB", 2 ** 10]])
-        if (Math.abs(bytes) >= scale) return `${(bytes / scale).toLocaleString(language(), digits)} ${text(unit)}`;
+        if (Math.abs(bytes) >= scale) return `${format().format(bytes / scale)} ${text(unit)}`;
     return `${bytes} ${text("B")}`;
 }
 
