@@ -111,6 +111,51 @@ def set_to(browser, setting, value):
     assert fault is None, fault
 
 
+def drag_edge(browser, width):
+    """Moves the edge of the side bar with the mouse, so that the tab has this width, as far as the page lets it.
+    Returns the width that the tab has then."""
+    x, y, pixels = browser.js("""
+        const edge = document.querySelector('.p-splitter-gutter').getBoundingClientRect();
+        return [edge.x + edge.width / 2, edge.y + 300, arguments[0] - document.querySelector('.memstow').clientWidth]
+        """, width)
+    for kind, to in (("mouseMoved", 0), ("mousePressed", 0), *(("mouseMoved", pixels * at / 5) for at in range(1, 6)),
+                     ("mouseReleased", pixels)):
+        browser.driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": kind, "x": max(x + to, 1), "y": y,
+                                                                    "button": "left", "buttons": 1, "clickCount": 1})
+    browser.js("getSelection().removeAllRanges()")
+    return browser.js("return document.querySelector('.memstow').clientWidth")
+
+
+def faults_of_layout(browser):
+    """What reaches out of the tab to the right, and texts and controls that overlap."""
+    return browser.js("""
+        const tab = document.querySelector('.memstow'), edge = tab.getBoundingClientRect().right + 0.5, boxes = [];
+        const walk = document.createTreeWalker(tab, NodeFilter.SHOW_TEXT);
+        while (walk.nextNode()) {
+            if (!walk.currentNode.data.trim() || walk.currentNode.parentElement.closest('option')) continue;
+            const range = document.createRange();
+            range.selectNodeContents(walk.currentNode);
+            const one = walk.currentNode.parentElement, its = one.getBoundingClientRect();
+            const isCut = getComputedStyle(one).overflowX !== 'visible'; // only what is in its own box is seen
+            for (const box of range.getClientRects()) boxes.push([one, isCut ? new DOMRect(box.left, box.top,
+                Math.min(box.right, its.right) - box.left, Math.min(box.bottom, its.bottom) - box.top) : box]);
+        }
+        for (const one of tab.querySelectorAll('button, select, input, progress'))
+            boxes.push([one, one.getBoundingClientRect()]);
+        const shown = boxes.filter(([, box]) => box.width > 1 && box.height > 1), found = [];
+        const name = (one) => `${one.tagName} ${one.textContent.slice(0, 40)}`;
+        const over = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1.5
+            && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 3.5;
+        shown.forEach(([one, box], at) => {
+            if (box.right > edge) found.push(`${name(one)} reaches out`);
+            for (const [other, its] of shown.slice(at + 1))
+                if (one !== other && !one.contains(other) && !other.contains(one) && over(box, its))
+                    found.push(`${name(one)} is over ${name(other)}`);
+        });
+        if (tab.scrollWidth > tab.clientWidth) found.push(`${tab.scrollWidth} pixels in ${tab.clientWidth}`);
+        return found""")
+
+
 def size(bytes_):
     """A size in the form of the tab."""
     for unit, scale in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):

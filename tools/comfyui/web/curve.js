@@ -61,7 +61,8 @@ function table(runs) {
     const rows = runs.map((run) => element("tr", {},
         element("th", { scope: "row" }, text(marksOf(run) ? "runMarked" : "runNumber",
             { run: run.run, marks: marksOf(run) })),
-        ...[run.before_bytes, run.peak_bytes, run.after_bytes].map((bytes) => element("td", {}, size(bytes)))));
+        ...Object.entries({ before: run.before_bytes, atMost: run.peak_bytes, after: run.after_bytes }).map(
+            ([key, bytes]) => element("td", { "data-label": text(key) }, size(bytes)))));
     return element("table", {}, element("thead", {}, element("tr", {}, ...["run", "before", "atMost", "after"].map(
         (key) => element("th", { scope: "col" }, text(key))))), element("tbody", {}, ...rows));
 }
