@@ -4,7 +4,7 @@ import contextlib
 import functools
 from typing import Any, Callable
 
-from . import asking, log, memstow, metrics, panel, report
+from . import asking, log, memstow, metrics, near, panel, report
 from .answers import words
 from .origin import own_only
 from .choices import is_whole
@@ -99,6 +99,7 @@ def install(runs: Runs) -> None:
     routes = PromptServer.instance.routes
     snapshots, command = Snapshots(), asking.Asking()
     quietly(snapshots.tidy)()
+    quietly(near.hide_folder)(PromptServer.instance.app, report.folder)
     server = PromptServer.instance
     tab = panel.Panel(runs, owners, server.send_sync, lambda: server.sockets)
 
@@ -153,14 +154,15 @@ def install(runs: Runs) -> None:
         return document("runs", runs=[{**{key: one[key] for key in ("run", "prompt", "outcome", "rss", "live")},
                                        "text": report.line(one)} for one in list(runs.reports)])
 
-    async def said(kind: str, subcommand: str, *options: str, before: tuple = (), fine: tuple = (0,)) -> Any:
-        """The command's output as a response of the content type `kind`."""
+    async def said(kind: str, subcommand: str, *options: str, before: tuple = (), fine: tuple = (0,),
+                   change: Callable[[bytes], bytes] = bytes) -> Any:
+        """The command's output, as `change` makes it, as a response of the content type `kind`."""
         try:
             body = await command.get(subcommand, *options, before=before, fine=fine)
         except asking.Failed as error:
             log.warning("no %s: %s", subcommand, error)
             return web.Response(status=503, text=str(error))
-        return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": "no-store"})
+        return web.Response(body=change(body), headers={"Content-Type": kind, "Cache-Control": "no-store"})
 
     @routes.get("/memstow/metrics")
     @own_only
@@ -170,11 +172,13 @@ def install(runs: Runs) -> None:
 
     @routes.get("/memstow/leaks")
     @own_only
-    async def get_leaks(_request: Any) -> Any:
-        return await said("application/json", "leaks", WAIT, "--json", fine=LEAKS_CODES)
+    async def get_leaks(request: Any) -> Any:
+        change = bytes if near.is_near(request) else near.without_folders
+        return await said("application/json", "leaks", WAIT, "--json", fine=LEAKS_CODES, change=change)
 
     @routes.get("/memstow/page")
     @own_only
+    @near.near_only
     async def get_page(_request: Any) -> Any:
         return await said(HTML, "leaks", WAIT, "--html", fine=LEAKS_CODES)
 
@@ -191,6 +195,7 @@ def install(runs: Runs) -> None:
 
     @routes.get("/memstow/diff")
     @own_only
+    @near.near_only
     @with_files
     async def get_diff(_request: Any) -> Any:
         path = snapshots.newest()
