@@ -80,15 +80,21 @@ def tour():
 
 
 def go_to(selector, name=""):
-    """Presses Tab, or Shift and Tab, until the control has the focus."""
-    at = browser.js(f"const all = {CONTROLS}; return all.indexOf(document.activeElement)")
-    to = browser.js(f"const all = {CONTROLS}; return all.findIndex((one) => one.matches(arguments[0]) && "
-                    "(one.getAttribute('aria-label') ?? one.textContent).startsWith(arguments[1]))", selector, name)
-    assert at >= 0 and to >= 0, (selector, name, at, to)
-    for _ in range(abs(to - at)):
-        type_keys(Keys.TAB) if to > at else ActionChains(browser.driver).key_down(Keys.SHIFT).send_keys(
-            Keys.TAB).key_up(Keys.SHIFT).perform()
-    assert browser.js("return document.activeElement.matches(arguments[0])", selector), (selector, name)
+    """Presses Tab, or Shift and Tab, until the control has the focus. A control may come late, or be drawn anew
+    meanwhile."""
+    is_it = "(one.matches(arguments[0]) && (one.getAttribute('aria-label') ?? one.textContent).startsWith(arguments[1]))"
+
+    def has_focus():
+        at, to = browser.js(f"""const all = {CONTROLS};
+            return [all.indexOf(document.activeElement), all.findIndex((one) => {is_it})]""", selector, name)
+        if at < 0 or to < 0:
+            return False
+        for _ in range(abs(to - at)):
+            type_keys(Keys.TAB) if to > at else ActionChains(browser.driver).key_down(Keys.SHIFT).send_keys(
+                Keys.TAB).key_up(Keys.SHIFT).perform()
+        return browser.js(f"const one = document.activeElement; return {is_it}", selector, name)
+
+    support.wait_for(has_focus, what=f"the focus on {selector} {name}")
 
 
 def says_next(*keys):
