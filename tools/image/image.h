@@ -131,8 +131,8 @@ void image_drop_totals(struct image *image);
 /* Sets image->host, mapped and inherited: the sums of the totals. */
 void image_sum(struct image *image);
 
-/* Sets image->rss to the kernel's figure or, if that is missing, to the sum of the regions' resident bytes, in which
- * pages of zeros count, too. 0: resident memory was not measured. */
+/* Sets image->rss to the kernel's figure or, without one, to the sum of the regions' resident bytes, which includes
+ * pages of zeros. 0: resident memory was not measured. */
 void image_sum_rss(struct image *image);
 
 /* The functions total_… are in total.c. */

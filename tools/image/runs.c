@@ -1,8 +1,8 @@
 /* runs.c — see runs.h. A running process stores frames in runs: pieces of stacks (snapshot.h), not runs of the program.
- * The process's number for a stack, a place, is the index of the word of the stack's innermost frame. A node of the
- * image has the frames from one place outwards to the next place that has a node. Places where a stack ends, or to
- * which an inner run is attached, have nodes. A run without frames gets no node: its place has the node of the place
- * outside of it. */
+ * The process's number for a stack is called a place: the index of the word of the stack's innermost frame.
+ * - A place has a node if a stack ends there, or if an inner run is attached there.
+ * - The node has the frames from its place outwards, up to the next place that has a node.
+ * - A run without frames gets no node: its place has the node of the place outside of it. */
 #include "tools/image/runs.h"
 
 #include <stdlib.h>
