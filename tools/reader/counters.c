@@ -1,14 +1,14 @@
 /* counters.c — turns the sections SITE and COUNTERS of a ledger into totals by site and class. A site is one call stack
- * with one set of owners; the class tells blocks from mappings. In: chunks of counters, which a running process may be
- * adding to. Out: totals that are exact if the counters held still for a moment, and are marked inexact otherwise. It
- * never stops the process.
+ * with one set of owners; the class tells blocks from mappings.
+ * In: chunks of counters, which a running process may be adding to. Out: totals. They are exact if the counters held
+ * still for a moment, else marked inexact. It never stops the process.
  *
- * One thread may free a block of another. If all allocations are read before all frees, the frees may include blocks
- * that were not yet allocated then. In the other order, blocks that were allocated and freed in between look live. So
- * the marks of the chunks (snapshot.h) are read before and after the counters. If they are the same both times, no
- * event came to its end in between, and the figures are exact. If there are no marks, or they do not hold still, frees
- * are read before and after the allocations. If the frees of all threads are the same both times, nothing was freed in
- * between, and the figures are exact for the moment when the allocations were read. */
+ * The order of reading matters, because one thread may free a block of another. If allocations are read first, frees of
+ * later blocks may be counted. If frees are read first, a block that comes and goes in between looks live.
+ * - With marks of the chunks (snapshot.h): the marks are read before and after the counters. If they are the same, the
+ *   figures are exact.
+ * - Without marks, or if they do not hold still: frees are read before and after the allocations. If the frees of all
+ *   threads are the same, the figures are exact for the moment when the allocations were read. */
 #include "tools/reader/counters.h"
 #include "tools/base/list.h"
 
@@ -409,8 +409,8 @@ void counters_link_blocks(struct reader *reader) {
 }
 
 /* Copies the site of each total into reader->site_of, which is then in ascending order. Gives each total the tag, stack
- * and module of its site, and drops totals of free sites. A process that was killed
- * while it closed a site may leave such a total; none of its memory was live. */
+ * and module of its site, and drops totals of free sites. A process that was killed while it closed a site may leave
+ * such a total; none of its memory was live. */
 int counters_name_sites(struct reader *reader) {
     struct image *image = reader->image;
     struct snap_site *sites;
@@ -445,9 +445,9 @@ static bool counter_reaches(const struct snap_counter *a, const struct snap_coun
            a->free_blocks >= b->free_blocks;
 }
 
-/* A slot may have got another thread after its counters were read and before the table of threads was. Then `before`
- * may have more than was read. Sets stale[slot] for such slots, and their counters to 0. Returns whether there are any.
- */
+/* Finds stale slots: another thread took the slot after the counters were read, and before the table of threads was
+ * read. `before` may then have more than the counters. Sets stale[slot], and the counters of stale slots to 0. Returns
+ * whether there are any. */
 static bool slots_find_stale(const struct reader *reader, size_t count, bool *stale) {
     bool any = false;
     for (size_t slot = 0; slot < count; slot++) {
@@ -487,8 +487,7 @@ static int slots_renew(struct reader *reader) {
     return result;
 }
 
-/* Adds the counters of each thread to `total` of its slot. As it was read, `total` has only what the slot counted at
- * sites that were freed since. */
+/* Adds the counters of each slot to its `total`, which in a ledger lacks them (struct snap_thread). */
 int counters_sum_threads(struct reader *reader) {
     struct image *image = reader->image;
     if (reader->live && slots_renew(reader) < 0) return -1;

@@ -8,9 +8,9 @@
 
 struct reader;
 
-/* Adds the totals of CUDA memory to the image's totals for the time when call stacks are read, because that reading
- * gives stacks new numbers, and puts these numbers into the image's totals only. For a ledger, call it after
- * counters_name_sites. Returns 0 or -1. */
+/* Reading the call stacks gives stacks new numbers, which only the image's totals get. So, before that reading,
+ * cuda_image_lend adds the totals of CUDA memory to them. For a ledger, call it after counters_name_sites. Returns 0 or
+ * -1. */
 int cuda_image_lend(struct reader *reader);
 /* Takes the totals of cuda_image_lend out of the image, and loads all other tables of CUDA but the blocks, which
  * slots.h loads. Returns 0 or -1. */

@@ -6,9 +6,9 @@
 
 #include "tools/reader/reader.h"
 
-/* Reading the call stacks gives stacks new numbers, and puts these numbers into the image's totals only. So
- * misuse_image_lend, called before that reading, adds a total for each site of these records, and
- * misuse_image_take_back, called after it, removes these totals and keeps their stacks. lend returns 0 or -1. */
+/* Reading the call stacks gives stacks new numbers, which only the image's totals get. So, before that reading,
+ * misuse_image_lend adds a total for each site of these records; it returns 0 or -1. After the reading,
+ * misuse_image_take_back removes these totals and keeps their stacks. */
 int misuse_image_lend(struct reader *reader);
 void misuse_image_take_back(struct reader *reader);
 

@@ -1,7 +1,5 @@
 /* origin_stacks.h — the call stacks that opened descriptors, started threads, and mapped shared memory.
- * In: records of a ledger, with sites. Out: the image's origins, with stacks. Reading the call stacks gives stacks new
- * numbers, and puts these numbers into the image's totals only; and a site without allocations has no total. So for
- * that time a total is added for each origin. */
+ * In: records of a ledger, with sites. Out: the image's origins, with stacks. */
 #ifndef MEMSTOW_ORIGIN_STACKS_H
 #define MEMSTOW_ORIGIN_STACKS_H
 
@@ -11,9 +9,10 @@
 int origin_stacks_keep(struct reader *reader, const struct snap_origin *origins, size_t count,
                        const struct snap_mapping *mappings, size_t mapping_count);
 
-/* Call origin_stacks_lend, which adds these totals, before the stacks are read; it returns 0 or -1. Call
- * origin_stacks_take_back, which removes them and keeps their stacks, after that. If several files lend totals, the
- * last to lend is the first to take back. */
+/* Reading the call stacks gives stacks new numbers, which only the image's totals get. So, before that reading,
+ * origin_stacks_lend adds a total for each origin; it returns 0 or -1. After the reading, origin_stacks_take_back
+ * removes these totals and keeps their stacks. If several files lend totals, the last to lend is the first to take
+ * back. */
 int origin_stacks_lend(struct reader *reader);
 void origin_stacks_take_back(struct reader *reader);
 

@@ -35,7 +35,7 @@ static size_t whole_line(const uint8_t *bytes, size_t length) {
     return jsontext_is_object(text, head.length) ? size : 0;
 }
 
-/* Of the lines from `from` on, moves those before the first damaged or incomplete one to the beginning of `bytes`.
+/* Keeps the lines from `from` up to the first damaged or incomplete line, and moves them to the beginning of `bytes`.
  * Returns their length in bytes. */
 static size_t keep_whole(uint8_t *bytes, size_t from, size_t length) {
     size_t used = 0, size;
@@ -59,8 +59,8 @@ static int read_ring(const struct reader *reader, uint64_t offset, struct snap_r
     return 0;
 }
 
-/* Copies the lines in the ring. *gone: how many bytes at their beginning the process overwrote meanwhile. Returns 0 or
- * -1. */
+/* Copies the lines in the ring. *gone: how many of the first bytes the process overwrote during the copying. Returns 0
+ * or -1. */
 static int copy_lines(struct reader *reader, uint64_t offset, const struct snap_ring *ring, uint8_t *to, size_t *gone) {
     uint64_t start = ring->start;
     if (copy_ring(reader, offset + sizeof *ring, ring, to) < 0) return -1;
