@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* Figures are called "at peak" up to a distance from the peak of NEAR_MIN bytes, or of 1 / NEAR_LIVE of the peak if
+/* Figures are called "at peak" if they differ from the peak by at most NEAR_MIN bytes, or 1 / NEAR_LIVE of the peak if
  * that is more. */
 enum { NEAR_MIN = 1 << 20, NEAR_LIVE = 4 };
 

@@ -1,8 +1,8 @@
-/* estimate.h — estimates all blocks of a ledger from its samples.
- * In: an image as it was read, whose call stacks are sampled: each call stack has the sums of its samples, and each tag
- * one total of its blocks that are not samples. Out: the image with estimates in place of those sums, the variances of
- * the estimates, and remainders that keep the figures of owners exact. Figures of the whole process and of mappings are
- * exact, and do not change. docs/stacks.md has the reasons. */
+/* estimate.h — estimates all blocks of a ledger from its samples; docs/stacks.md has the reasons.
+ * In: an image with sampled call stacks, as it was read. Each call stack has the sums of its samples; each tag has one
+ * total of its blocks that are not samples.
+ * Out: the same image, with estimates in place of these sums, and their variances. Remainders keep the figures of
+ * owners exact. Figures of the whole process and of mappings are exact, and do not change. */
 #ifndef MEMSTOW_ESTIMATE_H
 #define MEMSTOW_ESTIMATE_H
 
