@@ -68,8 +68,8 @@ const char *figure_name(const struct figure *figure);
  * is the same on every machine. */
 void figures_sort(struct figures *figures);
 
-/* For each figure whose new range lies in its range in `before`, an earlier baseline, takes the earlier range. So a new
- * baseline differs from the earlier one only where memory use changed. */
+/* Compares each figure with the figure of the same name in `before`, an earlier baseline. If its new range lies in the
+ * earlier range, the earlier range is kept. So a new baseline differs only where memory use changed. */
 void figures_settle(struct figures *figures, const struct figures *before);
 /* Raises the floor until at most `most` call sites are left, and drops the others. A call site that is also in
  * `before` (may be NULL) stays if it has at least half the floor, so that it does not come and go from one baseline

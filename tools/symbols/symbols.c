@@ -23,8 +23,8 @@ struct interned {
 /* The module's file cannot be used; this was reported. */
 enum { MODULE_BAD = 1, MODULE_SAID = 2 };
 
-/* Texts of names that are not used any more stay: those of JIT-compiled code, say. Symbols that rest and have collected
- * this many, and twice as many as at first, begin anew. */
+/* Texts of names stay even when no name uses them any more, as those of JIT-compiled code. symbols_follow refuses to go
+ * on when there are more than twice as many as at the first rest, plus this many. */
 enum { STRINGS_LEAST = 10000 };
 
 struct symbols {

@@ -34,9 +34,9 @@ void symbols_end(struct symbols *symbols);
  * looked up stay. False: there is no memory, and the image must not be used with more frames than before. */
 bool symbols_grow(struct symbols *symbols);
 /* For a ledger that is read again and again. After symbols_rest the image may be closed; the process that reads ELF
- * files ends. symbols_follow goes on with a later image of the same ledger. Names that were found stay. Code that is in
- * no file is looked up again, because it changes, and so are functions of files that could not be read. False: the
- * image has other frames, too many texts were collected, or there is no memory; only symbols_end may be called then. */
+ * files ends. symbols_follow goes on with a later image of the same ledger, and keeps the names that were found. Code
+ * in no file, and functions of files that could not be read, are looked up again. False: the image has other frames,
+ * too many texts were collected, or there is no memory; then only symbols_end may be called. */
 void symbols_rest(struct symbols *symbols);
 bool symbols_follow(struct symbols *symbols, const struct image *image);
 /* The names of a frame; never NULL. */
