@@ -77,9 +77,9 @@ static uint32_t first_growth(struct sequence all, uint32_t from, uint32_t to) {
     return to;
 }
 
-/* Whether new memory replaces old memory: judged runs before `start` allocated memory at the site, or at a forgotten
- * stack of its owner, and nothing of it is left. `from`: the first judged run. `start`: the first judged run that left
- * memory. */
+/* Whether new memory replaces old memory: runs from `from` to before `start` allocated memory at the site, or at a
+ * forgotten stack of its owner, and left none of it. `from`: the first judged run. `start`: the first judged run that
+ * left memory. */
 static bool leak_judge_replaces(struct sequence all, const struct leak_rule *rule, uint32_t from, uint32_t start) {
     if (!rule->left || start == from) return false;
     struct sequence forgotten = {rule->forgotten, rule->forgotten_count};
@@ -90,19 +90,19 @@ static bool is_slowing(const struct part *first, const struct part *last) {
     return last->grown < first->grown / SLOWING;
 }
 
-/* Whether old memory is freed while new memory comes: the share of the allocations that is left is less than half as
- * large at the first points (`first`) as at the last ones (`last`). */
+/* Whether old memory is freed while new memory comes. At the first points (`first`), less than half as large a share of
+ * the allocations is left as at the last points (`last`). */
 static bool loses_the_old(const struct part *first, const struct part *last) {
     if (!first->allocated || !last->allocated) return false;
     double old = (double)first->grown / (double)first->allocated, young = (double)last->grown / (double)last->allocated;
     return old * SLOWING < young;
 }
 
-/* Whether the site is a cache that has become full. A full cache has dropped memory of the warm-up. A run of the
- * warm-up counts if it allocated here at least as much as a later run leaves on average. Such a run has lost its memory
- * if less than half of that amount is left. With few points, one such run is enough, because a cache may have dropped
- * only its oldest entries. With many points, all runs that count must have lost their memory, because a first run may
- * differ from the others. */
+/* Whether the site is a cache that has become full. A full cache has dropped memory of the warm-up.
+ * - A run of the warm-up counts if it allocated at least `each`: the bytes that a later run leaves on average.
+ * - Such a run has lost its memory if less than half of `each` is left.
+ * - With few points, one such run is enough: a cache may have dropped only its oldest entries.
+ * - With many points, all runs that count must have lost their memory: the first run may differ from the others. */
 static bool lost_the_first(struct sequence all, const struct leak_rule *rule, uint32_t start, uint32_t to) {
     uint32_t points = to - start, took = 0, lost = 0;
     int64_t each = part_of(all, start, to).grown / points;

@@ -1,6 +1,6 @@
-/* leak_lines.c — see leak_lines.h. Site B follows site A if two things are true: the first run that used B is the last
- * run that used A, or the run after it; and a run took similar amounts of memory at A and at B. If one line has several
- * sites, a single run may replace all of them. Then B follows the site whose amounts are nearest to its own. */
+/* leak_lines.c — see leak_lines.h. Site B follows site A if B was first used in the last run that used A, or in the run
+ * after it, and if a run took similar amounts of memory at A and at B. A single run may replace several sites of one
+ * line: then B follows the site whose amounts are nearest to its own. */
 #include "tools/leaks/leak_lines.h"
 
 #include <stdlib.h>

@@ -80,10 +80,11 @@ static int find_forgotten(struct search *search, const struct leak_finding *find
     return 0;
 }
 
-/* Judges a site twice: by the memory that is left of runs, and by the readings, if there are any. Returns the first
- * judgement if it finds a leak and the readings do not show that growth has stopped (then old memory was freed while
- * new memory came); or if fewer readings than runs are judged, and the readings allow no verdict. *by_readings: the
- * second judgement is returned. */
+/* Judges a site twice: by the memory that is left of runs, and by the readings, if there are any. The second judgement,
+ * if there is one, is returned (*by_readings), except in two cases:
+ * - The first finds a leak, and the readings do not show that growth has stopped. (If they do, old memory was freed
+ *   while new memory came.)
+ * - The readings allow no verdict, and fewer readings than runs are judged. */
 static struct leak_judgement leaks_judge(const struct search *search, bool *by_readings) {
     struct leak_judgement left = leak_judge(search->left.changes, search->left.count, &search->left_rule);
     *by_readings = false;
@@ -122,8 +123,8 @@ static bool is_remainder(const struct leaks *self, const struct leak_finding *re
     return rest->judged.bytes_per_run * REMAINDER < leaks;
 }
 
-/* Judges a finding. Puts a leak into leaks->list, and a site that would leak if the policy of its owner were not keep
- * into leaks->kept. Returns 0, or -1: no memory. */
+/* Judges a finding. A leak goes to leaks->list. A site that only the policy keep saves from being a leak goes to
+ * leaks->kept. Returns 0, or -1: no memory. */
 static int finding_take(struct search *search, struct leak_finding *finding) {
     struct leaks *leaks = search->leaks;
     const struct leak_sites *sites = leaks->sites;
@@ -173,7 +174,8 @@ static int search_sites(struct leaks *self) {
 
 /* --- owners that grow at many sites --- */
 
-/* Whether the site is a finding by itself: it leaks, or would leak if the policy of its owner were not keep. */
+/* Whether the site is a finding by itself: it leaks, or only the policy keep of its owner saves it from being a
+ * leak. */
 static bool has_finding(const struct leak_site *site) {
     return site->verdict == LEAK_FOUND || site->verdict == LEAK_KEPT;
 }

@@ -26,9 +26,9 @@ struct leak_holder {
     uint64_t blocks, followed, held;
 };
 
-/* A growing site; or the rest of an owner: its sites that are no findings by themselves, but grow in sum. Findings of
- * one cause are merged. A merged finding has the sums of the figures; it has the site, owner and evidence of the
- * finding among them that grows most. */
+/* A growing site, or the rest of an owner: sites that are no findings by themselves, but grow in sum. Findings of one
+ * cause are merged into one. It has the sums of their figures, and the site, owner and evidence of the one that grows
+ * most. */
 struct leak_finding {
     uint32_t site;        /* LEAK_NO_SITE: the rest of an owner */
     uint32_t stacks;      /* number of growing stacks */
@@ -52,8 +52,8 @@ struct leak_retired {
     uint64_t old_live_bytes, old_allocated_bytes;
     uint32_t runs_since; /* runs that ended after the first of these owners was retired */
     bool is_leak;        /* false: they left little, or were retired just now */
-    /* findings report these owners already: they have all of the owners' live memory but a small remainder, or a
-     * finding has the same holder */
+    /* findings report these owners already: findings have nearly all of their live memory, or a finding has the same
+     * holder */
     bool is_told;
     bool is_same;                     /* an entry before this one has the same holder: the two count as one leak */
     uint64_t rest_bytes, rest_blocks; /* the live memory that is in no finding */
@@ -143,8 +143,8 @@ struct leaks_ask_stack;
 /* Finds the call stacks of findings and of retired owners whose holders nobody has looked for yet. They are sorted by
  * path. The caller frees the list. Returns 0, or -1: no memory. */
 int leaks_unknown(const struct leaks *self, struct leaks_ask_stack **stacks, size_t *count);
-/* The owner id of the last run that was judged; 0: a finding was judged by readings, or no run was judged. memstow does
- * not ask who holds blocks of runs after that one, which may still be in use; with 0 it asks for all runs. */
+/* The owner id of the last run that was judged. Blocks of later runs may be in use, so memstow does not ask who holds
+ * them. 0: it asks for all runs, because a finding was judged by readings, or no run was judged. */
 uint32_t leaks_last_judged(const struct leaks *self);
 
 /* The printable name of the run with that index. */
