@@ -243,9 +243,9 @@ static void check_no_flag(struct order *order, struct range sets, const struct e
               set->n, id_of(set), read->numbers[NUMBER_PATCHER]);
 }
 
-/* Checks a READ that found a policy. The rule that it names must lead to a SET. Its policy must be that of the first
- * rule that leads to a SET; its rule need not be the first, because programs reuse ids, so that two rules may lead to
- * the same policy. */
+/* Checks a READ that found a policy. The rule that the READ names must lead to a SET. The policy must be that of the
+ * first rule that leads to a SET. The READ may name a later rule: programs reuse ids, so two rules may lead to one
+ * policy. */
 static void check_policy_found(struct order *order, struct range sets, const struct event *read) {
     uint8_t said = read->words[WORD_RULE], rule;
     const struct event *set = set_by(sets, read, said, false), *right = set_for(sets, read, &rule, false);

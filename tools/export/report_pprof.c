@@ -96,9 +96,9 @@ static int by_stack(const void *left, const void *right) {
     return (a->inner != NULL) - (b->inner != NULL);
 }
 
-/* Writes the samples if --min was given. Of each stack, the innermost node with at least --min bytes is kept, with all
- * frames outwards of it; "(smaller)" stands for the frames inside of it. Stacks that become alike are one sample if
- * they have the same tag, so a stack that was cut loses its module, which could differ. */
+/* Writes the samples if --min was given. Of each stack, only the innermost node with at least --min bytes and all
+ * frames outwards of it stay; "(smaller)" stands for the others. Stacks that are alike then, and have one tag, are one
+ * sample. A stack that was cut loses its module, which would tell it apart. */
 static int put_large(struct writer *writer, const struct listed_site *sites, size_t count) {
     const struct image *image = writer->report->image;
     uint32_t *large = large_nodes(writer->report);
