@@ -59,8 +59,8 @@ void family_end(struct family *family) {
 
 /* --- which processes belong to the family --- */
 
-/* 1: the process belongs to the family. -1: it does not; for example, it is a child that memstow had before the program
- * started, or has come of such a child. 0: not known, because its chain of parents is too long. */
+/* 1: the process belongs to the family. -1: it does not; an example are children that memstow had before the program
+ * started, and their descendants. 0: not known, because its chain of parents is too long. */
 static signed char is_ours(const struct family *family, const struct proc_table *table, struct proc_entry *entry,
                            int depth) {
     if (entry->mark || depth == CHAIN_MOST) return entry->mark;

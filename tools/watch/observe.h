@@ -36,8 +36,8 @@ int observe_step(struct observe *observe, uint64_t timeout_ns);
 void observe_look(struct observe *observe);
 /* Notes that the program is asked to end now. Only the first call counts. */
 void observe_asked(struct observe *observe);
-/* The live process whose main thread was the first to be done: it has ended, or waits in Python's shutdown, while other
- * threads run. A process counts only if that was seen before the program was asked to end, or ended. NULL: there is
+/* The live process whose main thread was the first to come to its end while other threads run: it has ended, or waits
+ * in Python's shutdown. This counts only if it was seen before the program ended, or was asked to end. NULL: there is
  * none. */
 const struct member *observe_lingerer(const struct observe *observe);
 /* Whether the program has ended, and all that it started, except for exempt processes. */
