@@ -215,9 +215,9 @@ static int word_read(struct sampling *sampling, uint32_t id) {
 
 static bool has_stack(uint64_t word) { return word && word != SNAP_SITE_FREE; }
 
-/* Reads the words of changed sites again if the known word names no stack. A thread first takes an id (new or freed),
- * then writes the site's word, then counts. A look between the first two steps reads a word without meaning; the look
- * that finds counts at the site reads the word again. */
+/* Reads the words of changed sites again if the known word names no stack. A thread takes an id, then writes the site's
+ * word, then counts. A look between the first two steps reads a word without meaning. The look that sees the counts
+ * reads the word again. */
 static int words_renew(struct sampling *sampling) {
     for (size_t i = 0; i < sampling->change_count; i++) {
         uint32_t id = sampling->changes[i].site;
@@ -323,8 +323,8 @@ static uint32_t fold_of(const struct sampling *sampling) {
     return sequence;
 }
 
-/* Prepares for reading everything again: after a fold, the ids of sites may stand for other stacks. The site's memory
- * when top began is kept until began_keep has seen whether its id still stands for the same stack. */
+/* Prepares for reading everything again, because the ids of sites may stand for other stacks after a fold. `began` and
+ * `word` stay, for began_keep. */
 static void begin_anew(struct sampling *sampling) {
     sampling->anew = true;
     sampling->site_count = 0;
@@ -336,8 +336,7 @@ static void begin_anew(struct sampling *sampling) {
     sampling->totals.host = sampling->totals.mapped = sampling->totals.blocks = 0;
 }
 
-/* Sets `began` to 0 for sites whose id stands for another stack now. `words`: the words of the sites before everything
- * was read anew. */
+/* Sets `began` to 0 for sites whose id stands for another stack now. `words`: their words before the new reading. */
 static void began_keep(struct sampling *sampling, const uint64_t *words, size_t count) {
     for (size_t i = 0; i < sampling->site_capacity; i++)
         if (i >= count || words[i] != sampling->sites[i].word) sampling->sites[i].began = 0;
@@ -417,8 +416,8 @@ static bool follow_exec(struct sampling *sampling) {
     return true;
 }
 
-/* The ledger notes an exec shortly before execve, which may fail. The next program gets a ledger of its own shortly
- * afterwards. Therefore several looks try to follow. */
+/* The ledger notes an exec shortly before execve, which may fail. The next program gets its ledger a moment later. So
+ * several looks try to follow. */
 static void wait_for_exec(struct sampling *sampling) {
     if (follow_exec(sampling))
         sampling->exec_waits = 0;
