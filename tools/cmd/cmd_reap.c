@@ -124,8 +124,8 @@ static bool cmd_reap_stays(const struct reap *reap, const struct registered *reg
     return registered->keep || (entry && entry->mark == MARK_KEEP);
 }
 
-/* Whether `mark` is the inherited mark (started.h) of a registered process. keep true: of one that stays, or of a
- * process that another list protects. keep false: of one that does not stay. */
+/* Whether `mark` is the inherited mark (started.h) of a registered process that stays or, if `keep` is false, of one
+ * that does not stay. With `keep`, processes that another list protects count, too. */
 static bool is_behind(const struct reap *reap, const char *mark, bool keep) {
     const struct registry *registry = &reap->registry;
     for (size_t i = 0; i < registry->count; i++)
@@ -143,8 +143,8 @@ static bool some_have_marks(const struct registered *list, size_t count) {
 }
 
 /* Gives MARK_KEEP or, if `keep` is false, MARK_END to the processes whose environment has a mark that is_behind()
- * finds. If a pid goes to another process before its environment is read, nothing happens to that process, because its
- * start time is not that of the table. Returns whether any process was marked. */
+ * finds. A later process with the same pid is safe: its start time is not that of the table. Returns whether any
+ * process was marked. */
 static bool mark_behind(struct reap *reap, bool keep) {
     const struct registry *registry = &reap->registry;
     char mark[STARTED_MARK];
@@ -210,10 +210,11 @@ static void spread_end(struct proc_table *table) {
 }
 
 /* Marks the processes that are to be kept, and those that are to be ended. The first mark of a process counts, so the
- * order decides conflicts. First come processes that are to be kept, whatever else the registry says. Then come running
- * programs with their children, except for registered children. Some processes share nothing but a session or group
- * with a running program, as all processes of a service do. Such a process is not ended because of an inherited mark,
- * but it is ended if the registry names it. */
+ * order decides conflicts:
+ * - processes that are to be kept, whatever else the registry says
+ * - running programs and their children, except for registered children
+ * - processes that share only a session or group with a running program, as all processes of a service do: an inherited
+ *   mark does not end them, but an entry in the registry does */
 static void cmd_reap_mark(struct reap *reap) {
     struct proc_table *table = &reap->table;
     mark_ancestors(table);
