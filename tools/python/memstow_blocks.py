@@ -410,11 +410,13 @@ def grouped(reach: Reach, paths: dict[int, str], label: Callable[[int], Any]) ->
 
 def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label: Callable[[int], Any],
                seconds: float, more_later: bool) -> tuple[list[dict[str, Any]], set[str]]:
-    """A line for each group of blocks that stay, from runs up to `before` (0: all runs); a line without holders for
-    each path that has no such block; and the paths for which time was too short. With `more_later`, a later call gets
-    more time. A group whose search was not finished then has a line only if a longer search cannot find a better
-    holder, because memstow leaks takes a line for the answer and does not ask again. `label` gives, for the id of an
-    owner, what is the same for owners that have another id in each run."""
+    """Returns lines of the trace, and the paths for which time was too short:
+    - a line for each group of blocks that stay, from runs up to `before` (0: all runs)
+    - a line without holders for each path that has no such block
+
+    `more_later`: a later call gets more time. Then a group whose search was not finished gets a line only if a longer
+    search cannot find a better holder, because memstow leaks does not ask again where it has a line. `label` maps the
+    id of an owner to a key that is the same in each run."""
     begun = time.thread_time()
     paths = {stack: one.path for one in wanted for stack in one.stacks}
     reach = Reach(ask, set(paths), before, referrers.Deadline(seconds * SHARE))

@@ -317,8 +317,8 @@ _FINALIZER = weakref.finalize._Info # type: ignore[attr-defined] # CPython's own
 
 
 def _is_said(holder: Any, thing: Any, before: Any) -> bool:
-    """Whether the previous step has named this holder already, as it names the dictionary of an instance together with
-    the instance, and a closure together with its function."""
+    """Whether the previous step has named this holder already. The name of an instance stands for its dictionary, too,
+    and the name of a function for its closure."""
     if before is None or type(holder) not in (dict, tuple):
         return False
     if type(before) is types.FunctionType:
@@ -546,8 +546,8 @@ class Search:
         self.ours -= {id(some), id(around)} # other objects may soon get the same addresses
 
     def _meet(self, around: list[Any], place: int, level_ids: dict[Any, Any], following: dict[Any, Any]) -> None:
-        """Handles one object of `around`, at the index `place`: it refers to some objects of the level, which are the
-        objects that the previous step has reached; at first, the targets."""
+        """Handles one object of `around`, at the index `place`. It refers to some objects of the level: those that the
+        previous step has reached, or at first the targets."""
         holder = around[place]
         if id(holder) in self.ours or (type(holder) is types.FrameType and self._is_running(holder)):
             return
@@ -573,8 +573,8 @@ class Search:
                     self._go_on(variable, target, level_ids[id(value)], following)
 
     def _go_on(self, holder: Any, target: int, thing: int, following: dict[Any, Any]) -> None:
-        """Notes a holder on the way to a target. From a part of a model it goes to the whole model at once: objects in
-        between are held only by the model, or die with it."""
+        """Notes a holder on the way to a target. From a part of a model, goes on to the whole model at once, because
+        the objects between them live no longer than the model."""
         module = self.models.of_dictionary(holder)
         if module is not None:
             self._go_on(module, target, thing, following)
@@ -594,15 +594,15 @@ class Search:
             following[number] = None
 
     def _is_running(self, frame: types.FrameType) -> bool:
-        """Whether to leave out this frame: it is memstow's own, or the variables of its running function are in
-        `places`. Only before Python 3.11 does the collector know the frames of running functions."""
+        """Whether to leave out this frame: it is memstow's own, or `places` has its variables already. (The collector
+        knows the frames of running functions only before Python 3.11.)"""
         return is_ours(frame) or sys.version_info < (3, 11) and any(
             place.frame is frame for places in self.places.values() for place in places)
 
     def _nested_around(self, some: list[Any]) -> list[Any]:
-        """Dictionaries, tuples and arrays that the collector does not know and that refer to these objects. The
-        collector does not know dictionaries and tuples that hold only objects that it does not know (bytes, arrays,
-        numbers). Arrays around objects that the collector knows are found only if `nested` is known already."""
+        """The dictionaries, tuples and arrays that refer to these objects and that the collector does not know. Such
+        dictionaries and tuples hold only objects that it does not know either (bytes, arrays, numbers). Arrays
+        around objects that the collector knows are found only if `nested` is known already."""
         wanted = {id(thing) for thing in some if not gc.is_tracked(thing)}
         if self.nested is None and wanted:
             self.nested = untracked()

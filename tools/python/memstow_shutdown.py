@@ -313,10 +313,13 @@ def _quit_all() -> list[tuple[str, str]]:
 
 def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subprocess.Popen[Any]:
     """Starts a process by subprocess.Popen(argv, **options) in a process group of its own, and registers it as
-    process() does. A shutdown also ends the processes that the new process has started and that are still in the group.
-    It ends them even if the new process itself has ended, as a launcher script may have, provided that nobody has
-    waited for it. Ctrl-C at a terminal does not reach the group. After a crash, `memstow reap` finds the processes that
-    the new process has started, because MEMSTOW_STARTED is in their environment."""
+    process() does. Ctrl-C at a terminal does not reach the group.
+
+    A shutdown ends the whole group: the new process, and the processes of the group that it has started. If the new
+    process itself has ended, as a launcher script may have, the others are ended only if nobody has waited for it.
+
+    After a crash, `memstow reap` also finds the processes that the new process has started, by MEMSTOW_STARTED in their
+    environment."""
     if not {"process_group", "start_new_session", "preexec_fn"} & options.keys():
         options.update({"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True})
     number = time.monotonic_ns() # unique among the starts of this program
@@ -333,8 +336,8 @@ def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subp
 
 def _environment(asked: Optional[Mapping[str, str]], number: int) -> dict[str, str]:
     """The environment of a new process: `asked`, or this program's, and the mark by which `memstow reap` recognises
-    descendants of the process. MEMSTOW_SERVER_MODE is not taken over from this program, for which alone it was meant: a
-    server that lives on would otherwise leave its own children behind later."""
+    descendants of the process. This program's MEMSTOW_SERVER_MODE is left out: it was meant for this program alone,
+    and would make a server that lives on leave its own children behind."""
     environment = dict(os.environ if asked is None else asked)
     if asked is None:
         environment.pop("MEMSTOW_SERVER_MODE", None)
@@ -420,7 +423,7 @@ def _kept() -> set[int]:
     """The processes that live on: those that are to be kept, and their kin: processes that these started, members of
     groups and sessions that these began, and the kin of those (the rule of preload/shared/kin.h)."""
     kept = {pid for pid, one in list(_processes.items()) if one.keep and _start(pid) == one.start}
-    # members of this program's own group and session are not kin by that alone, even if a kept process began these
+    # a kept process may have begun this program's own group or session: that alone makes nobody its kin
     ours = [str(os.getpgrp()), str(os.getsid(0))]
 
     def is_kin(kin: set[int], fields: list[str]) -> bool:
@@ -444,9 +447,9 @@ def _signal(pid: int, start: str, number: int) -> None:
 
 
 class _Ending:
-    """A process that is to end, with the members of the group that it leads. The number of a group is not used again
-    while the group has members, or while nobody has waited for the leader. So in both cases all processes with this
-    number are members of this group."""
+    """A process that is to end, with the members of the group that it leads. The kernel does not give the number of a
+    group to another group while the group has members, or while nobody has waited for its leader. So until then, all
+    processes with this number are members."""
 
     def __init__(self, pid: int, start: str) -> None:
         self.pid, self.start, self.there = pid, start, {pid: start}
@@ -541,9 +544,9 @@ def _look() -> dict[int, str]:
     gone = {pid for pid in _known if pid not in later}
     own, parent = os.getpid(), os.getppid()
 
-    # This program's own group may have strangers: the other processes of a pipeline, and the processes that those have
-    # started. Strangers descend from this program's parent. If the parent is init, orphans of this program descend from
-    # it, too, so only init's own children count as strangers.
+    # This program's own group may have strangers: the other processes of a pipeline, and their descendants. A stranger
+    # descends from this program's parent. If the parent is init, only its own children count as strangers, because
+    # orphans of this program descend from init, too.
     def is_beside(fields: list[str]) -> bool:
         for _ in range(1 if parent == 1 else GENERATIONS):
             if int(fields[1]) == parent:
