@@ -123,7 +123,8 @@ assert memstow("--version").stdout == memstow("-V").stdout and memstow("-V").std
 told = dict(line.split(maxsplit=1) for line in memstow("--version").stdout.splitlines())
 assert list(told) == ["memstow", "commit", "ABI", "files", "allocators", "probes", "libraries"], told
 header = (ROOT / "include/memstow.h").read_text()
-assert f"MEMSTOW_ABI_VERSION 0x{int(told['ABI'][0]):04x}{int(told['ABI'][2:]):04x}u" in header, told
+major, minor = map(int, told["ABI"].split("."))
+assert f"MEMSTOW_ABI_VERSION 0x{major:04x}{minor:04X}u" in header, told
 assert memstow("help").stdout == memstow("--help").stdout
 assert "3 processes\ncannot be looked at" in memstow("ps", "--help").stdout
 for words in (("report", ""), ("diff", "", ""), ("owners", ""), ("leaks", "")):

@@ -82,7 +82,8 @@ def tour():
 def go_to(selector, name=""):
     """Presses Tab, or Shift and Tab, until the control has the focus. A control may come late, or be drawn anew
     meanwhile."""
-    is_it = "(one.matches(arguments[0]) && (one.getAttribute('aria-label') ?? one.textContent).startsWith(arguments[1]))"
+    is_it = """(one.matches(arguments[0])
+        && (one.getAttribute('aria-label') ?? one.textContent).startsWith(arguments[1]))"""
 
     def has_focus():
         at, to = browser.js(f"""const all = {CONTROLS};
