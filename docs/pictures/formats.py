@@ -10,11 +10,8 @@ import contextlib, os, pathlib, re, shutil, subprocess, sys, tempfile, time, url
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-VENV = ROOT / "build/venv/bin/python"
-if VENV.exists() and "IN_VENV" not in os.environ:
-    os.execve(VENV, [VENV, *sys.argv], dict(os.environ, IN_VENV="1"))
-os.environ.setdefault("MEMSTOW_BUILD", str(ROOT / "build/dev"))
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/html")]
+sys.path.insert(0, str(ROOT / "tests"))
+import in_venv # noqa: E402, F401
 import support # noqa: E402
 from _page import Browser # noqa: E402
 from _speedscope import Application # noqa: E402

@@ -7,11 +7,8 @@ import os, pathlib, sys, tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-VENV = ROOT / "build/venv/bin/python"
-if VENV.exists() and "IN_VENV" not in os.environ:
-    os.execve(VENV, [VENV, *sys.argv], dict(os.environ, IN_VENV="1"))
-os.environ.setdefault("MEMSTOW_BUILD", str(ROOT / "build/dev"))
-sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/html")]
+sys.path.insert(0, str(ROOT / "tests"))
+import in_venv # noqa: E402, F401
 import support # noqa: E402
 from _page import Browser, report # noqa: E402
 

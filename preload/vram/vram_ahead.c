@@ -81,8 +81,8 @@ static bool pin_some(struct vram_stock_wish *out, const struct vram_limits *limi
     bool made = false;
     if (vram_driver_enter(&vram_driver, out->context, &visit)) return false;
     int error = vram_move_make_buffers(out->context, out->device, &made);
-    out->bytes = missing_now(limits);
-    if (out->bytes > room_now(limits)) out->bytes = room_now(limits);
+    uint64_t missing = missing_now(limits), room = room_now(limits);
+    out->bytes = missing < room ? missing : room;
     if (!error && !made) made = vram_stock_ahead(&vram_driver, out);
     vram_driver_leave(&vram_driver, &visit);
     return !error && made;

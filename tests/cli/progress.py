@@ -110,6 +110,7 @@ for verb, doing in (("stow", "stowing"), ("restore", "restoring")):
     os.kill(pid, signal.SIGCONT)
     status, lines, rest = shown.end()
     assert status == 0 and lines and not rest.strip(), (verb, status, shown.written)
+    assert doing in lines[0][0], lines # a process that is stopped tells nothing else
     assert all(text.startswith("model") and (doing in text or WAITS in text) for text, _ in lines), lines
     assert quiet.communicate(timeout=100)[1] == "" and quiet.returncode == 0
 os.kill(pid, signal.SIGKILL)

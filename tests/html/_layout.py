@@ -1,9 +1,10 @@
 """Pages with every view, and their faults of layout: what overlaps, is cut off, or is wider than the window.
 
 In: a folder to work in. Out: pages with the addresses of their views; and the faults of what a browser shows."""
-import collections, os, pathlib, sys
+import collections, pathlib, sys
 
 import support
+from _leaking import record
 from _page import report
 from _decisions import CACHE, CLIP, clean
 from _ledger import MIB
@@ -11,22 +12,6 @@ from _ledger import MIB
 WIDTHS = (1280, 2560, 390)
 S = 10**9
 LONG = "a model with a long name, as people and tools give them, " * 4 + "fp8_e4m3fn.safetensors"
-GROWS = f"""
-import gc, os, sys
-sys.path.insert(0, {str(support.ROOT / "tools/python")!r})
-import memstow
-kept, model = [], memstow.owner("old model", origin="old.bin")
-with memstow.scope(model):
-    kept.append(bytearray(3_000_000))
-node = memstow.owner("Leaky", kind="node")
-def leaking(): kept.append(bytearray(100_000))
-for number in range(14):
-    if number == 2: model.retire()
-    with memstow.run(f"run {{number}}"), memstow.scope(node):
-        leaking()
-    gc.collect()
-os._exit(0)
-"""
 REPORTED = ["", "#overview?from=0.2&to=0.9", "#flame", "#flame?find=shrink&kinds=python", "#flame?inverted=1&lines=1",
             "#sites", "#sites?site=3&find=py", "#blocks", "#blocks?row=1"]
 
@@ -60,9 +45,7 @@ def models():
 
 
 def leaks():
-    os.environ["PYTHONMALLOC"] = "malloc"
-    support.track(sys.executable, "-c", GROWS, file="leaks.mst")
-    del os.environ["PYTHONMALLOC"]
+    record("leaks.mst")
     support.memstow("leaks", "leaks.mst", "--html", "-o", "leaks.html", status=1)
     return pathlib.Path("leaks.html"), ["", "#overview", "#owners"]
 

@@ -2,31 +2,13 @@
 # timeout: 200
 """The page of leaks: growth from run to run with its curve, memory that a gone model left, and the report of the same
 file, all as in --json."""
-import json, os
+import json
 
 import support
+from _leaking import record
 from _page import Browser, Data, size_text, sys
 
-PROGRAM = f"""
-import gc, os, sys
-sys.path.insert(0, {str(support.ROOT / "tools/python")!r})
-import memstow
-kept, model = [], memstow.owner("old model", origin="old.bin")
-with memstow.scope(model):
-    kept.append(bytearray(3_000_000))
-node = memstow.owner("Leaky", kind="node")
-def leaking(): kept.append(bytearray(100_000))
-def tidy(): bytearray(500_000)
-for number in range(14):
-    if number == 2: model.retire()
-    with memstow.run(f"run {{number}}"), memstow.scope(node):
-        leaking()
-        tidy()
-    gc.collect()
-os._exit(0)
-"""
-os.environ["PYTHONMALLOC"] = "malloc"
-support.track(sys.executable, "-c", PROGRAM)
+record("out.mst")
 document = json.loads(support.memstow("leaks", "out.mst", "--json", status=1).stdout)
 support.memstow("leaks", "out.mst", "--html", "-o", "page.html", status=1)
 page = Data("page.html")

@@ -47,6 +47,15 @@ static void begin_held(void) {
     while (!now_is(&entered)) usleep(1000);
 }
 
+/* As begin_held; then another thread does the work, which waits for the piece. */
+static pthread_t begin_beside_a_piece(void *(*work)(void *unused)) {
+    pthread_t other;
+    begin_held();
+    MUST(!pthread_create(&other, NULL, work, NULL));
+    usleep(A_WHILE_US);
+    return other;
+}
+
 static void out(const struct model *self) { MUST(memstow_stow_(self->owner) == (int64_t)self->bytes); }
 
 static void back(const struct model *self) {
@@ -128,10 +137,7 @@ static void *stow_and_restore(void *unused) {
 
 /* A move waits for the piece that is being pinned, and uses it. */
 static void in_the_middle(void) {
-    pthread_t mover;
-    begin_held();
-    MUST(!pthread_create(&mover, NULL, stow_and_restore, NULL));
-    usleep(A_WHILE_US);
+    pthread_t mover = begin_beside_a_piece(stow_and_restore);
     MUST(!model_out(&first));
     becomes(&released, 1);
     MUST(!pthread_join(mover, NULL) && by_others == 1 && usage().registered == 20 * MIB);
@@ -246,10 +252,7 @@ static void *reset(void *unused) {
 
 /* The end of a context waits for the present piece. The next context has the memory pinned again. */
 static void reset_meanwhile(void) {
-    pthread_t other;
-    begin_held();
-    MUST(!pthread_create(&other, NULL, reset, NULL));
-    usleep(A_WHILE_US);
+    pthread_t other = begin_beside_a_piece(reset);
     becomes(&released, 1);
     MUST(!pthread_join(other, NULL) && !usage().registered);
     second = model_load("second", 10 * MIB, 0, 1);

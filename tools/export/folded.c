@@ -68,20 +68,27 @@ static void push_function(struct profile_sink *sink, const struct named_frame *f
     if (frame->python && symbol->file) append_source_line(folded, symbol);
 }
 
-/* The space before a number at the end of the stack, which readers would take for an amount; NULL if there is none. */
-static char *folded_space(const struct folded *folded) {
+/* Replaces the space before a number at the end of the stack, because readers would take the number for an amount.
+ * Returns its place for put_space_back; NULL: there was none. */
+static char *replace_space(const struct folded *folded) {
     char *end = folded->text + folded->sink.used, *c = end;
     while (c > folded->text && ((c[-1] >= '0' && c[-1] <= '9') || c[-1] == '.')) c--;
-    return c < end && c > folded->text && c[-1] == ' ' ? c - 1 : NULL;
+    if (c == end || c == folded->text || c[-1] != ' ') return NULL;
+    c[-1] = '_';
+    return c - 1;
+}
+
+/* Frames may follow, and then the number is not at the end. */
+static void put_space_back(char *space) {
+    if (space) *space = ' ';
 }
 
 static void folded_put(struct profile_sink *sink, const uint64_t amounts[2]) {
     if (sink->failed) return;
-    char *space = folded_space(folded_of(sink));
-    if (space) *space = '_';
+    char *space = replace_space(folded_of(sink));
     fwrite_unlocked(folded_of(sink)->text, 1, sink->used, stdout);
     printf(" %" PRIu64 "\n", amounts[0]);
-    if (space) *space = ' '; /* frames may follow */
+    put_space_back(space);
 }
 
 static struct folded_line *add_line(struct folded *folded) {
@@ -98,11 +105,10 @@ static void keep_pair(struct profile_sink *sink, const uint64_t amounts[2]) {
     struct folded *folded = folded_of(sink);
     struct folded_line *line;
     if (sink->failed) return;
-    char *space = folded_space(folded);
-    if (space) *space = '_';
+    char *space = replace_space(folded);
     HASH_FIND(hh, folded->lines, folded->text, sink->used, line);
     if (!line) line = add_line(folded);
-    if (space) *space = ' ';
+    put_space_back(space);
     for (int side = 0; line && side < 2; side++) line->amounts[side] += amounts[side];
 }
 
