@@ -60,8 +60,31 @@ static bool lies_in_memory(int fd) {
            (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
 }
 
-/* Drops clean pages of a file's mapping, because the file has their content. In a writable mapping the pages are paged
- * out: that loses no private page, even if a thread writes meanwhile. */
+/* Makes every processor give up the pages that it has just read. Each has lists of a few such pages, where
+ * MADV_PAGEOUT on another processor does not take them. The kernel empties the lists of all processors when
+ * POSIX_FADV_DONTNEED finds a clean page that is mapped, as the first page of the program is. */
+static void stow_carry_gather(void) {
+    const int clean = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
+    int fd = os_open("/proc/self/exe", O_RDONLY, 0);
+    if (fd < 0) return;
+    os_call(SYS_sync_file_range, fd, 0, OS_PAGE, clean); /* the page of a program that was just built is not */
+    os_call(SYS_fadvise64, fd, 0, OS_PAGE, POSIX_FADV_DONTNEED);
+    os_close(fd);
+}
+
+/* Drops clean pages of a file's mapping. In a writable mapping they are paged out: that loses no private page, even if
+ * a thread writes meanwhile. Returns the bytes that stay mapped. */
+static uint64_t stow_carry_drop(const struct stow_segment *segment, int pagemap) {
+    uint64_t left = 1, length = segment->end - segment->start;
+    for (int i = 0; left && i < 2; i++) {
+        if (i) stow_carry_gather();
+        os_call(SYS_madvise, segment->start, length, segment->writable ? MADV_PAGEOUT : MADV_DONTNEED);
+        left = stow_pages_count(pagemap, segment->start, segment->end, STOW_PAGES_MAPPED);
+    }
+    return left;
+}
+
+/* Drops clean pages of a file's mapping from memory, because the file has their content. */
 static uint32_t drop_pages(struct stow_session *self, const struct stow_segment *segment, int pagemap,
                            uint64_t *bytes) {
     struct stow_area area;
@@ -75,12 +98,11 @@ static uint32_t drop_pages(struct stow_session *self, const struct stow_segment 
     }
     uint64_t length = segment->end - segment->start, offset = area.offset + (segment->start - area.start);
     uint64_t before = stow_pages_count(pagemap, segment->start, segment->end, STOW_PAGES_MAPPED);
-    os_call(SYS_madvise, segment->start, length, segment->writable ? MADV_PAGEOUT : MADV_DONTNEED);
+    uint64_t after = stow_carry_drop(segment, pagemap);
     if (fd >= 0) {
         os_call(SYS_fadvise64, fd, offset, length, POSIX_FADV_DONTNEED);
         os_close(fd);
     }
-    uint64_t after = stow_pages_count(pagemap, segment->start, segment->end, STOW_PAGES_MAPPED);
     *bytes = before > after ? before - after : 0;
     return *bytes || !before ? STOW_DONE : STOW_NO_KERNEL_HELP;
 }

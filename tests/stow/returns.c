@@ -258,6 +258,26 @@ static void kernel_writes_into_it(void) {
     MUST(!memcmp(head, p + MIB, PAGE) && holds(p, MIB, 1));
 }
 
+static void run_on(int processor) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(processor, &one);
+    if (sched_setaffinity(0, sizeof one, &one)) skip("this process may not use processor %d", processor);
+}
+
+/* Trap: a processor holds pages that it has just read in a list of its own, where other processors do not take them. */
+static void read_by_another_processor(void) {
+    char *p = stowed(LENGTH, 1);
+    MUST_BE(madvise(p, LENGTH, MADV_RANDOM), 0); /* no pages beside those that are read */
+    for (int i = 0; i < 20; i++) {
+        run_on(0);
+        for (size_t at = 0; at < (size_t)5 * MIB; at += MIB) MUST(holds(p + at, 8, 1) == !at);
+        run_on(1);
+        MUST_BE(out(p, LENGTH, usual(), NULL), 5 * PAGE);
+        MUST_BE(pages_in(p, LENGTH, false), 0);
+    }
+}
+
 static const struct test_case CASES[] = {
     {"back_beside_a_reader", back_beside_a_reader},
     {"back_beside_its_room", back_beside_its_room},
@@ -273,6 +293,7 @@ static const struct test_case CASES[] = {
     {"memory_policy_brings_back", memory_policy_brings_back},
     {"back_after_what_began_before", back_after_what_began_before},
     {"kernel_writes_into_it", kernel_writes_into_it},
+    {"read_by_another_processor", read_by_another_processor},
 };
 
 int main(int argc, char **argv) { return name_or_run(CASES, sizeof CASES / sizeof *CASES, argc, argv); }
