@@ -36,12 +36,12 @@ FLAGS = ("-O2", "-fno-optimize-sibling-calls")
 PROGRAMS = {"pairs": (), "stacks": (), "scopes": (), "usable": ("-Wl,--no-as-needed", "-l:libjemalloc.so.2")}
 
 
-def count(command, rounds, options, without=None):
-    """Instructions of a whole run, without those of the function `without` and of what it calls."""
+def count(command, rounds, options, without=()):
+    """Instructions of a whole run, without those of the functions `without` and of what these call."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "callgrind"
         # --collect-atstart=yes must be last: --toggle-collect would turn it off.
-        toggle = [f"--toggle-collect={without}", "--collect-atstart=yes"] if without else []
+        toggle = [f"--toggle-collect={one}" for one in without] + ["--collect-atstart=yes"] * bool(without)
         argv = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *toggle, *command, rounds]
         if options is None:
             support.run(*argv)
