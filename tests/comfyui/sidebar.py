@@ -72,6 +72,8 @@ def is_as_reported(comfy, run):
     marks = {one["kind"]: one for one in report["history"]["marks"] if one["name"] == f"run {run}"}
     cells = browser.js("return [...document.querySelectorAll('.memstow-run tbody:first-of-type td')].map("
                        "(cell) => cell.textContent)")
+    if not cells: # the run was not told yet: models are told while it still ends
+        return False
     found += [browser.text(".memstow-run h3") == f"Run {run}: {marks['run_ended']['detail']}",
               close(bytes_of(cells[0]), marks["run_began"]["rss_bytes"], 4 * 2**20),
               close(bytes_of(cells[1]), marks["run_ended"]["rss_bytes"], 4 * 2**20)]
