@@ -270,8 +270,9 @@ static void kept_at_the_end(void) {
 /* Trimming the pool, a trigger, and a move give spares back. */
 static void on_request(void) {
     CUmemoryPool pool;
-    void *weights;
+    void *weights, *host;
     begin();
+    MUST(!cuMemHostAlloc(&host, MIB, 0) && !cuMemFreeHost(host)); /* the first pinned memory may take device memory */
     MUST(!cudaMalloc(&weights, 8 * MIB));
     uint64_t used = usage().used;
     MUST(!cuDeviceGetDefaultMemPool(&pool, 0));
