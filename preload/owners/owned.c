@@ -141,7 +141,8 @@ struct owned *owned_of_all(uint32_t count) {
     blocks_visit_records(owned_add_block, &sums);
     mappings_visit_records(add_mapping, &sums);
     cuda_counts_visit(add_cuda, &sums);
-    for (uint32_t owner = 1; stow_watch && owner < count; owner++)
+    bool stowed = __atomic_load_n(&stow_watch, __ATOMIC_RELAXED) != 0;
+    for (uint32_t owner = 1; stowed && owner < count; owner++)
         if (sums.all[owner].movable_bytes) sums.all[owner].stowed_bytes = stow_bytes(owner, NULL);
     if (owned_store) owned_store->visit(add_state, &sums);
     if (serve_wanted) vram_owned_visit(add_served, &sums);

@@ -2,9 +2,9 @@
 # timeout: 1200
 # The CUDA hooks and the simulated driver, a test double, under the sanitizers of this build (tests/check --preset
 # asan-ubsan, --preset tsan): every line of the table, events that no route leads to, random use by four threads with
-# errors, and memory that moves. The library is linked, not preloaded. It has no hooks of malloc, mmap, fork and dlsym,
-# because a sanitizer has its own. So memory that moves together with host memory is not tested here, and neither are
-# call stacks, because they read memory that a sanitizer guards.
+# errors, memory that moves, and memory that is pinned ahead of need. The library is linked, not preloaded. It has no
+# hooks of malloc, mmap, fork and dlsym, because a sanitizer has its own. So memory that moves together with host memory
+# is not tested here, and neither are call stacks, because they read memory that a sanitizer guards.
 import os, sys, pathlib
 
 import support, _simulated
@@ -21,8 +21,9 @@ FOLDER = _simulated.BUILT / "checked"
 def run(program, *arguments, status=0, **more):
     """Runs it and returns its output. Its ledger is out.mst."""
     pathlib.Path("out.mst").unlink(missing_ok=True)
+    # Library and driver stay loaded until the end, and without the hook of exit nothing joins memstow's threads.
     environment = dict(os.environ, MEMSTOW_OUT=str(support.HERE / "out.mst"), MEMSTOW_STACKS="none",
-                       ASAN_OPTIONS="detect_leaks=0", **more) # library and driver stay loaded until the end
+                       ASAN_OPTIONS="detect_leaks=0", TSAN_OPTIONS="report_thread_leaks=0", **more)
     done = support.run(FOLDER / program, *arguments, env=environment, status=None, timeout=600)
     assert done.returncode == status, (f"{program} {arguments}: exit status "
                                        f"{done.returncode}\n{done.stdout}{done.stderr}")
@@ -46,5 +47,7 @@ cases = [(program, case) for program in ("moves", "contexts") for case in run(pr
 assert len(cases) > 20
 for program, case in cases:
     run(program, case, status=-9 if case.startswith("killed") else 0, **_simcuda.settings(case, folder))
+for case in run("ahead").split():
+    run("ahead", case, **_simcuda.ahead_settings(case))
 assert not list(folder.iterdir())
 folder.rmdir()

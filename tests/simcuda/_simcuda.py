@@ -48,6 +48,15 @@ def settings(case, folder):
     return {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_STOW_DIR": str(folder), **moves, **own.get(case, {})}
 
 
+def ahead_settings(case):
+    """The settings of memstow and the driver for a case of _ahead.c."""
+    pinned = {"in_large_pieces": "600M", "within_the_limit": "24M"}
+    large = {"SIMCUDA_CAPACITY": "400M", "SIMCUDA_FILL": "0"} if case == "in_large_pieces" else {}
+    off = {"MEMSTOW_CUDA_AHEAD": "0"} if case == "turned_off" else {}
+    return {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1",
+            "MEMSTOW_CUDA_PINNED": pinned.get(case, "100M"), **large, **off}
+
+
 def left_out(program):
     """The cases of this program that rooms_long.py leaves out in the present mode of the driver."""
     words = os.environ.get("SIMCUDA_LEFT_OUT", "").split()
