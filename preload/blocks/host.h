@@ -1,7 +1,7 @@
 /* host.h — blocks of the malloc family, by address.
  * In: an address that the program says is the start of a block, or lies in a large block. Out: what the block's header
- * or the table of large blocks says. It must not trust the address: no memory may be mapped there. The caller knows
- * that nobody frees the block meanwhile. */
+ * or the table of large blocks says. It must not trust the address: perhaps no memory is mapped there. The caller
+ * knows that nobody frees the block meanwhile. */
 #ifndef MEMSTOW_HOST_H
 #define MEMSTOW_HOST_H
 

@@ -1,8 +1,8 @@
-/* cuda_blocks.h — the lock-free table of everything that CUDA gave the program: memory, arrays, physical memory,
- * mappings, ranges.
- * In: additions after the driver's call, removals before it. Out: look-ups by address or handle, and the ledger's
- * CUDA_BLOCK records. These records are the table; only the index of keys is private. A forked child begins with an
- * empty table: it does not inherit device memory. */
+/* cuda_blocks.h — the table of what CUDA gave the program: memory, arrays, pools, physical memory, mappings, ranges. It
+ * has no lock of its own: a thread claims one record at a time.
+ * In: additions after the driver's call; removals, most of them before it. Out: look-ups by address or handle, and the
+ * ledger's CUDA_BLOCK records. These records are the table; only the index of keys is private. A forked child begins
+ * with an empty table: it does not inherit device memory. */
 #ifndef MEMSTOW_CUDA_BLOCKS_H
 #define MEMSTOW_CUDA_BLOCKS_H
 

@@ -38,7 +38,7 @@ void budget_begin(uint64_t bytes, struct budget_use (*use)(void));
 
 /* --- requests for memory --- */
 
-/* The reason for a request. BUDGET_LEAST_USED: remove the least used stacks. BUDGET_RUNS: remove sites that earlier
+/* What a request asks for. BUDGET_LEAST_USED: remove the least used stacks. BUDGET_RUNS: remove sites that earlier
  * runs of the program's work left behind. */
 enum { BUDGET_LEAST_USED = 1, BUDGET_RUNS = 2 };
 extern uint32_t budget_wanted;

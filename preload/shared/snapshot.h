@@ -676,8 +676,8 @@ struct snap_cuda_block {
     uint64_t context, stream, pool;
     uint32_t count;  /* [live] id of its snap_cuda_site */
     uint32_t thread; /* slot */
-    /* [live] for physical memory: how many handles and mappings it has; for a handle or opened memory: how often it is
-     * in use; for graph memory: the id of the capture */
+    /* [live] for physical memory: the number of its handles and mappings; for a handle: how many releases end it; for
+     * opened memory: how many closes end it; for graph memory: the id of the capture */
     uint32_t users;
     /* [live] how many teardowns (of contexts, devices and graphs) had begun when the block came, or when its capture
      * became a graph */

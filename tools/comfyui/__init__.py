@@ -22,9 +22,9 @@ def _library():
 
 
 def _module():
-    """The Python module memstow: already loaded, in the folder python beside this one, beside the library, or
-    installed. None if there is none. A folder named memstow in sys.path, such as this pack's, is not taken for the
-    module."""
+    """Returns the Python module memstow, and loads it if needed. Looks in this order: loaded modules; ../python;
+    share/memstow/python and tools/python in each folder above the library; sys.path. Takes only a folder that has
+    memstow.py, so not this pack's own folder. None: there is none."""
     loaded = sys.modules.get("memstow")
     if hasattr(loaded, "ABI_MAJOR"):
         return loaded

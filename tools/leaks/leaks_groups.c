@@ -26,8 +26,8 @@ static bool is_of_threads(const char *module, const char *function) {
     return false;
 }
 
-/* Whether memory of this stack comes with threads (is_of_threads). Looks at the innermost functions of the stack, as
- * long as they are of the C library or the loader. */
+/* Whether memory of this stack comes with threads (is_of_threads). Looks at up to six innermost functions of the
+ * stack, until one is of another library than the C library and the loader. Looks at that one, too. */
 static bool comes_with_threads(const struct leaks *self, struct symbols *symbols, uint32_t stack) {
     enum { DEPTH = 6 };
     uint32_t frames[DEPTH];

@@ -1,8 +1,9 @@
 /* symfile.c — see symfile.h.
  *
- * elfutils finds separate debug files by build id and by name, symbol tables, and the compressed symbol table of
- * MiniDebugInfo. The functions of a compilation unit are read once, and kept as spans of addresses. elfutils' own
- * functions would walk the whole unit for every address, and recurse as deep as the file says. */
+ * elfutils finds three things: separate debug files (by build id and by name), symbol tables, and the compressed symbol
+ * table of MiniDebugInfo. This file reads the functions of a compilation unit once, and keeps them as spans of
+ * addresses. elfutils' own look-up would walk the whole unit for every address, and recurse as deep as the file says.
+ */
 #include "tools/symbols/symfile.h"
 #include "tools/base/list.h"
 

@@ -230,7 +230,7 @@ static void threads_begin(struct grouping *grouping, const struct sampling *samp
 }
 
 /* How much each site had on devices when top began is not known, so growth on devices is counted from the moment when
- * the user chose this view. */
+ * these rows were made: when the user chose the view, or when rows were joined. */
 static void devices_begin(struct rows *rows) {
     for (uint32_t row = 0; row < rows->count; row++) rows_add_began(rows, row, rows->device[row]);
 }
