@@ -89,8 +89,8 @@ class Call(threading.Thread):
         return self.found
 
     def _connected(self, connection: socket.socket) -> None:
-        """Runs on the request's thread. If the node has given up by now, closes the new connection before the request is
-        sent."""
+        """Runs on the request's thread. If the node has given up by now, closes the new connection before the request
+        is sent."""
         self.connections.append(connection)
         if self.given_up:
             connection.close()
