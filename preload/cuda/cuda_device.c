@@ -135,16 +135,18 @@ cuda_handle cuda_device_primary_of(uint32_t device) {
 }
 
 /* Retains the context and releases it again. A release undoes one retain, so other holders keep the context. */
-cuda_handle cuda_device_ask_primary(uint32_t device) {
-    cuda_handle context = NULL;
+int cuda_device_ask_primary(uint32_t device, cuda_handle *context) {
+    cuda_handle found = NULL;
     unsigned flags;
-    int active = 0;
-    if (!cuDevicePrimaryCtxGetState() || !cuDevicePrimaryCtxRetain() || !cuDevicePrimaryCtxRelease_v2()) return NULL;
-    if (cuDevicePrimaryCtxGetState()((int)device, &flags, &active) || !active) return NULL;
-    if (cuDevicePrimaryCtxRetain()(&context, (int)device)) return NULL;
+    int active = 0, error = 0;
+    *context = NULL;
+    if (!cuDevicePrimaryCtxGetState() || !cuDevicePrimaryCtxRetain() || !cuDevicePrimaryCtxRelease_v2()) return 0;
+    if ((error = cuDevicePrimaryCtxGetState()((int)device, &flags, &active)) || !active) return error;
+    if ((error = cuDevicePrimaryCtxRetain()(&found, (int)device))) return error;
     /* the release is not repeated after an error, which may be that of an earlier kernel */
     cuDevicePrimaryCtxRelease_v2()((int)device);
-    return context;
+    *context = found;
+    return 0;
 }
 
 void cuda_device_context_ended(void) { __atomic_fetch_add(&contexts_ended, 1, __ATOMIC_RELEASE); }

@@ -46,9 +46,9 @@ uint32_t cuda_device_capture(cuda_handle stream);
  * the device; it may have ended since. */
 void cuda_device_primary(uint32_t device, cuda_handle context);
 cuda_handle cuda_device_primary_of(uint32_t device);
-/* Returns the device's primary context, as the driver tells it. The driver is asked for the context only if it exists,
- * because asking would make one. NULL: there is no such context. */
-cuda_handle cuda_device_ask_primary(uint32_t device);
+/* Asks the driver for the device's primary context, but only if it exists, because asking would make one. *context is
+ * NULL if there is none. Returns 0 or the driver's error. */
+int cuda_device_ask_primary(uint32_t device, cuda_handle *context);
 /* context_ended: counts a context that has ended. The next context may have the same address, on another device.
  * contexts_ended: returns the count. */
 void cuda_device_context_ended(void);

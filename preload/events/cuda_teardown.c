@@ -100,7 +100,9 @@ void cuda_teardown_ended(struct cuda_call *call) {
  * (cuda_runtime_api.h says so). Contexts that the program made are not reset. */
 void cuda_teardown_reset(struct cuda_call *call, uint32_t device) {
     call->device = device;
-    cuda_teardown_begins(call, CUDA_DEVICE_ENDS, cuda_device_ask_primary(device));
+    cuda_handle primary;
+    cuda_device_ask_primary(device, &primary);
+    cuda_teardown_begins(call, CUDA_DEVICE_ENDS, primary);
 }
 
 void cuda_teardown_release(struct cuda_call *call, uint32_t device) {

@@ -7,8 +7,10 @@
 #include "preload/shared/snapshot.h"
 #include "preload/vram/vram_contexts.h"
 #include "preload/copies/vram_thread.h"
+#include "preload/serve/serve_settings.h"
 
 enum { PAGEABLE = 88 /* CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS */, WAIT_MS = 5000 };
+enum { NOT_INITIALIZED = 3, NO_DEVICE = 100 }; /* errors that say that the program uses no device */
 
 static void *cuda_pageable_found(const char *name) { return cuda_scope_any(name, NULL); }
 
@@ -16,7 +18,7 @@ static void *cuda_pageable_found(const char *name) { return cuda_scope_any(name,
 struct contexts {
     cuda_handle list[VRAM_CONTEXTS];
     uint32_t count;
-    bool missing; /* the list lacks some contexts */
+    bool missing; /* the list lacks some contexts, or the driver did not answer a question */
 };
 
 static void add_context(struct contexts *self, cuda_handle context) {
@@ -26,41 +28,56 @@ static void add_context(struct contexts *self, cuda_handle context) {
     if (i == self->count && i < VRAM_CONTEXTS && context) self->list[self->count++] = context;
 }
 
+static int count_devices(struct contexts *self) {
+    int (*count)(int *) = (int (*)(int *))cuda_pageable_found("cuDeviceGetCount");
+    int devices = 0, error = count ? count(&devices) : NO_DEVICE;
+    if (!error) return devices < SNAP_CUDA_DEVICES ? devices : SNAP_CUDA_DEVICES;
+    self->missing = error != NOT_INITIALIZED && error != NO_DEVICE;
+    return 0;
+}
+
+static bool reads_in_place(struct contexts *self, int device) {
+    int (*attribute)(int *, int, int) = (int (*)(int *, int, int))cuda_pageable_found("cuDeviceGetAttribute");
+    int reads = 0;
+    if (attribute && attribute(&reads, PAGEABLE, device)) self->missing = true;
+    return reads;
+}
+
 /* Finds the primary contexts, where they exist, of devices that read host memory in place. If there is such a device,
  * also the contexts that the program made on any device. */
 static void find_contexts(struct contexts *self) {
-    int (*count)(int *) = (int (*)(int *))cuda_pageable_found("cuDeviceGetCount");
-    int (*attribute)(int *, int, int) = (int (*)(int *, int, int))cuda_pageable_found("cuDeviceGetAttribute");
-    int devices = 0, reads = 0;
-    bool any = false;
+    bool any = false, missing = false;
     *self = (struct contexts){0};
-    if (!count || !attribute || count(&devices)) return;
-    for (int i = 0; i < devices && i < SNAP_CUDA_DEVICES; i++) {
-        if (attribute(&reads, PAGEABLE, i) || !reads) continue;
-        if (!any) self->count = vram_contexts_all(self->list, &self->missing);
+    for (int i = 0, devices = count_devices(self); i < devices; i++) {
+        if (!reads_in_place(self, i)) continue;
+        if (!any) self->count = vram_contexts_all(self->list, &missing);
         any = true;
-        add_context(self, cuda_device_ask_primary((uint32_t)i));
+        cuda_handle primary;
+        if (cuda_device_ask_primary((uint32_t)i, &primary)) missing = true;
+        add_context(self, primary);
     }
+    self->missing |= missing;
 }
 
-bool cuda_pageable_any(void) {
-    struct contexts contexts;
-    find_contexts(&contexts);
-    return contexts.count != 0;
-}
+struct asked {
+    bool idle, answer;
+};
 
-static void wait_for_quiet(void *is_quiet) {
+static void ask_driver(void *context) {
     struct vram_driver driver;
     struct contexts contexts;
+    struct asked *self = context;
     find_contexts(&contexts);
-    *(bool *)is_quiet = !contexts.missing && !cuda_captures_any() && vram_driver_find(&driver, cuda_pageable_found) &&
-                        vram_quiet(&driver, contexts.list, contexts.count, WAIT_MS) == 0;
+    self->answer = contexts.count || contexts.missing;
+    if (!self->answer || !self->idle || contexts.missing || cuda_captures_any()) return;
+    if (vram_driver_find(&driver, cuda_pageable_found))
+        self->answer = vram_quiet(&driver, contexts.list, contexts.count, WAIT_MS) != 0;
 }
 
 /* Without MEMSTOW_CUDA_MOVES there is no device thread. Then memstow's worker asks the driver itself, although it has
- * descriptors of its own: if the driver needs its descriptors, its error says that nothing is known to be quiet. */
-bool cuda_pageable_quiet(void) {
-    bool is_quiet = false;
-    if (!vram_thread_do(wait_for_quiet, &is_quiet)) wait_for_quiet(&is_quiet);
-    return is_quiet;
+ * descriptors of its own: if the driver needs its descriptors, it answers with an error, so the memory stays. */
+bool cuda_pageable_uses(bool idle) {
+    struct asked asked = {.idle = idle, .answer = true};
+    if (!vram_thread_do(ask_driver, &asked) && !serve_wanted) ask_driver(&asked);
+    return asked.answer;
 }

@@ -150,7 +150,7 @@ static int64_t moving_both(int64_t host, int64_t device, bool out) {
 static bool devices_use_it(uint32_t owner, const struct list *list, bool out) {
     bool nothing_moves = out ? !list->count : !stow_bytes(owner, NULL);
     if (nothing_moves || stow_forked_beside_threads()) return false;
-    return cuda_pageable_any() && (!owner_is_idle(owner) || !cuda_pageable_quiet());
+    return cuda_pageable_uses(owner_is_idle(owner));
 }
 
 static int64_t refuse_all(struct list *list, uint32_t refusal) {

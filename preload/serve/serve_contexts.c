@@ -37,7 +37,7 @@ void serve_contexts_made(cuda_handle context, uint32_t device) {
 void serve_contexts_ended(cuda_handle context, bool goes_on, uint64_t end) {
     uint32_t device;
     cuda_handle heir = goes_on || !serve_wanted ? context : NULL;
-    if (!heir && vram_contexts_device(context, &device)) heir = cuda_device_ask_primary(device);
+    if (!heir && vram_contexts_device(context, &device)) cuda_device_ask_primary(device, &heir);
     vram_contexts_ended(context, heir, end);
     __atomic_fetch_add(&contexts_ended, 1, __ATOMIC_RELEASE);
 }

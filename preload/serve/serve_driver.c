@@ -6,6 +6,7 @@
 #include "preload/base/forked.h"
 #include "preload/base/lock.h"
 #include "preload/base/symbol.h"
+#include "preload/copies/vram_thread.h"
 #include "preload/cuda/cuda_device.h"
 #include "preload/cuda/cuda_route.h"
 #include "preload/cuda/cuda_scope.h"
@@ -84,7 +85,7 @@ bool serve_driver_is_fit(void) {
 }
 
 enum vram_refusal serve_driver_refusal(void) {
-    serve_driver_is_fit();
+    if (!vram_thread_apart) serve_driver_is_fit();
     return __atomic_load_n(&cannot, __ATOMIC_RELAXED);
 }
 

@@ -72,8 +72,7 @@ struct stow_progress stow_progress(void) {
 const char *stow_refusal_text(uint32_t refusal) { return (void)refusal, ""; }
 void heaps_collect(uint32_t owner) { (void)owner; }
 bool cuda_route_has_exempt(void) { return false; }
-bool cuda_pageable_any(void) { return false; }
-bool cuda_pageable_quiet(void) { return true; }
+bool cuda_pageable_uses(bool idle) { return (void)idle, false; }
 
 static bool engine_waits;
 static pthread_t ends;

@@ -1,0 +1,13 @@
+# timeout: 200
+# What memstow's worker moves by itself (MEMSTOW_IDLE): the driver is called by a thread that has the program's
+# descriptors, and not after the program has ended. Over the simulated driver (a test double): each case of _worker.c by
+# itself.
+from _simcuda import run_cases
+
+
+def wish(case):
+    pageable = {"SIMCUDA_PAGEABLE": "1"} if case == "read_by_a_device" else {}
+    return {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_IDLE": "1", **pageable}
+
+
+run_cases("worker", 3, wish)
