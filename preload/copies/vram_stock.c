@@ -17,7 +17,8 @@
 
 enum { PORTABLE = 1, ATTEMPTS = 3, POPULATE_WRITE = 23 /* MADV_POPULATE_WRITE, since Linux 5.14 */ };
 enum { DRIVER_ENDED = 4, NO_CONTEXT = 201, CONTEXT_ENDED = 709, NOT_REGISTERED = 713 };
-enum { PIECE = 128, GRANULES_MOST = 1 << 20 }; /* in granules: at most 256 MiB in a call, 2 TiB in all */
+/* in granules: at most 256 MiB in a call of the driver, 8 MiB in one of the kernel, 2 TiB in all */
+enum { PIECE = 128, TOUCHED = 4, GRANULES_MOST = 1 << 20 };
 
 /* The states of a granule (VRAM_GRANULE bytes of the range). BARE: reserved addresses without memory. UNUSED: memory
  * that no move has taken. USED: a move has taken it. */
@@ -65,9 +66,11 @@ static void vram_stock_note(uint32_t device) {
 static bool vram_stock_reserve(uint64_t limit) {
     if (stock.at) return true;
     uint64_t granules = limit / VRAM_GRANULE < GRANULES_MOST ? limit / VRAM_GRANULE : GRANULES_MOST;
-    uint8_t *states = granules ? arena_take(granules) : NULL;
-    char *at = states ? os_reserve_apart((granules + 2) * VRAM_GRANULE) : NULL;
-    if (!at) return false;
+    uint64_t length = (granules + 2) * VRAM_GRANULE;
+    char *at = granules ? os_reserve_apart(length) : NULL;
+    uint8_t *states = at ? arena_take(granules) : NULL;
+    if (at && !states) os_unmap(at, length);
+    if (!states) return false;
     stock.states = states;
     stock.granules = (uint32_t)granules;
     stock.at = (char *)os_round_up((uintptr_t)at + OS_PAGE, VRAM_GRANULE);
@@ -102,9 +105,14 @@ struct touched {
     uint64_t bytes;
 };
 
+/* The kernel holds the lock of the program's mappings during each call, so each is for a few granules. */
 static void touch_part(void *context) {
     const struct touched *self = context;
-    os_call(SYS_madvise, self->at, self->bytes, POPULATE_WRITE);
+    const uint64_t most = TOUCHED * VRAM_GRANULE;
+    for (uint64_t done = 0; done < self->bytes; done += most) {
+        uint64_t rest = self->bytes - done;
+        os_call(SYS_madvise, self->at + done, rest < most ? rest : most, POPULATE_WRITE);
+    }
 }
 
 /* Touches the memory with this many threads. The driver would touch the pages one by one. It still does so where the
@@ -301,6 +309,15 @@ static bool vram_stock_unpin(const struct vram_driver *driver, const struct piec
 
 static bool is_in_use(const struct piece *self) {
     return memchr(stock.states + self->first, USED, self->count) != NULL;
+}
+
+bool vram_stock_serves(cuda_handle context) {
+    bool any = false;
+    lock_hold(&stock.lock);
+    for (uint32_t i = 0; i < stock.count && !any; i++)
+        any = stock.pieces[i].context == context && is_in_use(&stock.pieces[i]);
+    lock_let_go(&stock.lock);
+    return any;
 }
 
 /* Finds the first piece without used memory, from piece *number on. *number becomes the number of the piece that was

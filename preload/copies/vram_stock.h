@@ -37,6 +37,8 @@ void vram_stock_shrink(const struct vram_driver *driver);
 /* Call it when the context has ended: its pieces are not pinned any more. Their content stays. They are pinned again
  * when they are taken again. */
 void vram_stock_forget(cuda_handle context);
+/* Whether a move uses memory that was pinned in this context. */
+bool vram_stock_serves(cuda_handle context);
 /* The size of the whole stock in bytes, in use or not. */
 uint64_t vram_stock_bytes(void);
 

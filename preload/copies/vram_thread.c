@@ -25,6 +25,8 @@ static uint32_t runs;    /* the device thread is there, or is being made */
 static uint32_t at_work; /* the device thread may be within a call of the driver */
 static uint32_t leaving; /* the program has begun to end */
 static uint32_t has_handler;
+static uint32_t home; /* the process that the device thread was made in */
+static __thread bool is_device_thread __attribute__((tls_model("initial-exec")));
 
 static uint32_t thread_load(const uint32_t *word) { return __atomic_load_n(word, __ATOMIC_SEQ_CST); }
 
@@ -81,6 +83,7 @@ static bool do_errand(void) {
 
 bool vram_thread_begins(void) {
     if (thread_load(&leaving)) return false;
+    thread_store(&home, os_pid());
     thread_store(&runs, 1);
     return true;
 }
@@ -102,6 +105,7 @@ static uint32_t next_work(uint32_t (*step)(void)) {
 }
 
 void vram_thread_run(bool (*is_over)(void), uint32_t (*step)(void)) {
+    is_device_thread = true;
     while (!is_over() && !thread_load(&leaving)) {
         uint32_t seen = thread_load(&turn), wait = next_work(step);
         if (wait && !is_over() && !thread_load(&leaving)) wait_for_change(seen, wait);
@@ -111,7 +115,11 @@ void vram_thread_run(bool (*is_over)(void), uint32_t (*step)(void)) {
 
 /* --- the end of the program --- */
 
+bool vram_thread_must_end(void) { return is_device_thread && thread_load(&leaving); }
+
+/* A forked child has the handler, too, but no device thread. */
 static void leave_driver_alone(void) {
+    if (thread_load(&home) != os_pid()) return;
     uint64_t end = os_now() + AT_EXIT_MS * (uint64_t)1000000;
     thread_store(&leaving, 1);
     vram_thread_wake();
@@ -119,7 +127,8 @@ static void leave_driver_alone(void) {
 }
 
 void vram_thread_ends_with_program(void) {
-    if (!__atomic_exchange_n(&has_handler, 1, __ATOMIC_SEQ_CST)) atexit(leave_driver_alone);
+    if (unlikely(!thread_load(&has_handler)) && !__atomic_exchange_n(&has_handler, 1, __ATOMIC_SEQ_CST))
+        atexit(leave_driver_alone);
 }
 
 /* The handler stays registered in the child. */

@@ -28,10 +28,12 @@ bool vram_thread_begins(void);
 void vram_thread_run(bool (*is_over)(void), uint32_t (*step)(void));
 void vram_thread_wake(void);
 void vram_thread_ended(void);
-/* Call it when the driver is there: at the program's exit, before the driver's own exit handlers, the device thread
- * begins nothing any more, and its present call of the driver is waited for, 5 seconds at most. Later calls do
- * nothing. */
+/* ends_with_program: call it when the driver is there. At the program's exit, before the driver's own exit handlers,
+ * the device thread then begins nothing any more, and the work that it does is waited for, 5 seconds at most. Later
+ * calls do nothing. must_end: whether the caller is the device thread, and the program waits for the end of its work.
+ */
 void vram_thread_ends_with_program(void);
+bool vram_thread_must_end(void);
 
 #pragma GCC visibility pop
 

@@ -2,10 +2,12 @@
 #include "preload/vram/vram_ahead.h"
 
 #include "preload/base/forked.h"
+#include "preload/copies/vram_ring.h"
 #include "preload/copies/vram_stock.h"
 #include "preload/cuda/cuda_captures.h"
 #include "preload/shared/os.h"
 #include "preload/shared/pressure.h"
+#include "preload/stow/stow_thread.h"
 #include "preload/vram/vram_move.h"
 #include "preload/vram/vram_sums.h"
 #include "preload/vram/vram_table.h"
@@ -33,12 +35,27 @@ static uint64_t missing_now(const struct vram_limits *limits) {
     return wanted > there ? (wanted - there) / VRAM_GRANULE * VRAM_GRANULE : 0;
 }
 
+struct room {
+    const struct vram_limits *limits;
+    uint64_t bytes;
+};
+
+static void find_room(void *context) {
+    struct room *self = context;
+    uint64_t left = pressure_left(), there = vram_stock_bytes(), most = vram_backup_left(self->limits);
+    if (left == PRESSURE_NO_LIMIT || left <= there) return;
+    self->bytes = (left - there) / 2 < most ? (left - there) / 2 : most;
+}
+
 /* How much may be pinned now: what a move might pin, and so little that the system has at least as much memory left as
- * is pinned. With less, the next move would give it back. */
+ * is pinned. With less, the next move would give it back. The figures are read by a thread with descriptors of its own:
+ * the device thread would take numbers of the program's descriptors at any time. 0: also if they cannot be read. */
 static uint64_t room_now(const struct vram_limits *limits) {
-    uint64_t left = pressure_left(), there = vram_stock_bytes(), most = vram_backup_left(limits);
-    uint64_t room = left > there ? (left - there) / 2 : 0;
-    return room < most ? room : most;
+    struct room room = {.limits = limits};
+    bool own_files;
+    struct stow_thread *thread = stow_thread_start(find_room, &room, &own_files);
+    if (thread) stow_thread_join(thread);
+    return room.bytes;
 }
 
 static void ask_device_thread(void) {
@@ -47,12 +64,12 @@ static void ask_device_thread(void) {
 }
 
 void vram_ahead_served(const struct vram_request *request, const struct vram_limits *limits) {
+    vram_thread_ends_with_program();
     if (!vram_ahead_wanted || !limits->pinned || !vram_table_enter()) return;
     wish.context = request->context;
     wish.device = request->device;
     wish.limits = *limits;
     vram_table_let_go();
-    vram_thread_ends_with_program();
     __atomic_store_n(&vram_ahead_news, 1, __ATOMIC_SEQ_CST);
     if (missing_now(limits) >= VRAM_PIECE) ask_device_thread();
 }
@@ -78,14 +95,16 @@ static bool begin_pinning(struct vram_stock_wish *out, struct vram_limits *limit
 /* Makes the copy buffers of moves first, then a piece. True: there may be more to do. */
 static bool pin_some(struct vram_stock_wish *out, const struct vram_limits *limits) {
     struct vram_visit visit;
-    bool made = false;
-    if (vram_driver_enter(&vram_driver, out->context, &visit)) return false;
-    int error = vram_move_make_buffers(out->context, out->device, &made);
     uint64_t missing = missing_now(limits), room = room_now(limits);
+    bool lacks = vram_move_lacks_buffers(out->context), made = false;
+    if ((lacks && room < VRAM_SLOTS * VRAM_SLOT) || vram_driver_enter(&vram_driver, out->context, &visit)) return false;
     out->bytes = missing < room ? missing : room;
-    if (!error && !made) made = vram_stock_ahead(&vram_driver, out);
+    if (lacks)
+        made = !vram_move_make_buffers(out->context, out->device);
+    else
+        made = vram_stock_ahead(&vram_driver, out);
     vram_driver_leave(&vram_driver, &visit);
-    return !error && made;
+    return made;
 }
 
 uint32_t vram_ahead_step(void) {

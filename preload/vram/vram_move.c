@@ -19,6 +19,7 @@
 #include "preload/vram/vram_memory.h"
 #include "preload/copies/vram_ring.h"
 #include "preload/copies/vram_stock.h"
+#include "preload/copies/vram_thread.h"
 #include "preload/vram/vram_sums.h"
 #include "preload/vram/vram_table.h"
 #include "preload/base/forked.h"
@@ -324,7 +325,8 @@ static void collect_backups(void) {
  * one of these blocks' or the ring's. */
 static struct vram_block *take_next(struct move *self, bool first) {
     vram_table_lock();
-    struct vram_block *block = move_is_ended(self->options->end) ? NULL : next_block(self, VRAM_LIVE);
+    bool ended = move_is_ended(self->options->end) || vram_thread_must_end();
+    struct vram_block *block = ended ? NULL : next_block(self, VRAM_LIVE);
     if (block) block->in_move = first ? NULL : held;
     if (block || first) held = block;
     quieting = false;
@@ -519,10 +521,11 @@ static void move_in(struct move *self) {
 }
 
 /* Every move waits for memory that is pinned ahead of need, even `at_once`: it would have to pin the memory itself,
- * which takes as long. But it does not wait for a call of the driver that takes long. */
+ * which takes as long. But `at_once` does not wait for a call of the driver that takes long. */
 static bool must_wait(const struct move *self) {
-    if (pinning && os_now() < pinning_since + PINNING_MS * (uint64_t)1000000) return true;
-    return (mover || vram_dying_any()) && !self->options->at_once && !vram_dying_is_mine();
+    bool at_once = self->options->at_once;
+    if (pinning && (!at_once || os_now() < pinning_since + PINNING_MS * (uint64_t)1000000)) return true;
+    return (mover || vram_dying_any()) && !at_once && !vram_dying_is_mine();
 }
 
 /* Begins a move. There is one move at a time, and none while a call ends a context. A caller that comes at such a time
@@ -546,8 +549,11 @@ static void end_move(void) {
     vram_table_let_go();
 }
 
+/* Whether the end of the context would disturb a move or the pinning of memory. A move copies to and from memory that
+ * was pinned in any context. */
 static bool works_in(cuda_handle context) {
     if (quieting || (mover && ring.context == context) || pinning == context) return true;
+    if (mover && vram_stock_serves(context)) return true;
     for (const struct vram_block *block = held; block; block = block->in_move)
         if (block->context == context) return true;
     return false;
@@ -591,10 +597,11 @@ void vram_move_end_pinning(void) {
     vram_table_let_go();
 }
 
-int vram_move_make_buffers(cuda_handle context, uint32_t device, bool *made) {
-    *made = !ring.context || (ring.context == context && !ring.slot[VRAM_SLOTS - 1]);
-    return *made ? ring_ready(context, device) : 0;
+bool vram_move_lacks_buffers(cuda_handle context) {
+    return !ring.context || (ring.context == context && !ring.slot[VRAM_SLOTS - 1]);
 }
+
+int vram_move_make_buffers(cuda_handle context, uint32_t device) { return ring_ready(context, device); }
 
 static bool is_at_work(void) {
     if (!vram_table_enter()) return false;

@@ -6,6 +6,7 @@ answer (a test double). They say nothing about time, or about a GPU.
 
 - a pair of cuMemAllocAsync and cuMemFreeAsync, a query of an address, and a query of the free memory, beside up to
   3,000 served blocks, or as many that were freed in a stream that makes no progress;
+- such a pair where moves may pin memory (MEMSTOW_CUDA_PINNED), which each served block may ask for;
 - a query of an address from 1 and from 5,000 places of the program;
 - a move that looks at 300 and at 3,000 blocks.
 
@@ -26,6 +27,7 @@ BESIDE = { # a call, beside what: how many, and the instructions that the last a
     ("info", "freed"): ((1, 3_000), 200_000),
     ("places", "live"): ((1, 5_000), 500),
 }
+TOO_LITTLE = "1M" # less than is pinned at a time: each block asks whether to pin, and no other thread pins meanwhile
 MOVES, MOVED = (2, 42), (300, 3_000) # rounds, blocks
 LONGER = 1.5 # a move of 10 times as many blocks may take 15 times as many instructions, but not more
 HERE = pathlib.Path(__file__).parent
@@ -53,13 +55,20 @@ def count(command, rounds):
     return instructions.count(command, rounds, ["--stacks=none"], without=["history_add_device", "stow_areas"])
 
 
+def between(*command):
+    """Instructions of one call: a long run less a short one."""
+    counts = [count(command, rounds) for rounds in (SHORT, LONG)]
+    return round((counts[1] - counts[0]) / (LONG - SHORT), 2)
+
+
 def measure(program):
     numbers = {}
     for (what, state), (beside, _) in BESIDE.items():
         for number in beside:
-            command = [program, what, state, number]
-            counts = [count(command, rounds) for rounds in (SHORT, LONG)]
-            numbers[name_of(what, state, number)] = round((counts[1] - counts[0]) / (LONG - SHORT), 2)
+            numbers[name_of(what, state, number)] = between(program, what, state, number)
+    os.environ["MEMSTOW_CUDA_PINNED"] = TOO_LITTLE
+    numbers["pair, may pin"] = between(program, "pair", "live", 0)
+    del os.environ["MEMSTOW_CUDA_PINNED"]
     for blocks in MOVED:
         counts = [count([program, "move", "live", blocks], rounds) for rounds in MOVES]
         numbers[f"move of {blocks}, a block"] = round((counts[1] - counts[0]) / (MOVES[1] - MOVES[0]) / blocks, 2)

@@ -47,7 +47,7 @@ cases = [(program, case) for program in ("moves", "contexts") for case in run(pr
 assert len(cases) > 20
 for program, case in cases:
     run(program, case, status=-9 if case.startswith("killed") else 0, **_simcuda.settings(case, folder))
-for case in run("ahead").split():
+for case in set(run("ahead").split()) - {"little_left"}: # that case needs a control group
     run("ahead", case, **_simcuda.ahead_settings(case))
 assert not list(folder.iterdir())
 folder.rmdir()

@@ -5,6 +5,7 @@
 #include "_model.h"
 
 #include <sys/wait.h>
+#include <time.h>
 
 static const char PIN[] = "cuMemHostRegister_v2";
 enum { A_WHILE_US = 100000 };
@@ -210,6 +211,13 @@ static void under_pressure(void) {
     there_and_back(&third);
 }
 
+/* Of the control group's memory, so little is left that the next move would give all of it back. */
+static void little_left(void) {
+    begin();
+    usleep(A_WHILE_US);
+    MUST(!usage().registered && !usage().pinned);
+}
+
 /* The driver refuses: the moves try for themselves. */
 static void refused(void) {
     sim_fail(PIN, 1, OUT_OF_MEMORY, 1);
@@ -250,6 +258,65 @@ static void *reset(void *unused) {
     return unused;
 }
 
+/* --- two devices; each has memory pinned in its own context */
+
+static int copies_held, is_over;
+
+static void hold_copies(void) {
+    if (!__atomic_exchange_n(&copies_held, 1, __ATOMIC_SEQ_CST)) sim_hold(1);
+}
+
+static void *stow_second(void *unused) {
+    MUST(!cudaSetDevice(1));
+    out(&second);
+    return unused;
+}
+
+static void *reset_first_device(void *unused) {
+    MUST(!cudaSetDevice(0) && !cudaDeviceReset());
+    becomes(&is_over, 1);
+    return unused;
+}
+
+/* A device ends while a move of another device copies into memory that was pinned in the context that ends: the end
+ * waits for the copies. */
+static void reset_of_another(void) {
+    pthread_t mover, other;
+    MUST(!cudaSetDevice(0));
+    begin();
+    while (usage().registered != 20 * MIB) usleep(1000);
+    MUST(!cudaSetDevice(1));
+    second = model_load("second", 10 * MIB, 0, 1);
+    while (usage().registered != 30 * MIB) usleep(1000);
+    sim_tell("cuMemcpyDtoHAsync_v2", hold_copies);
+    MUST(!pthread_create(&mover, NULL, stow_second, NULL));
+    while (!now_is(&copies_held)) usleep(1000);
+    MUST(!pthread_create(&other, NULL, reset_first_device, NULL));
+    usleep(A_WHILE_US);
+    MUST(!now_is(&is_over) && usage().registered == 30 * MIB);
+    sim_hold(-1);
+    MUST(!pthread_join(mover, NULL) && !pthread_join(other, NULL) && !usage().faults);
+    MUST(memstow_restore_(second.owner) == (int64_t)second.bytes && model_holds(&second));
+}
+
+static int takes_long;
+
+static void pin_for_long(void) {
+    if (now_is(&takes_long)) becomes(&entered, 1), sleep(6);
+}
+
+/* What comes back waits for a piece that takes long, although it needs none of it. */
+static void beside_a_long_piece(void) {
+    sim_tell(PIN, pin_for_long);
+    first = model_load("first", 10 * MIB, 0, 1);
+    wait_for_pinned(10 * MIB);
+    out(&first);
+    becomes(&takes_long, 1);
+    second = model_load("second", 10 * MIB, 0, 1);
+    while (!now_is(&entered)) usleep(1000);
+    back(&first);
+}
+
 /* The end of a context waits for the present piece. The next context has the memory pinned again. */
 static void reset_meanwhile(void) {
     pthread_t other = begin_beside_a_piece(reset);
@@ -261,11 +328,19 @@ static void reset_meanwhile(void) {
     MUST(!by_main);
 }
 
+static time_t seconds_now(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
+/* The child does not wait for the parent's thread, which would take 5 seconds. */
 static void child_ends(void) {
     int status;
+    time_t begin = seconds_now();
     pid_t child = fork();
     if (!child) exit(0);
-    MUST(waitpid(child, &status, 0) == child && !status);
+    MUST(waitpid(child, &status, 0) == child && !status && seconds_now() < begin + 4);
 }
 
 static void forked(void) {
@@ -301,9 +376,12 @@ int main(int argc, char **argv) {
                                               {"beside_a_capture", beside_a_capture},
                                               {"before_a_capture", before_a_capture},
                                               {"under_pressure", under_pressure},
+                                              {"little_left", little_left},
                                               {"refused", refused},
                                               {"half_way", half_way},
                                               {"reset_meanwhile", reset_meanwhile},
+                                              {"reset_of_another", reset_of_another},
+                                              {"beside_a_long_piece", beside_a_long_piece},
                                               {"forked", forked},
                                               {"at_the_end", at_the_end}};
     return model_main(argc, argv, cases, sizeof cases / sizeof *cases, NULL);

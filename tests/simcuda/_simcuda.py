@@ -53,7 +53,8 @@ def ahead_settings(case):
     pinned = {"in_large_pieces": "600M", "within_the_limit": "24M"}
     large = {"SIMCUDA_CAPACITY": "400M", "SIMCUDA_FILL": "0"} if case == "in_large_pieces" else {}
     off = {"MEMSTOW_CUDA_AHEAD": "0"} if case == "turned_off" else {}
-    return {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1",
+    two = {"SIMCUDA_DEVICES": "2"} if case == "reset_of_another" else {}
+    return {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_CUDA_MOVES": "2M", "MEMSTOW_CUDA_VERIFY": "1", **two,
             "MEMSTOW_CUDA_PINNED": pinned.get(case, "100M"), **large, **off}
 
 
@@ -63,15 +64,17 @@ def left_out(program):
     return {word.partition(":")[2] for word in words if word.startswith(f"{program}:")}
 
 
-def run_cases(name, count, wish, killed=(), without=()):
-    """Runs each case of a program by itself, with the settings of `wish` for it, and its ledger in CASE.mst."""
+def run_cases(name, count, wish, killed=(), without=(), before=lambda case: None):
+    """Runs each case of a program by itself, with the settings of `wish` for it, and its ledger in CASE.mst.
+    before(case) returns what the process does first, or None."""
     program = BUILD / name
     cases = support.run(program, env=environment()).stdout.split()
     assert len(cases) == count, cases
     for case in cases:
         if case in without or case in left_out(name):
             continue
-        done = support.track(program, case, env=environment(**wish(case)), file=f"{case}.mst", status=None)
+        done = support.track(program, case, env=environment(**wish(case)), file=f"{case}.mst", status=None,
+                             preexec_fn=before(case))
         as_wanted = done.returncode == 137 if case in killed else done.returncode == 0 and done.stdout == "ok\n"
         assert as_wanted, f"{case}: {done.returncode}\n{done.stdout}{done.stderr}"
     assert set(killed) | set(without) <= set(cases), cases

@@ -1,7 +1,9 @@
 // Pinned memory that stays: it is pinned once, in large pieces, within limits; used again; given back; pinned again
 // when its context has ended; kept while the driver does not unpin it. The driver is a test double of a few functions.
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "preload/cuda/cuda_blocks.h"
 #include "preload/shared/os.h"
@@ -182,4 +184,32 @@ Test(vram_stock, what_a_context_has_unpinned_is_pinned_ahead_in_the_next) {
     vram_stock_forget(&one);
     cr_assert(ahead(0, &other) && pins == 2 && vram_stock_bytes() == GRANULES(3));
     cr_assert(!ahead(0, &other) && take(3, 3) && pins == 2);
+}
+
+Test(vram_stock, it_serves_the_context_while_a_move_uses_it) {
+    char *at = take(2, 2);
+    cr_assert(at && vram_stock_serves(&one) && !vram_stock_serves(&other));
+    vram_stock_give(at, GRANULES(2));
+    cr_assert(!vram_stock_serves(&one));
+    cr_assert(take(1, 1) == at && vram_stock_serves(&one));
+    vram_stock_forget(&one);
+    cr_assert(!vram_stock_serves(&one));
+}
+
+static uint64_t address_space(void) {
+    unsigned long pages = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    cr_assert(file && fscanf(file, "%lu", &pages) == 1);
+    fclose(file);
+    return pages * OS_PAGE;
+}
+
+Test(vram_stock, addresses_that_cannot_be_reserved_cost_nothing) {
+    const struct rlimit limit = {address_space() + (64 << 20), RLIM_INFINITY};
+    struct vram_stock_wish wish = wish_of(1, 1);
+    wish.most = (uint64_t)4 << 40;
+    cr_assert_eq(setrlimit(RLIMIT_AS, &limit), 0);
+    uint64_t before = address_space();
+    for (int i = 0; i < 100; i++) cr_assert_null(vram_stock_take(&driver, &wish));
+    cr_assert_lt(address_space() - before, 4 << 20);
 }
