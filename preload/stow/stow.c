@@ -97,8 +97,8 @@ static void refuse_all(struct stow_session *self, uint32_t refusal) {
     for (uint32_t i = 0; i < self->count; i++) stow_work_refuse(&self->work[i], refusal);
 }
 
-/* The result of stow_out or stow_in: the bytes that moved. If none moved, the first error of a piece's refusal
- * (stow_work_error); 0: no piece has an error. Any other error is preferred to -ENOTSUP, which explains least. */
+/* The result of stow_out or stow_in: the bytes that moved. If none moved: the first error of a piece (stow_work_error),
+ * or 0. -ENOTSUP explains least, so any other error is preferred. */
 static int64_t stow_outcome(const struct stow_session *self, int64_t moved) {
     int error = 0;
     for (uint32_t i = 0; i < self->count && !moved; i++) {

@@ -19,7 +19,7 @@ enum stow_refusal {
     STOW_GONE,          /* freed, unmapped or changed meanwhile */
     STOW_CANCELLED,     /* stow_options.end stopped the move */
     STOW_NOT_PRIVATE,   /* shared with other processes */
-    STOW_NO_ACCESS,     /* not readable and writable, or code */
+    STOW_NO_ACCESS,     /* not both readable and writable, or code */
     STOW_LOCKED,        /* mlock */
     STOW_LOCKS_FUTURE,  /* mlockall(MCL_FUTURE): the new mapping would be locked, too */
     STOW_PINNED,        /* a device, or a system call in progress, holds its pages */
@@ -32,20 +32,20 @@ enum stow_refusal {
     STOW_FORK_ADVICE,   /* MADV_DONTFORK, MADV_WIPEONFORK */
     STOW_NO_DUMP,       /* MADV_DONTDUMP: it may be a secret, which must not go to a disk */
     STOW_FAULTS_TAKEN,  /* the program uses userfaultfd on it */
-    STOW_SPECIAL,       /* huge page file system, device memory */
-    STOW_NAMELESS_FILE, /* the file was removed: it may lie in memory, and cannot be opened */
-    STOW_STACK,         /* the stack of a thread, or the mover's own stack or thread-local storage */
+    STOW_SPECIAL,       /* hugetlb, device memory, a shadow stack, or a file's pages that are locked */
+    STOW_NAMELESS_FILE, /* its name no longer leads to it, so nobody can see whether it lies in memory */
+    STOW_STACK,         /* memory that grows down, or the mover's own stack or thread-local storage */
     STOW_NOT_IDLE,      /* the kernel cannot move it atomically, and its owner is not idle */
     STOW_IN_USE,        /* its owner was declared idle, but somebody wrote to it */
     STOW_MAPPINGS,      /* the program is near vm.max_map_count */
     STOW_ADDRESS_SPACE, /* RLIMIT_AS or the kernel leaves no address space to move through */
     STOW_NO_DIRECTORY,  /* there is no directory, or it is not writable */
     STOW_MEMORY_TARGET, /* the directory is on tmpfs, ramfs or the like: no memory would be freed */
-    STOW_UNSAFE_TARGET, /* the directory is on FUSE or a network */
+    STOW_UNSAFE_TARGET, /* the directory is on FUSE, a network or an unknown file system */
     STOW_FILE_LIMIT,    /* RLIMIT_FSIZE */
     STOW_DISK_FULL,
     STOW_DISK_ERROR,     /* the disk answered with an error */
-    STOW_NO_DESCRIPTOR,  /* RLIMIT_NOFILE */
+    STOW_NO_DESCRIPTOR,  /* none is left, or the program closed ours */
     STOW_SANDBOX,        /* the process entered seccomp */
     STOW_NO_KERNEL_HELP, /* a necessary system call is missing or forbidden */
     STOW_REFUSALS
@@ -69,14 +69,14 @@ struct stow_options {
     bool idle;             /* the caller promises: no access to the pieces until the call returns */
     bool held_unseen;      /* a device may hold pages without stow_lock_range; only STOW_BY_MOVE notices such pages */
     uint32_t method;       /* enum stow_method: the best method that may be used */
-    const char *directory; /* NULL: MEMSTOW_STOW_DIR, or the directory for caches */
+    const char *directory; /* NULL: MEMSTOW_STOW_DIR; if that is not set, the directory for caches or /var/tmp */
     struct move_end end;   /* ends the move early, after its present chunk (move_end.h) */
     /* Called on the engine's thread: when the move begins, when the amount is known (`wanted` is 0 until then), and
      * after each chunk. The function must not use the program's allocator. NULL: no calls. */
     void (*tell)(uint64_t moved, uint64_t wanted, void *context);
-    /* Called once for each piece, on the engine's thread: whether the owner still has the piece. From this call on, a
-     * thread that frees or unmaps the piece waits until the piece's present chunk has moved; the rest of the piece then
-     * stays. NULL: the owner has all pieces. The function must not use the program's allocator. */
+    /* For stow_out; called once for each piece, on the engine's thread: whether the owner still has the piece. From
+     * this call on, a thread that frees or unmaps the piece waits until the piece's present chunk has moved; the rest
+     * of the piece then stays. NULL: the owner has all pieces. The function must not use the program's allocator. */
     bool (*is_there)(const struct stow_piece *piece, void *context);
     void *context;
 };
@@ -95,8 +95,8 @@ struct stow_progress {
 struct stow_progress stow_progress(void);
 
 /* The bytes of an owner (0: of all owners) that were moved out and not brought back completely. If back_by_use is not
- * NULL, *back_by_use gets how many of these bytes are in memory again, because the program used them. This function
- * may read the page map, so no hook may call it. */
+ * NULL, *back_by_use gets how many of these bytes are in memory again, because the program used them. stow_bytes
+ * can read the page map, so hooks must not call it. */
 uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use);
 
 /* As stow_bytes, for a range of addresses and all owners. */
@@ -139,10 +139,12 @@ static inline void stow_pass_end(uint32_t pass) { __atomic_fetch_sub(&stow_passi
 /* Each stow_note_… function waits until nothing in the range is moving. After that, no move that began earlier touches
  * the range. */
 void stow_note_change(uint64_t start, uint64_t length); /* the mapping is about to change */
-void stow_note_unmap(uint64_t start, uint64_t length);  /* another mapping has replaced the range's mapping */
+/* Another mapping has replaced the range, or the caller unmaps the range. */
+void stow_note_unmap(uint64_t start, uint64_t length);
 /* A block goes back to its allocator: its stowed parts become fresh memory. */
 void stow_note_free(uint64_t start, uint64_t length);
-void stow_note_discard(uint64_t start, uint64_t length); /* MADV_DONTNEED was called: stowed parts become zeros, too */
+/* The content is about to be discarded (MADV_DONTNEED): stowed parts become zeros now. */
+void stow_note_discard(uint64_t start, uint64_t length);
 /* The range is about to be unmapped. *unmapped gets the stowed regions in the range. If the kernel refuses to unmap,
  * the caller passes them to stow_put_back. */
 enum { STOW_UNMAPPED_MOST = 32 };
@@ -168,12 +170,12 @@ struct stow_forking {
 };
 struct stow_forking stow_fork_begin(void);
 void stow_fork_end(struct stow_forking self, bool in_child);
-/* Whether this process was forked while other threads ran. If one of those threads held the loader's lock, the lock is
- * held for ever in this process, and a thread that asks the loader would wait for ever. Devices that the parent used do
- * not work in this process either. */
+/* Whether this process was forked while other threads ran, or in a sandbox. If one of those threads held the loader's
+ * lock, the lock is held for ever in this process, and a thread that asks the loader would wait for ever. Devices that
+ * the parent used do not work in this process either. */
 bool stow_forked_beside_threads(void);
-/* Registers stow_fork_begin and stow_fork_end for each fork(). Call it before the program can register handlers. glibc
- * runs the first registered handler last before a fork, when the program's handlers hold their locks already. */
+/* Registers stow_fork_begin and stow_fork_end for each fork(). Call it before the program can register handlers. Before
+ * a fork, the handler that was registered first runs last: then the program's handlers hold their locks already. */
 void stow_watch_forks(void);
 
 #pragma GCC visibility pop

@@ -31,7 +31,7 @@ struct stow_ahead {
 void stow_ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
                       bool huge);
 /* Waits until the `wanted` bytes that follow the first `done` bytes are ready. Returns how many of them are ready. If
- * there are fewer than `wanted`, self->refusal says why. */
+ * fewer than `wanted` are, self->refusal says why. */
 uint64_t stow_ahead_wait(struct stow_ahead *self, uint64_t done, uint64_t wanted);
 /* Ends the threads. After this nothing touches the range any more. */
 void stow_ahead_end(struct stow_ahead *self);

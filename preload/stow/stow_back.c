@@ -1,8 +1,8 @@
 /* stow_back.c — see stow_back.h.
  *
- * While other threads may use the range: a private file mapping cannot be registered with userfaultfd. Its pages cannot
- * be moved out either: mremap would leave the file's old bytes, or a hole, for other threads to see. So the content
- * comes back in these steps, each time as much as the pipes hold:
+ * If other threads may use the range, neither usual way works: a private file mapping cannot be registered with
+ * userfaultfd, and if mremap moved its pages out, other threads would see the file's old bytes or a hole. So the
+ * content comes back in these steps, each time as much as the pipes hold:
  *   1. A thread that runs ahead (stow_ahead.c) makes every page the process's own, as a write would
  *   (MADV_POPULATE_WRITE).
  *   2. vmsplice puts the pages themselves, not copies, into pipes. The pipes hold them, including later writes.
@@ -21,7 +21,7 @@
  *   1. Threads that run ahead read the file past the page cache into memory of ours (stow_read.c). This needs the
  *   privilege CAP_CHECKPOINT_RESTORE; without it, the steps are those above.
  *   2. Pages that were written since they were stowed are copied over that memory. A later write would be lost.
- *   3. The empty range takes the mapping's place, and the content is copied into it. A thread that reads the range
+ *   3. An empty range takes the mapping's place, and the content is copied into it. A thread that reads the range
  *   waits meanwhile.
  * Without userfaultfd, fresh memory takes the mapping's place, and the content is copied into it. */
 #include "preload/stow/stow_back.h"
@@ -395,8 +395,7 @@ static uint32_t swap_in_place(struct stow_back *self, const struct source *sourc
     return refusal;
 }
 
-/* Whether the read in progress is of this file and continues at this offset. False also if bytes were taken from it
- * but did not come back: they must be read again. */
+/* Whether the read in progress is of this file, and its next byte is at this offset. */
 static bool reads_on(const struct stow_back *self, const struct source *source) {
     const struct stow_read *reading = &self->reading;
     return self->reads && !reading->refusal && reading->fd == source->fd && reading->taken < reading->length &&

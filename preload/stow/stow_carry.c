@@ -67,7 +67,7 @@ static void stow_carry_gather(void) {
     const int clean = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;
     int fd = os_open("/proc/self/exe", O_RDONLY, 0);
     if (fd < 0) return;
-    os_call(SYS_sync_file_range, fd, 0, OS_PAGE, clean); /* the page of a program that was just built is not */
+    os_call(SYS_sync_file_range, fd, 0, OS_PAGE, clean); /* the page may be dirty, if the program was just built */
     os_call(SYS_fadvise64, fd, 0, OS_PAGE, POSIX_FADV_DONTNEED);
     os_close(fd);
 }

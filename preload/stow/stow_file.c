@@ -131,7 +131,8 @@ static uint32_t stow_file_failed(long error) {
     return refusal_of(error);
 }
 
-/* Reserves all space before any memory moves. So on a full disk the move is refused, and not half done. */
+/* Reserves all space before any memory moves, if the file system can. Then on a full disk the move is refused, and not
+ * half done. */
 static uint32_t stow_file_reserve(int fd, uint64_t size) {
     if (size > os_file_limit()) return STOW_FILE_LIMIT;
     long result = os_call(SYS_fallocate, fd, 0, 0, size);

@@ -1,4 +1,5 @@
-/* stow_file.h — the file that holds moved memory. There is one for each move. It has no name, and is written once.
+/* stow_file.h — files without names that hold moved memory or values of the store: one for each move of host memory,
+ * for each block of device memory, and for each value.
  * In: a directory, and how many bytes the file must hold. Out: a descriptor for as long as the move takes; afterwards
  * the mappings keep the file. Results are enum stow_refusal. */
 #ifndef MEMSTOW_STOW_FILE_H
@@ -25,7 +26,7 @@ uint32_t stow_file_judge(int fd);
 /* Opens a file in `directory`. NULL: in the first of the usual directories that can be used. Reserves `size` bytes. */
 uint32_t stow_file_open(struct stow_file *self, const char *directory, uint64_t size);
 
-/* Writes whole pages behind the used bytes. Waits until they are on the disk and no longer in memory. */
+/* Writes whole pages behind the used bytes. Waits until they are on the disk, and drops them from the page cache. */
 uint32_t stow_file_write(struct stow_file *self, const void *from, uint64_t length);
 
 /* Two steps to write small pieces. stow_file_append writes them behind the used bytes, and counts them as used.

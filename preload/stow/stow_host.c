@@ -9,7 +9,7 @@
  *
  * UFFDIO_MOVE moves page by page, and refuses pages that a device holds. mremap also moves pages that a device holds,
  * so it is only for idle owners in a process without pinned pages. Without userfaultfd the range is copied, written,
- * compared with the copy and mapped over. Nobody may write between the last two steps. */
+ * compared with the copy and mapped over. A write between the last two steps would be lost. */
 #include "preload/stow/stow_host.h"
 
 #include <errno.h>
@@ -148,8 +148,8 @@ static long put_buffer_over(struct stow_host *self, const struct taken *taken, u
     return at == (long)start ? 0 : -EAGAIN;
 }
 
-/* Puts the pages back, which must succeed. If all pages were taken away, our mapping with the pages may replace the
- * range's own mapping. If the range's own mapping is gone, our mapping must replace it. */
+/* Puts the pages back, which must succeed. If they cannot be moved back, our mapping replaces the range's own, provided
+ * that it has all pages of the range. */
 static void put_back(struct stow_host *self, uint64_t start, uint64_t length, const struct taken *taken) {
     const struct timespec pause = {.tv_nsec = 1000000};
     bool whole = taken->length == length;

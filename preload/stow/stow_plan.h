@@ -33,7 +33,7 @@ struct stow_segment {
     uint64_t start, end;
     uint32_t work; /* the index of the piece in session->work */
     enum stow_segment_kind kind;
-    bool writable; /* for STOW_SEGMENT_FILE: the mapping can be written to */
+    bool writable; /* for STOW_SEGMENT_FILE: the mapping can be written to, or has pages of the process's own */
 };
 
 struct stow_plan {

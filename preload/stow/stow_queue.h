@@ -1,8 +1,8 @@
 /* stow_queue.h — writes pages to a file piece by piece, while the caller makes the next piece ready.
  * In: whole pages in order, from the queue's buffers or from memory of the caller's. Out: the bytes at the end of the
  * file. Results are enum stow_refusal; after one failure every call fails. stow_queue_close waits for all writes, so
- * that afterwards the kernel uses no memory of the queue. If the file goes through the page cache, or the kernel
- * refuses a queue, stow_queue_write itself waits until the piece is written. */
+ * that afterwards the kernel uses no memory of the queue. If the file is small or goes through the page cache, or the
+ * kernel refuses a queue, stow_queue_write itself waits until the piece is written. */
 #ifndef MEMSTOW_STOW_QUEUE_H
 #define MEMSTOW_STOW_QUEUE_H
 
@@ -20,7 +20,7 @@ struct stow_queue {
     char *buffers;         /* one buffer for each of the STOW_PIECES pieces */
     aio_context_t context; /* 0: each write is waited for */
     uint32_t next;         /* the piece that is written next */
-    uint32_t under_way;    /* a bit for each piece that the kernel writes */
+    uint32_t under_way;    /* a bit for each piece that the kernel is writing */
     uint32_t refusal;      /* the first failure */
     uint64_t flushed;      /* the file is flushed up to this offset */
     struct iocb pieces[STOW_PIECES];

@@ -1,9 +1,8 @@
 /* stow_table.h — the table of regions, and the chunk that is moving now. A region is a range of addresses whose content
  * lies in a stow file (a file that holds moved memory).
  * In: regions and chunks, from the movers; the program's changes, from the hooks. Out: regions; a thread that asks for
- * a range waits while a chunk in it moves. There is one lock. It is held for microseconds, with signals blocked. A
- * moving chunk is a range that others wait for, not a lock. A thread that has the lock may take it again, as happens
- * around a fork. */
+ * a range waits while a chunk in it moves. There is one lock, held with signals blocked. A moving chunk is a range that
+ * others wait for, not a lock. A thread that has the lock may take it again, as happens around a fork. */
 #ifndef MEMSTOW_STOW_TABLE_H
 #define MEMSTOW_STOW_TABLE_H
 

@@ -12,8 +12,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A piece of the present move. Hooks mark pieces that the program changed as `gone`. The table's lock protects the
- * pieces. */
+/* A piece of the present move. Hooks set `gone` if the program changes the piece's memory. The table's lock protects
+ * `gone` and the owner. */
 struct work {
     struct stow_piece piece;
     uint32_t index; /* the piece's index in the caller's list */
