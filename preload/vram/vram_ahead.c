@@ -47,9 +47,10 @@ static void find_room(void *context) {
     self->bytes = (left - there) / 2 < most ? (left - there) / 2 : most;
 }
 
-/* How much may be pinned now: what a move might pin, and so little that the system has at least as much memory left as
- * is pinned. With less, the next move would give it back. The figures are read by a thread with descriptors of its own:
- * the device thread would take numbers of the program's descriptors at any time. 0: also if they cannot be read. */
+/* How much may be pinned now: no more than a move might pin, and only while the system has at least as much memory left
+ * as is pinned. With less left, the next move would give it back. A thread with descriptors of its own reads the
+ * figures, because that opens files: a file must not get the number of a descriptor that the program is about to open.
+ * 0 also if the figures cannot be read. */
 static uint64_t room_now(const struct vram_limits *limits) {
     struct room room = {.limits = limits};
     bool own_files;
@@ -80,8 +81,8 @@ void vram_ahead_loaded(void) {
 
 /* --- on the device thread --- */
 
-/* Takes the wish, if memory may be pinned in its context now. From then on, a thread that moves memory or ends this
- * context waits. */
+/* Copies the wish. True: memory may be pinned in its context now; until vram_move_end_pinning, a thread that moves
+ * memory or ends this context waits. *later: there is a wish. */
 static bool begin_pinning(struct vram_stock_wish *out, struct vram_limits *limits, bool *later) {
     vram_table_lock();
     *later = wish.context != NULL;

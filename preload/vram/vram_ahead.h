@@ -1,9 +1,9 @@
 /* vram_ahead.h — pins memory for moves before the first move needs it, so that no move waits for that.
  * In: blocks that were served, and moments at which a model may be complete. Out: pinned memory for them, in large
  * pieces, within the limit for pinned memory (vram_stock.h); and the copy buffers of moves. Only the device thread pins
- * (vram_thread.h), and no thread of the program waits for it, except one that moves device memory or ends a context:
- * it waits for the present piece. While a stream is in capture, nothing is pinned. What was given back because memory
- * was short is not pinned ahead again until a move has pinned memory itself. */
+ * ahead (vram_thread.h), and no thread of the program waits for it, except one that moves device memory or ends a
+ * context: it waits for the present piece. While a stream is in capture, no pinning begins. What was given back because
+ * memory was short is not pinned ahead again until a move has pinned memory itself. */
 #ifndef MEMSTOW_VRAM_AHEAD_H
 #define MEMSTOW_VRAM_AHEAD_H
 
@@ -15,7 +15,7 @@
 /* Whether memory is pinned ahead at all: a setting. */
 extern bool vram_ahead_wanted;
 
-/* Call it when a block was served. While a model is loaded, pinning begins when a whole piece is missing. */
+/* Call it when a block was served. Pinning begins when a whole piece is missing, even before vram_ahead_loaded. */
 void vram_ahead_served(const struct vram_request *request, const struct vram_limits *limits);
 /* Call it when a model may be complete. What is missing is pinned. */
 void vram_ahead_loaded(void);

@@ -14,15 +14,14 @@ enum {
     VRAM_PIECES = 64,
     VRAM_DEVICES = 64,
 };
-/* Bytes of a piece; more if the block would have more than VRAM_PIECES. The driver makes and maps each piece in a call.
- */
+/* Bytes of a piece; more if there would be more than VRAM_PIECES. The driver makes and maps each piece in a call. */
 #define VRAM_PIECE ((uint64_t)256 << 20)
 
 enum vram_state {
     VRAM_LIVE,
     VRAM_STOWED, /* its content is in `backup`, or was discarded */
-    /* freed by the program. The memory goes back to the driver when both are true: `event`, if there is one, has come;
-     * and nothing runs in the block's context, if there is no event or `copied` is set */
+    /* freed by the program. Waits for `event`, if there is one; and until nothing runs in the block's context, if there
+     * is no event or `copied` is set */
     VRAM_FREEING,
     VRAM_WRECK, /* it is being ended, or the driver did not take back all of it */
     VRAM_SPARE, /* freed, and kept with its memory for the next request of its size (vram_spare.h) */

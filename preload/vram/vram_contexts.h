@@ -1,5 +1,5 @@
 /* vram_contexts.h — the contexts in which work may run, and the ends of these contexts.
- * In: contexts that the program uses or ends. Out: a list of the contexts that exist. */
+ * In: contexts that the program uses or ends. Out: a list of those that have not ended. */
 #ifndef MEMSTOW_VRAM_CONTEXTS_H
 #define MEMSTOW_VRAM_CONTEXTS_H
 
@@ -21,8 +21,8 @@ bool vram_contexts_device(cuda_handle context, uint32_t *device);
 uint64_t vram_contexts_end_begins(void);
 /* Call this when the context has ended. `end`: the number of this end. Blocks that were served in the context before
  * its end began are given back. Later blocks belong to the next context with the same address. Blocks that were served
- * in place of a pool belong to no context, so they go to `heir`, which may be the same context after a reset. If `heir`
- * is NULL, they are given back, too. */
+ * in place of a pool belong to no context, so they go to `heir` (spares do not). It can be the same context after a
+ * reset. If `heir` is NULL, they are given back, too. */
 void vram_contexts_ended(cuda_handle context, cuda_handle heir, uint64_t end);
 
 #pragma GCC visibility pop

@@ -1,6 +1,6 @@
 /* vram_end.h — how blocks that memstow serves (vram_block.h) end: at once, or when the work that may use them is done.
- * In: blocks that the caller has taken (vram_table.h). Out: their addresses and memory go back to the driver. Any
- * thread may call, even while streams are in capture: nothing here breaks a capture. */
+ * In: blocks that the caller has taken (vram_table.h). Out: their addresses and memory go back to the driver, or are
+ * kept for the next request. Any thread may call, even while streams are in capture: nothing here breaks a capture. */
 #ifndef MEMSTOW_VRAM_END_H
 #define MEMSTOW_VRAM_END_H
 

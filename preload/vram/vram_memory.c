@@ -12,7 +12,7 @@
 
 enum { WAIT_FREED_MS = 5000 };
 
-static uint64_t reaches; /* how often vram_memory_reach was called so far */
+static uint64_t reaches; /* the number of the latest search of vram_memory_reach */
 
 static void is_for(struct vram_block *self, const struct vram_request *request) {
     self->owner = request->owner;
@@ -124,7 +124,7 @@ int vram_memory_reach(void) {
 }
 
 int vram_memory_serve(const struct vram_request *request, uint64_t *at) {
-    if (vram_table_is_mine()) return CUDA_OUT_OF_MEMORY; /* a signal handler interrupted us: the driver serves it */
+    if (vram_table_is_mine()) return CUDA_OUT_OF_MEMORY; /* in a signal handler: the driver serves it */
     if (!vram_driver_is_on() || !request->bytes || request->device >= VRAM_DEVICES) return CUDA_OUT_OF_MEMORY;
     vram_end_some(&vram_driver);
     vram_contexts_note(request->context);

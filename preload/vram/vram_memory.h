@@ -1,8 +1,7 @@
 /* vram_memory.h — device memory that memstow serves (makes in place of the driver): allocating it, freeing it, finding
  * it.
  * In: requests of the program that are to be served, frees of served memory, addresses. Out: the driver's results;
- * blocks. Any thread. During a capture nothing is served, and no capture is broken. A thread that frees a block waits
- * while the block moves. */
+ * blocks. Any thread may call, and no capture is broken. A thread that frees a block waits while the block moves. */
 #ifndef MEMSTOW_VRAM_MEMORY_H
 #define MEMSTOW_VRAM_MEMORY_H
 
@@ -26,9 +25,9 @@ int vram_memory_serve(const struct vram_request *request, uint64_t *at);
  * some blocks has not changed. It waits for moving blocks. */
 int vram_memory_reach(void);
 
-/* Free the block at `at`. vram_memory_free works as cuMemFree does: memory that was served in place of a pool is freed
- * at once, other memory when nothing runs in its context. vram_memory_free_in frees the block when the present work on
- * a stream is done. *result: 0 or the driver's error. False: the block is not ours. */
+/* Free the block at `at`. vram_memory_free works as cuMemFree does: for a live block that was not served in place of a
+ * pool, it first waits until nothing runs in the block's context. vram_memory_free_in frees the block when the present
+ * work on a stream is done. *result: 0 or the driver's error. False: the block is not ours. */
 bool vram_memory_free(uint64_t at, int *result);
 bool vram_memory_free_in(uint64_t at, cuda_handle stream, int *result);
 /* Gives back blocks that were freed and whose work is done by now, or keeps them as spares (vram_spare.h). */
@@ -38,8 +37,8 @@ void vram_memory_reap(void);
 void vram_memory_give_back(void);
 /* Gives back the spares of an owner (0: of all owners). False: there were none. */
 bool vram_memory_end_spares(uint32_t owner);
-/* Call it when a device has no memory. It ends all spares. If there are none, it waits until a freed block ends, for 5
- * seconds at most. False: nothing ended. */
+/* Call it when a device has no memory. It ends all spares. If there are none, and no stream is in capture, it waits
+ * until a freed block ends, for 5 seconds at most. False: nothing ended. */
 bool vram_memory_wait_freed(void);
 
 /* A served block, as the next two functions give it. */

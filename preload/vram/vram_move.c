@@ -139,8 +139,8 @@ static enum vram_refusal disk_refuses(uint32_t refusal) {
     }
 }
 
-/* Writes a block to a file. A write beyond the file size limit also raises a signal (SIGXFSZ). No handler of it may run
- * on this thread, so signals are blocked. */
+/* Writes a block to a file. A write beyond the file size limit also raises a signal (SIGXFSZ). Its handlers must not
+ * run on this thread, so signals are blocked. */
 static enum vram_refusal write_out(struct move *self, struct vram_block *block) {
     struct stow_file file;
     uint64_t signals;
@@ -188,8 +188,8 @@ static void leave_unchanged(struct move *self, struct vram_block *block) {
 
 static bool wants_hashes(const struct move *self) { return self->options->limits.kept && !self->options->discard; }
 
-/* Begins to take a block off its device. The block's context is the current one. A kernel that may still read blocks
- * reads blocks of this move: nothing leaves any more. */
+/* Begins to take a block off its device. The block's context is the current one. While a kernel may still read blocks
+ * to hash them (hash.unsettled), no block leaves. */
 static void leave(struct move *self, struct vram_block *block) {
     bool has_backup = vram_backup_use(block);
     if (self->options->discard) return leave_without_content(self, block);
@@ -238,7 +238,7 @@ static enum vram_refusal wait_for_copies(struct move *self, struct vram_block *b
 }
 
 /* Makes the driver's default pool give back the memory that it keeps after the program has freed it. This is tried
- * before a request fails for lack of memory. */
+ * before a move back fails for lack of memory. */
 static void trim_pool(uint32_t device) {
     cuda_handle pool;
     if (!vram_driver.cuDeviceGetDefaultMemPool(&pool, (int)device)) vram_driver.cuMemPoolTrimTo(pool, 0);
@@ -320,9 +320,9 @@ static void collect_backups(void) {
     if (pressure_left() < vram_stock_bytes()) vram_stock_shrink(&vram_driver);
 }
 
-/* Takes the next block to move out, first: the first of those that move together. The wait for all contexts is over,
- * so `quieting` becomes false. From now on, a thread that ends a context waits for the mover only if that context is
- * one of these blocks' or the ring's. */
+/* Takes the next block to move out. `first`: it is the first of those that move together. The wait for all contexts is
+ * over, so `quieting` becomes false. From now on, a thread that ends a context waits for the mover only if that context
+ * is one of these blocks' or the ring's. */
 static struct vram_block *take_next(struct move *self, bool first) {
     vram_table_lock();
     bool ended = move_is_ended(self->options->end) || vram_thread_must_end();
@@ -434,7 +434,7 @@ static void settle_hashes(struct move *self) {
     vram_driver_leave(&vram_driver, &visit);
 }
 
-/* Moves blocks out one after the other, so a thread that frees a block waits for a few blocks at most. The next block
+/* Moves blocks out one after the other, so a thread that frees a block need not wait for the whole move. The next block
  * is taken before the present one is given back, because the search goes on behind the present one. */
 static void move_out(struct move *self) {
     settle_hashes(self);
@@ -477,8 +477,8 @@ static enum vram_refusal ask_room(struct move *self, struct vram_block *all) {
     return VRAM_REFUSAL_DONE;
 }
 
-/* Begins to bring back the blocks. While the device copies one block, the next one gets its memory. If memory may be
- * short, all blocks get their memory before anything is copied, so that nothing is copied in vain. Returns the block
+/* Begins to bring back the blocks. If memory may be short, all blocks get their memory first, so that nothing is
+ * copied in vain. Otherwise the device copies one block while the next one gets its memory. Returns the block
  * whose copy was begun last; NULL: no copy was begun. */
 static struct vram_block *begin_to_copy_in(struct move *self, struct vram_block *all) {
     struct vram_block *block, *last = NULL;
@@ -520,8 +520,8 @@ static void move_in(struct move *self) {
     }
 }
 
-/* Every move waits for memory that is pinned ahead of need, even `at_once`: it would have to pin the memory itself,
- * which takes as long. But `at_once` does not wait for a call of the driver that takes long. */
+/* Every move waits while memory is pinned ahead of need, because it would have to pin the memory itself, which takes as
+ * long. With `at_once` the wait ends PINNING_MS after the pinning began: perhaps the driver hangs. */
 static bool must_wait(const struct move *self) {
     bool at_once = self->options->at_once;
     if (pinning && (!at_once || os_now() < pinning_since + PINNING_MS * (uint64_t)1000000)) return true;

@@ -2,7 +2,7 @@
  * back to the same addresses.
  * In: requests to move an owner's memory. Out: how many bytes moved, and why others did not. A device does not fetch
  * stowed memory by itself: a caller that stows must restore before anything uses the addresses. Any thread may call.
- * During a capture nothing moves, and no capture is broken. */
+ * During a capture no move begins, and no capture is broken. */
 #ifndef MEMSTOW_VRAM_MOVE_H
 #define MEMSTOW_VRAM_MOVE_H
 
@@ -15,7 +15,7 @@
 /* What a move out has found unchanged since it came back: it was not copied again (limits.kept). */
 struct vram_unchanged {
     uint64_t bytes;
-    int error; /* why nothing could be hashed: the driver's error; 0: nothing failed */
+    int error; /* why some blocks could not be hashed: the driver's error or VRAM_HASH_LATE; 0: nothing failed */
 };
 
 struct vram_move_options {
@@ -42,9 +42,9 @@ void vram_move_shrink(void);
 
 /* Call these before and after the thread pins memory ahead of need (vram_ahead.h) in this context. In between, no move
  * begins, and no call ends the context. The caller of vram_move_begin_pinning holds the lock of the table. False: a
- * move goes on or is about to begin, or a call ends a context. In between: vram_move_lacks_buffers:
- * whether a move in this context would have to make its copy buffers. vram_move_make_buffers: makes them; the context
- * is the current one; returns 0 or the driver's error. */
+ * move goes on or is about to begin, or a call ends a context. In between, vram_move_lacks_buffers tells
+ * whether a move in this context would have to make its copy buffers. vram_move_make_buffers makes them; the context is
+ * the current one. Returns 0 or the driver's error. */
 bool vram_move_begin_pinning(cuda_handle context);
 void vram_move_end_pinning(void);
 bool vram_move_lacks_buffers(cuda_handle context);

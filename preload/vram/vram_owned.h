@@ -8,7 +8,7 @@
 #pragma GCC visibility push(hidden)
 
 typedef void vram_staying_visitor(enum vram_refusal why, uint64_t at, uint64_t bytes, void *context);
-/* Calls visit for each block of an owner that is on its device and never moves (vram_refusal_of). visit must not call
+/* Calls visit for each block of an owner that is on its device and does not move (vram_refusal_of). visit must not call
  * CUDA. */
 void vram_owned_visit_staying(uint32_t owner, vram_staying_visitor *visit, void *context);
 typedef void vram_owned_visitor(uint32_t owner, uint64_t bytes, bool stowed, void *context);

@@ -1,6 +1,6 @@
 /* vram_reach.h — which devices may use the memory that is served on another device.
  * In: the devices that exist, the devices on which the program works, and the program's settings of default pools. Out:
- * a bit for each device with access to mapped memory. Any thread may call; nothing here waits.
+ * a bit for each device with access to mapped memory. Any thread may call.
  *
  * Every device can copy memory of cudaMalloc, without further calls. Mapped memory can be copied only by a device with
  * access. So every device on which the program works gets access, and a block that one of them could not access is not

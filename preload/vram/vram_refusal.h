@@ -29,7 +29,7 @@ enum vram_refusal {
     VRAM_REFUSAL_NO_MEMORY, /* there is no host memory for it, or the limit is reached */
     VRAM_REFUSAL_DISK_FULL, /* the disk is full, or the limit for files is reached */
     VRAM_REFUSAL_DISK_ERROR,
-    VRAM_REFUSAL_DISK,    /* there is no directory for it that can be used */
+    VRAM_REFUSAL_DISK,    /* no directory for it can be used, or no file can be made or mapped there */
     VRAM_REFUSAL_NO_VRAM, /* there is no device memory to which the block could come back */
     VRAM_REFUSAL_CHANGED, /* the copy differs from the original */
     VRAM_REFUSAL_AIMDO,   /* comfy-aimdo is loaded, which manages addresses itself */
@@ -44,7 +44,7 @@ enum vram_refusal {
 /* Notes why the block around this address never moves: others may know its address (IPC, NCCL, RDMA). A later reason
  * does not replace the first. */
 void vram_refusal_note(uint64_t address, enum vram_refusal why);
-/* Why this block never moves: others know its address, or have parts of it. VRAM_REFUSAL_DONE: it can move. */
+/* Why this block does not move: others know its address, or have parts of it. VRAM_REFUSAL_DONE: it can move. */
 enum vram_refusal vram_refusal_of(const struct vram_block *block);
 
 const char *vram_refusal_text(uint32_t refusal);

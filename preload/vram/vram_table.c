@@ -1,6 +1,6 @@
 /* vram_table.c — see vram_table.h. Each free of device memory and each query of a device address looks here. A tree
- * finds blocks by address (a treap: random ranks keep it flat). Sums are kept up to date, so nobody walks through all
- * blocks to learn them. */
+ * finds blocks by address (a treap: random ranks keep it flat). The sums of devices are kept up to date, so nobody
+ * walks through all blocks to learn them. */
 #include "preload/vram/vram_table.h"
 
 #include <linux/futex.h>
