@@ -74,7 +74,7 @@ struct vram_driver {
 #undef F
 };
 
-/* Looks up all functions. False: one is missing that is needed. */
+/* Looks up all functions. False: a necessary one is missing. */
 bool vram_driver_find(struct vram_driver *self, void *(*find)(const char *name));
 
 /* The driver's functions in this process. vram_driver_begin looks them up, once. False: one is missing. */

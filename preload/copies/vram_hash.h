@@ -39,8 +39,8 @@ int vram_hash_end(const struct vram_driver *driver, struct vram_hash *self);
 
 /* Begins to compute a hash. `bytes` is a multiple of a granule. Returns 0 or an error. At most VRAM_HASHES. */
 int vram_hash_ask(const struct vram_driver *driver, struct vram_hash *self, uint64_t at, uint64_t bytes);
-/* Waits until all hashes are there, for this time at most. Returns 0 or an error. If `unsettled` is set after an error,
- * the memory must stay mapped, because a kernel may still read it. */
+/* Waits until all hashes are there, for this time at most. Returns 0 or an error. After an error the memory must stay
+ * mapped, because a kernel may still read it (`unsettled`). */
 int vram_hash_wait(const struct vram_driver *driver, struct vram_hash *self, uint32_t milliseconds);
 /* The hash that was asked for as number `i`, from 0 on. False: the kernel has not hashed all of the memory. */
 bool vram_hash_result(const struct vram_hash *self, uint32_t i, struct vram_hash_value *out);

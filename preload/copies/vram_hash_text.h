@@ -1,8 +1,8 @@
 /* vram_hash_text.h — the kernel that hashes device memory, as text of NVIDIA's PTX. The driver translates it for its
  * device (vram_hash.h).
  * In: memstow_hash(at, units, seed1, seed2, sheet): `units` of 16 bytes from `at` on, any number of threads. Out: each
- * block of threads writes three words of 64 bits to the sheet, 32 bytes apart: two sums, and how many units it has
- * hashed.
+ * block of threads has 32 bytes of the sheet, and writes three words of 64 bits there: two sums, and how many units it
+ * has hashed.
  *
  * A 64-bit word w with the number i becomes x, and x becomes y. The two sums are of all x, and of all y:
  *

@@ -51,7 +51,7 @@ static void copy_in_parts(uint32_t count, char *to, const char *from, uint64_t b
         if (threads[i]) stow_thread_join(threads[i]);
 }
 
-/* Copies with several threads. No signal handler of the program may run on them: they share the caller's thread-local
+/* Copies with several threads. The program's signal handlers must not run on them: they share the caller's thread-local
  * storage. */
 static void vram_ring_copy(const struct vram_ring *self, char *to, const char *from, uint64_t bytes) {
     uint32_t count = self->copiers < VRAM_COPIERS ? self->copiers : VRAM_COPIERS;

@@ -55,12 +55,12 @@ int vram_ring_ask(const struct vram_driver *driver, struct vram_ring *self, uint
 int vram_ring_await(const struct vram_driver *driver, const struct vram_ring *self, uint32_t lane);
 /* Copies the content of the lane's buffer to ordinary memory. */
 void vram_ring_take(const struct vram_ring *self, uint32_t lane, char *to, uint64_t bytes);
-/* Copies to a file, and waits until all of it is written. The calling thread must run no signal handlers, and no other
- * copy may go on. If a write fails, *refusal (enum stow_refusal) has the reason, and the result is 0. */
+/* Copies to a file, and waits until all of it is written. The calling thread must run no signal handlers, and all
+ * earlier copies must be over. If a write fails, *refusal (enum stow_refusal) has the reason, and the result is 0. */
 int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *self, struct stow_file *file,
                           uint64_t from, uint64_t bytes, uint32_t *refusal);
 /* Compares device memory with host memory at `with`. *same: they are equal. `is_file`: `with` is a mapping of a file;
- * if it cannot be read, *same is false. After an error, *same means nothing. No other copy may go on. */
+ * if it cannot be read, *same is false. After an error, *same means nothing. All earlier copies must be over. */
 int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
                       uint64_t bytes, bool is_file, bool *same);
 

@@ -1,6 +1,6 @@
 /* vram_stock.h — pinned memory of the host that stays pinned. Moves use it again and again, because pinning is slow.
  * In: sizes in whole granules, limits. Out: ranges of pinned memory. Only the thread that moves memory takes ranges and
- * shrinks the stock, and only while no move goes on may another thread pin ahead of need; any thread gives ranges back.
+ * shrinks the stock. While no move goes on, another thread may pin ahead of need. Any thread gives ranges back.
  * A forked child has none of this memory. The ledger lists it as a buffer. */
 #ifndef MEMSTOW_VRAM_STOCK_H
 #define MEMSTOW_VRAM_STOCK_H
@@ -11,7 +11,7 @@
 
 struct vram_stock_wish {
     uint64_t bytes;      /* the size of the range to take */
-    uint64_t expected;   /* how much the whole move will take; a new piece is made that large if the limits allow it */
+    uint64_t expected;   /* how much the whole move will take: a new piece is made larger than the range for that */
     uint64_t most;       /* the limit of the whole stock, in bytes */
     uint64_t most_new;   /* how many bytes may be pinned in addition, now */
     cuda_handle context; /* the current context, in which new memory is pinned */
@@ -20,10 +20,9 @@ struct vram_stock_wish {
 /* Takes a range of the stock, and pins those of its bytes that are not pinned yet. NULL: there is no memory, or the
  * driver refuses. */
 char *vram_stock_take(const struct vram_driver *driver, const struct vram_stock_wish *wish);
-/* Pins a piece ahead of need: of wish->bytes, but 256 MiB at most. Memory of the stock that its context has unpinned by
- * its end is pinned again first. False: nothing was pinned, because there is nothing to pin, or no memory, or the
- * driver refuses; or because pinning ahead has failed, or vram_stock_shrink has given memory back, and vram_stock_take
- * has pinned nothing since. */
+/* Pins a piece ahead of need: of wish->bytes, but 256 MiB at most. Memory of the stock whose
+ * context has ended is pinned again first. False: nothing was pinned. After a failure here, or after vram_stock_shrink
+ * has given memory back, nothing is pinned until vram_stock_take has pinned new memory. */
 bool vram_stock_ahead(const struct vram_driver *driver, const struct vram_stock_wish *wish);
 /* Gives a range back to the stock. It stays pinned. */
 void vram_stock_give(const char *at, uint64_t bytes);
@@ -35,9 +34,9 @@ uint64_t vram_stock_whole(const char *at, uint64_t bytes);
  * stays. */
 void vram_stock_shrink(const struct vram_driver *driver);
 /* Call it when the context has ended: its pieces are not pinned any more. Their content stays. They are pinned again
- * when they are taken again. */
+ * when they are taken again, or ahead of that. */
 void vram_stock_forget(cuda_handle context);
-/* Whether a move uses memory that was pinned in this context. */
+/* Whether memory that was pinned in this context is taken (vram_stock_take). */
 bool vram_stock_serves(cuda_handle context);
 /* The size of the whole stock in bytes, in use or not. */
 uint64_t vram_stock_bytes(void);

@@ -20,7 +20,7 @@ static struct {
     void *context;
     uint32_t stage;
 } errand;
-static uint32_t turn;    /* grows with each change of the words below and of the errand's stage; a futex */
+static uint32_t turn;    /* grows with each change that a waiting thread must see; a futex */
 static uint32_t runs;    /* the device thread is there, or is being made */
 static uint32_t at_work; /* the device thread may be within a call of the driver */
 static uint32_t leaving; /* the program has begun to end */
