@@ -1,7 +1,7 @@
 /* cuda_blocks.c — see cuda_blocks.h. The table has levels of slots, each four times as large as the level before. A key
  * may be in one of only a few slots of each level. If none of these is free, an insertion makes the next level. A key
- * is a number and its space, in one word. A thread sets bit 0 of the key, and so claims the record, while it writes,
- * changes or clears the record. A thread that looks for a claimed key waits a short time. */
+ * is a number and its space, in one word. A thread claims a record by setting bit 0 of the key, for as long as it works
+ * on the record. A thread that looks for a claimed key waits a short time. */
 #include "preload/cuda/cuda_blocks.h"
 
 #include <string.h>

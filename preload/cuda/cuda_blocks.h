@@ -1,5 +1,5 @@
-/* cuda_blocks.h — the table of what CUDA gave the program: memory, arrays, pools, physical memory, mappings, ranges. It
- * has no lock of its own: a thread claims one record at a time.
+/* cuda_blocks.h — the table of what CUDA gave the program: memory, arrays, pools, physical memory, mappings, ranges. A
+ * thread claims one record at a time. Only the growth of the table takes a lock.
  * In: additions after the driver's call; removals, most of them before it. Out: look-ups by address or handle, and the
  * ledger's CUDA_BLOCK records. These records are the table; only the index of keys is private. A forked child begins
  * with an empty table: it does not inherit device memory. */

@@ -1,9 +1,9 @@
 /* cuda_captures.c — see cuda_captures.h. Callers identify a capture by its slot in the list. A mere count of the
  * captures would not do: a program may ask to end the capture of a stream that is not in capture, and this must not end
- * another stream's capture. When a stream is destroyed, its captures lose the stream's handle: after the driver's call,
- * another stream may have the same handle. The default streams of all threads share one handle. They are told apart by
- * the thread, and only the thread itself can use that handle. A capture that did not fit into the full list counts as a
- * capture that never ends, so the driver is never asked again. */
+ * another stream's capture. When a stream is destroyed, its captures are no longer found by its handle: after the
+ * driver's call, another stream may have the same handle. The default streams of all threads share one handle. They are
+ * told apart by the thread, and only the thread itself can use that handle. A capture that did not fit into the full
+ * list counts as a capture that never ends, so the driver is never asked again. */
 #include "preload/cuda/cuda_captures.h"
 
 #include <linux/futex.h>

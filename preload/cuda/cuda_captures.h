@@ -1,8 +1,8 @@
 /* cuda_captures.h — the streams in capture (CUDA records their work as a graph), in the whole process. While there are
  * any, the driver must not be asked for most things.
- * In: captures that begin and end, streams and contexts that end. Out: whether there is a capture. No capture begins
- * while memstow waits for all work of a context, because the driver's wait would break the capture. Any thread may
- * call. */
+ * In: captures that begin and end, streams and contexts that end. Out: whether there is a capture. While memstow waits
+ * for all work of a context, the beginning of a capture is delayed, because the driver's wait could break the capture.
+ * Any thread may call. */
 #ifndef MEMSTOW_CUDA_CAPTURES_H
 #define MEMSTOW_CUDA_CAPTURES_H
 

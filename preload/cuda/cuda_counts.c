@@ -1,7 +1,7 @@
 /* cuda_counts.c — see cuda_counts.h. A record is found without a lock by one word, which is made of its site, tag, kind
- * and device (words.h). A block keeps the id of its record; the record's `users` is the number of such blocks. When
- * there are many records, records whose run (of the program's work) has ended and whose blocks are all freed are
- * closed, and used again for other sites. Their sums go to the record with the same tag and without a site. A thread
+ * and device (words.h). A block or part keeps the id of its record; the record's `users` is their number. When there
+ * are many records, the dead ones are closed, and used again for other sites: their run (of the program's work) has
+ * ended, and all their blocks are freed. Their sums go to the record with the same tag and without a site. A thread
  * that has found a record while it was being closed notices that, and looks again. */
 #include "preload/cuda/cuda_counts.h"
 

@@ -39,7 +39,8 @@ uint32_t cuda_device_of_thread(uintptr_t caller);
  * answer if the driver does not tell. */
 bool cuda_device_captures(cuda_handle stream, bool otherwise);
 /* The number of the capture that the stream takes part in. The capture began on this stream, or an event drew the
- * stream into it. The number has the lower 32 bits of the driver's. 0: there is none, or the driver does not tell. */
+ * stream into it. The number is the lower 32 bits of the driver's; if the driver does not tell, that of
+ * cuda_captures_find. 0: there is none. */
 uint32_t cuda_device_capture(cuda_handle stream);
 
 /* primary: notes that this context is the device's primary context. primary_of: returns the context that was noted for
@@ -74,8 +75,8 @@ extern uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked);
  * pointer. */
 extern uint64_t (*cuda_device_spare)(uint32_t device);
 
-/* Notes the figures of the thread's device, as the driver has just given them to the program. `total` still includes
- * memory that was moved off the device, and `available` still includes spare memory. */
+/* Notes the figures of the thread's device, as the program has just got them. `total` still includes memory
+ * that was moved off the device, and `available` still includes spare memory. */
 void cuda_device_figures(uint64_t available, uint64_t total);
 /* Asks the driver for the figures of the target's device and notes them, if it was not asked for a while. `urgent`:
  * asks at once. */

@@ -1,6 +1,6 @@
 /* cuda_scope.c — see cuda_scope.h. The loader does not tell which objects it loaded together. But if two objects were
  * loaded together, one depends on the other, or a third object depends on both. So a name is searched in the dependency
- * trees of all objects that depend on the caller, and in the global scope. */
+ * tree of the caller, and then in those of all objects that depend on the caller. */
 #include "preload/cuda/cuda_scope.h"
 
 #include <dlfcn.h>

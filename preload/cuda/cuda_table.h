@@ -8,10 +8,11 @@
  * base        the name by which cuGetProcAddress knows the entry, without suffix; "": no resolver knows it.
  * since       from this version of CUDA on, a request for `base` means this entry.
  * per_thread  1: the entry's default stream is the thread's own.
- * before      what is done before the call. TAKEN: the block that is to be freed leaves the ledger, and goes back if
- *             the call fails. ASKS: the request is noted, in case the driver has no memory for it. REGISTERS: host
- *             memory is made ready to be registered.
- * after       what is done after a call that succeeded. MADE: a new block is noted. GONE: the block stays out.
+ * before      what is done before the call, for example: TAKEN: the block that is to be freed leaves the ledger, and
+ *             goes back if the call fails. ASKS: the request is noted, in case the driver has no memory for it.
+ *             REGISTERS: host memory is made ready to be registered.
+ * after       what is done after a call that succeeded, for example: MADE: a new block is noted. GONE: the block stays
+ *             out.
  *
  * before and after are calls of cuda_events.h. They happen only for a thread's outermost call: cudaMalloc calls
  * cuMemAlloc, and that is one allocation. RESOLVERs answer at any depth.
