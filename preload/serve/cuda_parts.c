@@ -178,8 +178,8 @@ uint32_t cuda_parts_owners(uint64_t block, uint32_t *owners, uint32_t capacity) 
     return of.count;
 }
 
-/* Notes which owner has a served block. If one model has all of it, the block moves with that model; otherwise it never
- * moves. */
+/* Notes which owner has a served block. If one model has all of it, the block moves with that model; otherwise it does
+ * not move. */
 static void tell_server(struct vram_block *served, const struct snap_cuda_block *block) {
     struct share share = {.block = block->address};
     if (block->flags & SNAP_CUDA_PARTS) cuda_blocks_all(look_at_part, &share);

@@ -2,8 +2,8 @@
  *
  * The asking thread may hold locks of the program or of Python; PyTorch's allocator asks with its own lock held. So it
  * must not wait for a thread that might wait for such a lock. A thread of memstow waits for the work on the device. The
- * asking thread waits for that thread, and for another thread's rescue or move, WAIT_MS at most each. Locks of memstow
- * are held for a short time, and never while the program is called. */
+ * asking thread waits for that thread, and for another thread's rescue or move, WAIT_MS at most each. Other locks of
+ * memstow are held for a short time, and never while the program is called. */
 #include "preload/serve/rescue.h"
 
 #include <string.h>
@@ -99,14 +99,14 @@ static bool can_ever_be(uint64_t bytes) {
     return bytes <= (total ? total : UINT64_MAX - VRAM_GRANULE);
 }
 
-/* Whether an owner has, or had, memory on the device that lacks memory. */
+/* Whether an owner has memory on the device that lacks memory, or memory that was moved off this device. */
 static bool is_in_short_one(uint32_t owner) {
     struct vram_sums sums = vram_sums(owner, short_of);
     return sums.live || sums.stowed;
 }
 
-/* Frees as many bytes as were requested, even if some memory is free already: it was not enough. True: some were
- * freed. */
+/* Tries to free as many bytes as were requested, even if some memory is free already: it was not enough. True: some
+ * were freed. */
 static bool rescue_give(const struct rescue *self) {
     uint64_t needed = os_round_up(self->bytes, VRAM_GRANULE);
     short_of = cuda_device_of_stream(self->stream, cuda_device_now().device);

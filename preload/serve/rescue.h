@@ -1,10 +1,11 @@
 /* rescue.h — a device has no memory for a request: memory of idle owners leaves the device, and the request is repeated
  * before the program learns of the failure.
  * In: requests that the driver refused, in the hooks of its entries. Out: whether to ask the driver again; the trace
- * has the decisions (reason "rescue"). There is no rescue for a program that only tries how much memory there is, while
- * a stream is in capture, or in a callback of the driver, where every call fails. Any thread may call, whatever locks
- * it holds: each wait here is limited. There is one rescue at a time. MEMSTOW_CUDA_RESCUE=0: there is none.
- * MEMSTOW_CUDA_RESCUE=kept: owners with the policy keep are taken, too, after all others. */
+ * has the decisions (reason "rescue"). There is no rescue where the program only tries how much memory there
+ * is, where a stream is in capture, where comfy-aimdo is loaded, in a sandbox, and in a callback of the driver, because
+ * every call fails there. Any thread may call, whatever locks it holds: each wait here is limited. There is one rescue
+ * at a time. MEMSTOW_CUDA_RESCUE=0: there is none. MEMSTOW_CUDA_RESCUE=kept: owners with the policy keep are taken,
+ * too, after all others. */
 #ifndef MEMSTOW_RESCUE_H
 #define MEMSTOW_RESCUE_H
 
@@ -37,8 +38,8 @@ struct rescue {
     bool tried;            /* a rescue was tried for the request */
 };
 struct rescue rescue_begin(uint64_t bytes, bool in_pool);
-/* Call it when the driver refused the request. True: memory has left a device, so ask the driver again. errno may
- * change. */
+/* Call it when the driver refused the request. True: ask the driver again, because memory has left a device, or
+ * another thread's rescue or move is over. errno may change. */
 bool rescue_try(struct rescue *self);
 /* Call it when a request was granted after a rescue. From then on, the next pause between rescues is the shortest
  * again. */

@@ -1,6 +1,6 @@
 /* serve_contexts.h — notes the program's CUDA contexts, which come and go.
- * In: contexts that were made, used or ended. Out: each move waits for the work in these contexts; memory that was
- * served in a context ends with it. Any thread may call. */
+ * In: contexts that were made, used or ended. Out: a move off a device waits for the work in these contexts; memory
+ * that was served in a context ends with it, except memory in place of a pool. Any thread may call. */
 #ifndef MEMSTOW_SERVE_CONTEXTS_H
 #define MEMSTOW_SERVE_CONTEXTS_H
 
@@ -11,7 +11,8 @@
 /* Notes that the program works in this context. Returns 0, or the driver's error if a device cannot be given access to
  * served memory. */
 int serve_contexts_note(const struct cuda_target *target);
-/* As serve_contexts_note, for the thread's current context. A thread does not note the same context twice in a row. */
+/* As serve_contexts_note, for the thread's current context. Does nothing if the thread noted this context last, and no
+ * context has ended since. */
 void serve_contexts_note_present(const struct cuda_target *target);
 
 /* serve_contexts_made: from now on, work may run in this context. serve_contexts_ended: memory that was served in this

@@ -1,6 +1,6 @@
 /* serve_driver.h — whether memory can be served with the CUDA driver that is loaded now.
  * In: the code that is loaded. Out: yes, or the reason why not; functions of the driver. The driver is examined again
- * after code was loaded or unloaded. Any thread may call; nothing here waits. */
+ * after code was loaded or unloaded. Any thread may call. */
 #ifndef MEMSTOW_SERVE_DRIVER_H
 #define MEMSTOW_SERVE_DRIVER_H
 

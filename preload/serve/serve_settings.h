@@ -6,12 +6,13 @@
  * - MEMSTOW_CUDA_HOST=SIZE: how much host memory may hold content that was moved off devices.
  * - MEMSTOW_CUDA_PINNED=SIZE: how much of that host memory may be pinned.
  * - MEMSTOW_CUDA_DISK=SIZE: how much more of such content may go to files.
- * - MEMSTOW_CUDA_KEEP=SIZE: how much host memory may go on to hold content that has come back.
+ * - MEMSTOW_CUDA_KEEP=SIZE: how much of that host memory may keep content that has come back.
  * - MEMSTOW_CUDA_VERIFY=1: each copy is compared with its original.
  * - MEMSTOW_CUDA_IPC=1: memory of cudaMalloc is not served, so that it can be exported.
  * - MEMSTOW_CUDA_AHEAD=0: memory is pinned only when a move needs it (vram_ahead_wanted).
  * - MEMSTOW_CUDA_TOTAL=1: the total that cudaMemGetInfo returns is the device's, without content that was moved off it.
- * - MEMSTOW_CUDA_SPARE=SIZE: how much freed memory may be kept (vram_spare_most). */
+ * - MEMSTOW_CUDA_SPARE=SIZE: how much freed memory may be kept (vram_spare_most).
+ * - MEMSTOW_CUDA_RESCUE: see rescue.h. */
 #ifndef MEMSTOW_SERVE_SETTINGS_H
 #define MEMSTOW_SERVE_SETTINGS_H
 
