@@ -2,7 +2,7 @@
  * In: CUDA_INJECTION64_PATH, which names this library. Out: records of memory, in the table of seen.h. If libmemstow.so
  * is preloaded, that library has the ledger, and the records are compared with the ledger at the exit of the process.
  * If not, the records become a ledger (source.h). The library shares CUPTI with other subscribers if CUPTI can be
- * shared (session.h). It never prints, never exits, and uses only its own memory: when its buffers are full, CUPTI
+ * shared (session.h). It never prints, and never exits. It has a fixed number of buffers: when they are full, CUPTI
  * drops records, and counts them. */
 #include <dlfcn.h>
 #include <errno.h>
@@ -98,7 +98,8 @@ static void count_dropped(cupti_context context, uint32_t stream) {
     if (dropped) count_lost(&sections.head->dropped, dropped);
 }
 
-/* CUPTI calls this with a full buffer. In a forked child, the buffers belong to the parent, which reads them itself. */
+/* CUPTI calls this with a buffer of records. In a forked child, the buffers belong to the parent, which reads them
+ * itself. */
 static void read_buffer(cupti_context context, uint32_t stream, uint8_t *buffer, size_t size, size_t valid) {
     static const struct records_readers readers = {read_memory, read_pool, note_use, note_unknown};
     int error = errno;

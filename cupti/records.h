@@ -17,7 +17,7 @@ typedef int records_next(uint8_t *buffer, size_t valid, void **record);
 struct records_readers {
     void (*memory)(const struct cupti_memory *record);
     void (*pool)(const struct cupti_pool *record);
-    /* Called before each record that tells how much of a pool is in use. Records of older versions do not tell this. */
+    /* Called before each record that has a field for how much of a pool is in use. Older records have none. */
     void (*used)(void);
     void (*unknown)(uint32_t kind); /* also for a record that is shorter than any known version */
 };

@@ -26,7 +26,7 @@ struct seen {
     bool lives, matched, suspect;
 };
 
-/* Callbacks, which are called while a record is read; NULL: none. `passed`: a block that was freed before its record
+/* Callbacks, which are called while a record is read; NULL: none. `passed`: a block that was gone before its record
  * came. */
 struct seen_told {
     void (*came)(const struct seen *seen, const struct cupti_memory *record);

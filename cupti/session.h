@@ -24,7 +24,7 @@ struct session {
 };
 
 /* Returns CUPTI's result; 0: the session has begun. CUPTI then calls `call` for events, `lend` for an empty buffer, and
- * `take` with a full one. */
+ * `take` with a buffer of records. */
 int session_begin(struct session *self, const struct cupti *cupti, cupti_callback *call, cupti_buffer_requested *lend,
                   cupti_buffer_completed *take);
 /* Requests records of this kind. Returns CUPTI's result. */

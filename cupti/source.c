@@ -1,5 +1,5 @@
 /* source.c — see source.h. Facts that CUPTI's records lack are left out: a call stack has one frame, the address of the
- * call, and there are no owners. Only one thread at a time may call these functions, except source_end. */
+ * call, and there are no owners. One thread at a time may call these functions, except source_lost and source_end. */
 #include "cupti/source.h"
 
 #include "preload/cuda/cuda_blocks.h"

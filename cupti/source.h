@@ -1,6 +1,6 @@
 /* source.h — CUPTI as the source of a ledger, in a program without libmemstow.so.
  * In: blocks that come and go, from seen.h. Out: the ledger of this process, in the usual form. It has the sections of
- * CUDA memory, and nothing of host memory. */
+ * CUDA memory, and nothing of malloc or mmap. */
 #ifndef MEMSTOW_CUPTI_SOURCE_H
 #define MEMSTOW_CUPTI_SOURCE_H
 
