@@ -93,7 +93,7 @@ static bool begin_pinning(struct vram_stock_wish *out, struct vram_limits *limit
     return may;
 }
 
-/* Makes the copy buffers of moves first, then a piece. True: there may be more to do. */
+/* Makes the copy buffers of moves, if these are lacking; otherwise pins a piece. True: there may be more to do. */
 static bool pin_some(struct vram_stock_wish *out, const struct vram_limits *limits) {
     struct vram_visit visit;
     uint64_t missing = missing_now(limits), room = room_now(limits);

@@ -42,9 +42,9 @@ void vram_move_shrink(void);
 
 /* Call these before and after the thread pins memory ahead of need (vram_ahead.h) in this context. In between, no move
  * begins, and no call ends the context. The caller of vram_move_begin_pinning holds the lock of the table. False: a
- * move goes on or is about to begin, or a call ends a context. In between, vram_move_lacks_buffers tells
- * whether a move in this context would have to make its copy buffers. vram_move_make_buffers makes them; the context is
- * the current one. Returns 0 or the driver's error. */
+ * move goes on or is about to begin, or a call ends a context. In between, vram_move_lacks_buffers tells whether a move
+ * in this context would have to make its copy buffers. vram_move_make_buffers makes them; the context is the current
+ * one. Returns 0 or the driver's error. */
 bool vram_move_begin_pinning(cuda_handle context);
 void vram_move_end_pinning(void);
 bool vram_move_lacks_buffers(cuda_handle context);
