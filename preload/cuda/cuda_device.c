@@ -166,6 +166,12 @@ static uint64_t nothing_stowed(uint32_t device, uint64_t *asked) {
     return *asked = 0;
 }
 uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked) = nothing_stowed;
+bool cuda_device_total_stays;
+
+uint64_t cuda_device_added(uint32_t device) {
+    uint64_t asked;
+    return cuda_device_total_stays ? 0 : cuda_device_stowed(device, &asked);
+}
 
 static uint64_t nothing_spare(uint32_t device) {
     (void)device;
@@ -230,12 +236,11 @@ static void note_graphs(uint32_t device, struct snap_cuda_device *record) {
 
 /* The free memory and the pool's figures must be of the same moment, or their difference means nothing. */
 void cuda_device_figures(uint64_t available, uint64_t total) {
-    uint64_t asked;
     uint32_t device = cuda_device_now().device;
     struct snap_cuda_device *record = cuda_counts_device(device);
     uint64_t spare = cuda_device_spare(device);
     available = available > spare ? available - spare : 0;
-    cuda_device_note(device, available, total - cuda_device_stowed(device, &asked), spare);
+    cuda_device_note(device, available, total - cuda_device_added(device), spare);
     if (!record || cuda_captures_any()) return;
     note_pool(device, record);
     note_graphs(device, record);

@@ -71,12 +71,16 @@ uint64_t cuda_device_total(void);
 /* Bytes of device memory that were moved off a device. *asked: the bytes that the program requested for these blocks,
  * before memstow rounded them up. serve/ sets this pointer. */
 extern uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked);
+/* What the program sees in addition to a device's total: the bytes that were moved off it, or nothing if
+ * cuda_device_total_stays, which serve/ sets. */
+extern bool cuda_device_total_stays;
+uint64_t cuda_device_added(uint32_t device);
 /* Spare bytes of a device: the program has freed them, and memstow keeps them for the next request. serve/ sets this
  * pointer. */
 extern uint64_t (*cuda_device_spare)(uint32_t device);
 
-/* Notes the figures of the thread's device, as the program has just got them. `total` still includes memory
- * that was moved off the device, and `available` still includes spare memory. */
+/* Notes the figures of the thread's device, as the program has just got them. `total` still includes
+ * cuda_device_added, and `available` still includes spare memory. */
 void cuda_device_figures(uint64_t available, uint64_t total);
 /* Asks the driver for the figures of the target's device and notes them, if it was not asked for a while. `urgent`:
  * asks at once. */

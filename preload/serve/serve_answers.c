@@ -6,7 +6,6 @@
 #include "preload/serve/serve_driver.h"
 #include "preload/serve/serve_entries.h"
 #include "preload/serve/serve_pointer.h"
-#include "preload/serve/serve_settings.h"
 #include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_refusal.h"
 #include "preload/vram/vram_sums.h"
@@ -26,9 +25,8 @@ int serve_info(size_t *available, size_t *total) {
     int result = real(available, total);
     if (result || !vram_driver_is_on()) return result;
     uint32_t device = cuda_device_now().device;
-    uint64_t asked, out = cuda_device_stowed(device, &asked);
     if (unlikely(vram_table_spares())) *available += cuda_device_spare(device);
-    if (!serve_settings.keeps_total) *total += out;
+    *total += cuda_device_added(device);
     return 0;
 }
 

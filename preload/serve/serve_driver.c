@@ -10,6 +10,7 @@
 #include "preload/cuda/cuda_device.h"
 #include "preload/cuda/cuda_route.h"
 #include "preload/cuda/cuda_scope.h"
+#include "preload/serve/serve_settings.h"
 #include "preload/shared/os.h"
 #include "preload/stacks/generation.h"
 #include "preload/vram/vram_memory.h"
@@ -51,6 +52,7 @@ static enum vram_refusal look_at_driver(void) {
         return VRAM_REFUSAL_OLD;
     if (!vram_driver_is_on() && !vram_driver_begin(serve_driver_function)) return VRAM_REFUSAL_OLD;
     cuda_device_stowed = stowed_on;
+    cuda_device_total_stays = serve_settings.keeps_total;
     cuda_device_spare = spare_on;
     return VRAM_REFUSAL_DONE;
 }

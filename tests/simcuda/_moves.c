@@ -184,6 +184,7 @@ static void total_stays(void) {
     MUST(now == total && after == before + 14 * MIB);
     MUST(memstow_restore_(model) == 14 * (int64_t)MIB);
     look();
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB && !cudaMemGetInfo(&after, &now)); /* the ledger's last figures */
 }
 
 /* A thread's own stream 0: the legacy stream would wait for all others. */

@@ -14,6 +14,10 @@ KILLED = ("killed_on_the_way_out", "killed_on_the_way_back")
 
 run_cases("moves", 35, lambda case: settings(case, folder), killed=KILLED, without=("asked",))
 
+# MEMSTOW_CUDA_TOTAL=1: the ledger has the device's total, as the program sees it.
+total = support.report("total_stays.mst")["cuda"]["devices"][0]["total_bytes"]
+assert total == 128 << 20, total
+
 # From outside.
 process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked",
                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
