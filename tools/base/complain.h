@@ -5,10 +5,10 @@
 
 enum exit_code {
     EXIT_FINE = 0,
-    EXIT_OVER = 1,       /* a limit was passed, a fault was found, or a process did not do what it was asked for */
+    EXIT_OVER = 1,       /* a limit was passed, a fault or leak was found, or a process did not do as asked */
     EXIT_USAGE = 2,      /* wrong usage */
     EXIT_UNREADABLE = 3, /* input unreadable or damaged; or output that could not be written */
-    EXIT_PROGRAM = 4,    /* memstow check: the program that it ran has failed */
+    EXIT_PROGRAM = 4,    /* memstow check and lifecycle: the program that they ran has failed by itself */
     EXIT_CANNOT_TELL = 5 /* memstow leaks: no verdict, because of too few runs, uneven growth or too much garbage */
 };
 

@@ -1,5 +1,5 @@
-/* library.c — see library.h. The libraries lie beside the command, in the lib folder of its installation, or in the
- * build tree. */
+/* library.c — see library.h. It looks for libmemstow.so in this order: in the lib folder of the command's installation,
+ * beside the command, in the build tree. */
 #include "tools/base/library.h"
 #include "tools/base/text.h"
 

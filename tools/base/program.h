@@ -8,7 +8,7 @@
 
 enum program_verdict {
     PROGRAM_FINE,
-    PROGRAM_STATIC,         /* static or not for x86-64: it does not use the loader that would load memstow's library */
+    PROGRAM_STATIC,         /* static, or for another machine: it does not use the loader that would load memstow */
     PROGRAM_MUSL,           /* its loader loads memstow's library, and then refuses to start the program */
     PROGRAM_PRIVILEGED,     /* setuid, setgid or with capabilities: the loader ignores LD_PRELOAD */
     PROGRAM_NO_INTERPRETER, /* a script that cannot run, because its interpreter does not exist */

@@ -14,11 +14,11 @@
 
 static const uint64_t AFTER_NS = SECOND_NS, EVERY_NS = SECOND_NS / 5;
 
-/* The lock guards all of these. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t over = PTHREAD_COND_INITIALIZER;
 static pthread_t shower;
 static bool has_shower;
+/* The lock guards these. */
 static uint64_t begun_ns, said_ns; /* begun_ns 0: no progress is shown now; said_ns 0: no line is shown */
 static char words[512];            /* "": nothing was said */
 static bool hidden;

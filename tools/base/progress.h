@@ -5,13 +5,13 @@
 #ifndef MEMSTOW_PROGRESS_H
 #define MEMSTOW_PROGRESS_H
 
-/* Begins to count seconds. From now on, standard output on a terminal is kept back until the end. */
+/* Begins to count seconds. From now on, up to 1 MiB of output on a terminal is kept back until the end. */
 void progress_begin(void);
-/* Makes the text the line, between progress_begin and progress_end, until the next call. The line ends with the seconds
- * so far. */
+/* Sets the text of the line, which ends with the seconds so far. Does nothing before progress_begin and after
+ * progress_end. */
 void progress_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Removes the line until progress_go_on, or progress_say, is called; complain() and complain_usage() call both
- * themselves. */
+/* Removes the line until progress_go_on or progress_say is called. complain() and complain_usage() themselves call
+ * progress_hide and progress_go_on. */
 void progress_hide(void);
 void progress_go_on(void);
 /* Removes the line for good; complain_finish() calls this itself. */

@@ -158,7 +158,7 @@ static bool word_append(char *to, size_t capacity, size_t *used, const char *tex
     return true;
 }
 
-/* Appends one character. A character that a terminal or an editor could misread is written as \xNN, byte by byte. */
+/* Appends one character. Quotes, backslashes, ASCII control characters and invalid bytes are escaped. */
 static bool append_character(char *to, size_t capacity, size_t *used, const char *text, size_t length) {
     char escape[8];
     unsigned char c = (unsigned char)text[0];

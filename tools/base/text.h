@@ -32,7 +32,7 @@ struct text text_peak(uint64_t peak, uint64_t allocated);
  * that name fits. Other text loses its middle. text_fit decides by the look of the string whether it is a path. */
 struct text_line text_fit(const char *string, int width);
 struct text_line text_fit_path(const char *path, int width);
-int text_columns(const char *s);              /* the columns of the string on a terminal */
+int text_columns(const char *s);              /* the columns of the string on a terminal, one for each character */
 const char *text_base_name(const char *path); /* the last name of a path */
 /* The folder of a path: everything in front of its last name, without the slash; "." if there is no folder. */
 void text_folder(const char *path, char *to, size_t size);
