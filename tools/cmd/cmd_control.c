@@ -269,15 +269,15 @@ static bool note_of_control(const struct image *image, char *why, size_t size) {
     return false;
 }
 
-/* Whether the process may be opening its socket at this moment. A thread of the process opens it after the first owner
- * was registered. */
+/* Whether the process is perhaps opening its socket now. A thread of the process opens it after the first owner was
+ * registered. */
 static bool socket_may_come(const struct image *image) {
     char why[320];
     return image->owner_count && !*image_fact(image, SNAP_FACT_CONTROL) && !note_of_control(image, why, sizeof why);
 }
 
-/* Opens the ledger of the process. While the path of the process's socket may still come, opens the ledger again, for
- * at most BEGINNING_SECONDS. Returns 0, or an exit code. */
+/* Opens the ledger of the process. If the path of the socket is still missing, opens the ledger again and again, for at
+ * most BEGINNING_SECONDS. Returns 0, or an exit code. */
 static int open_with_socket(struct subject *subject, pid_t pid) {
     const struct timespec pause = {.tv_nsec = 10000000};
     double begun = cmd_control_now();

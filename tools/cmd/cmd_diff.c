@@ -126,8 +126,8 @@ static int add_side(struct diff *diff, int side, struct image *image) {
     return result == 0 ? diff_limits_add(&diff->limited, image, side, false) : result;
 }
 
-/* Loads one side of the comparison. Only one image is in memory at a time: the first file is closed before the second
- * is opened, and read again if one of its call stacks is shown. *stacks: whether the image has call stacks. */
+/* Loads one side of the comparison. The first file is closed before the second is opened, to save memory, and is read
+ * again if one of its call stacks is shown. *stacks: whether the image has call stacks. */
 static int load_side(struct diff *diff, int side, bool *stacks) {
     struct image *image = &diff->subject[side].image;
     int code = subject_open(&diff->subject[side], diff->argument[side], false);
@@ -212,7 +212,7 @@ static const struct limit *passed_on_cuda(const struct diff *diff) {
     return diff_has_cuda(diff) ? limits_passed(&diff->thresholds.limits, LIMIT_TOTAL, growth) : NULL;
 }
 
-/* Finds the row that passed a limit; suppressed rows do not count. */
+/* Finds the first finding that passed a limit. Suppressed growth does not count. */
 static struct over passed_in_gate(const struct diff *diff) {
     for (size_t i = 0; i < diff->gate.count; i++)
         if (diff->gate.list[i].verdict == VERDICT_FAILED)

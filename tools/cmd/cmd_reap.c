@@ -348,8 +348,8 @@ static int note_claims(struct reap *reap, const char *path) {
     return 0;
 }
 
-/* Reads the protected processes of all lists. If one list is unreadable, no process is ended, because that list may
- * protect any process. The user can remove the list, or name the other files. */
+/* Reads the protected processes of all lists. If one list is unreadable, no process is ended, because that list might
+ * protect it. The user can remove the list, or name the other files. */
 static int note_all_claims(struct reap *reap, char *const *files, size_t count) {
     size_t unreadable = 0;
     for (size_t i = 0; i < count; i++) {

@@ -41,7 +41,7 @@ struct choice {
     int (*write)(const struct report *report);
     const char *page; /* file of --html; NULL: standard output */
     struct massif massif;
-    struct subject_before before; /* the FILE in front of the present one, if the user gave several */
+    struct subject_before before; /* the FILE before the present one, if the user gave several */
 };
 
 static int cmd_report_help(void) {

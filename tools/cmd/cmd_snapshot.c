@@ -33,7 +33,7 @@ static void default_name(const struct snap_header *header, pid_t pid, char *name
     time_t now = time(NULL);
     if (localtime_r(&now, &tm)) strftime(when, sizeof when, "%Y%m%d-%H%M%S", &tm);
     snprintf(name, size, "memstow.%s.%d.%s.mst", header->name, (int)pid, when);
-    for (char *c = name; *c; c++) /* the name of a program may hold characters that a file name cannot */
+    for (char *c = name; *c; c++) /* no slash or control character of the program's name stays */
         if (*c == '/' || (unsigned char)*c < 0x20) *c = '_';
 }
 

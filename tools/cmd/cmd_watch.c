@@ -1,6 +1,6 @@
 /* cmd_watch.c — memstow watch: runs a program as `run` does, and reports everything that is left of it after its end.
- * It follows the whole process tree as subreaper, and looks from outside only. It sends signals only with --end. If
- * memstow is killed, the program goes on undisturbed. */
+ * It follows the whole process tree as subreaper, and looks from outside only. Apart from signals that it passes on to
+ * the program, it sends none without --end. If memstow is killed, the program goes on undisturbed. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/duration.h"
@@ -141,7 +141,7 @@ static bool is_request(int signal) {
 }
 
 /* Begins a wait when somebody asks the program to end, and when the program has ended. False: the watch is over,
- * because nothing is left, or because somebody asks again after the program's end. */
+ * because nothing is left, or because such a request comes after the program's end. */
 static bool watch_note(struct watch *watch, int signal, bool *had_ended) {
     struct observe *observe = &watch->observe;
     if (is_request(signal) && *had_ended) return false;
