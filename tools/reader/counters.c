@@ -3,7 +3,7 @@
  * In: chunks of counters, which a running process may be adding to. Out: totals. They are exact if the counters held
  * still for a moment, else marked inexact. It never stops the process.
  *
- * The order of reading matters, because one thread may free a block of another. If allocations are read first, frees of
+ * The order of reading matters, because one thread can free a block of another. If allocations are read first, frees of
  * later blocks may be counted. If frees are read first, a block that comes and goes in between looks live.
  * - With marks of the chunks (snapshot.h): the marks are read before and after the counters. If they are the same, the
  *   figures are exact.
@@ -121,7 +121,8 @@ static const struct wide_section *section_with(struct wide_counters *wide, uint6
     return NULL;
 }
 
-/* Aligned words of the source: where they are in memory, or copied to `space`. NULL: the source does not have them. */
+/* Words of the source: in place, if they lie aligned in memory, or else a copy in `space`. NULL: the source does not
+ * have them. */
 static const uint64_t *words_at(const struct source *source, uint64_t offset, uint64_t *space, size_t count) {
     const void *there = source_bytes(source, offset, count * sizeof *space);
     if (there && (uintptr_t)there % sizeof *space == 0) return there;
@@ -168,8 +169,8 @@ static void add_parts(struct snap_counter *to, const struct snap_counter *from, 
     }
 }
 
-/* Adds the counters of a chunk, or a part of each, to `to`: those of `count` sites, beginning with its site `first`.
- * Adds them to `sum`, too, unless that is NULL. */
+/* Adds the `parts` of the counters of `count` sites of a chunk, from its site `first` on. `to`: gets them by site.
+ * `sum`: gets the sum of all. Each of the two may be NULL. */
 static int counters_fetch(struct reader *reader, const struct counters_chunk *ref, size_t first, size_t count,
                           enum part parts, struct snap_counter *to, struct snap_counter *sum) {
     uint64_t space[SNAP_CHUNK_SITES], offset = ref->offset + offsetof(struct snap_chunk, words) + first * sizeof *space;

@@ -29,7 +29,7 @@ uint32_t cuda_block_tag(const struct cuda_image *cuda, const struct snap_cuda_bl
 struct image cuda_view(const struct image *image);
 void cuda_view_end(struct image *view);
 
-/* All memory that an owner may leave behind, one total for each index below cuda_every_count: first the totals of host
+/* All memory that an owner can leave behind, one total for each index below cuda_every_count: first the totals of host
  * memory and mappings, then those of CUDA memory. cuda_every_total gives the total at an index in *out: device memory
  * with the class SNAP_ON_CUDA, pinned host memory with the class SNAP_HOST. False: the total is of another kind of CUDA
  * memory, and the caller leaves it out. */

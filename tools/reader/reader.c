@@ -187,8 +187,7 @@ int reader_table(struct reader *reader, uint32_t type, size_t record_size, void 
     return 0;
 }
 
-/* Huge pages are made at once, where 4 KiB would be made at a time: at a million sites that is a quarter of all work.
- */
+/* Asks for huge pages: at a million sites, to make pages of 4 KiB one by one is a quarter of all work. */
 int reader_reserve_totals(struct reader *reader, size_t count) {
     enum { HUGE_PAGE = 2 << 20 };
     struct image *image = reader->image;
