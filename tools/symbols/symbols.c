@@ -20,11 +20,11 @@ struct interned {
     char text[];
 };
 
-/* The module's file cannot be used; this was reported. */
+/* BAD: the module's file cannot be used. SAID: that was reported. */
 enum { MODULE_BAD = 1, MODULE_SAID = 2 };
 
-/* Texts of names stay even when no name uses them any more, as those of JIT-compiled code. symbols_follow refuses to go
- * on when there are more than twice as many as at the first rest, plus this many. */
+/* Texts stay even when no name uses them any more, such as those for JIT-compiled code. symbols_follow refuses to go on
+ * when there are more than twice as many as at the first rest, plus this many. */
 enum { STRINGS_LEAST = 10000 };
 
 struct symbols {
@@ -122,8 +122,8 @@ void symbols_rest(struct symbols *symbols) {
     symbols->image = symbols->reader.image = NULL;
 }
 
-/* Whether the name may be another one at the next look: code in no file changes, and a file that could not be read in
- * time may be read later. */
+/* Whether the name can be another one at the next look: code in no file changes, and a file that could not be read can
+ * perhaps be read later. */
 static bool symbols_name_passes(const struct symbols *symbols, size_t id) {
     const struct named_frame *named = symbols->frames[id];
     if (named == nameless) return true; /* there was no memory for it */
@@ -219,7 +219,8 @@ static void say_lack(struct symbols *symbols, int error) {
 }
 
 /* Says why the reader process (symreader.h) has ended: the module's file is damaged, or this command lacks memory or
- * descriptors. The reader process had other files in its memory, and debug information takes more than its file. */
+ * descriptors. READER_MORE: for the reader's other files, and because debug information takes more memory than its
+ * file. */
 static void say_crash(struct symbols *symbols, uint32_t module) {
     enum { READER_MORE = 64 << 20 };
     struct stat st = {0};

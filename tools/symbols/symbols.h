@@ -1,7 +1,7 @@
 /* symbols.h — names the frames of an image: functions, files and lines.
  * In: frame ids. Out: names. Each frame is looked up at the first request and then kept. A separate process reads ELF
- * files: a file that is damaged or hostile only costs its own names. Missing information is reported once for each
- * file, on standard error. */
+ * files: a file that is damaged or hostile costs its own names only. A file that cannot be used is reported once, on
+ * standard error. */
 #ifndef MEMSTOW_SYMBOLS_H
 #define MEMSTOW_SYMBOLS_H
 
@@ -58,8 +58,7 @@ size_t symbols_without_lines(const struct symbols *symbols, const char **names, 
  * any_case: capital and small letters are the same. Looks up all frames. NULL: no memory. */
 uint8_t *symbols_match(struct symbols *symbols, const char *text, bool any_case);
 
-/* The last name of a path. If the last name is one that every package has, as in torch/__init__.py, the last two
- * names. */
+/* The last name of a path; if it begins with "__", as in torch/__init__.py, the last two names. */
 const char *symbols_short_path(const char *path);
 /* The text for an unknown function: "libx.so+0x1f0", or "(unknown)" for a Python function. */
 enum { SYMBOL_NAMELESS = 320 };

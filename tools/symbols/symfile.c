@@ -133,8 +133,8 @@ static enum symfile_state read_file(struct symfile *file, int fd, const char *pa
     return file->dwarf ? SYMFILE_FINE : SYMFILE_NAMES_ONLY;
 }
 
-/* Tries what elfutils needs: memory to map the file, and a descriptor, for the lack of which elfutils has no error of
- * its own. Returns 0, or an errno. */
+/* Tries whether there is what elfutils needs: memory to map the file, and a descriptor. elfutils has no error of its
+ * own for the lack of a descriptor. Returns 0, or an errno. */
 int symfile_lack(size_t size) {
     int error = 0, fd = open("/", O_PATH | O_CLOEXEC);
     size += LEAST_MORE;
@@ -286,8 +286,8 @@ static void read_all_units(struct symfile *file) {
     spans_sort(&file->all_units);
 }
 
-/* Finds the compilation unit of an address in the file's table of units. Compilers other than GCC leave that table out;
- * then all units are searched. */
+/* Finds the compilation unit of an address in the file's table of units. Some compilers leave that table out; then all
+ * units are searched. */
 static bool find_unit(struct symfile *file, Dwarf_Addr address, Dwarf_Die *cu) {
     if (dwarf_addrdie(file->dwarf, address, cu)) return true;
     if (!file->all_units_read) read_all_units(file);

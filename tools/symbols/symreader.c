@@ -108,8 +108,8 @@ static bool symreader_answer_one(const struct symreader *reader, struct symfile 
     return send_all(reader->socket, out.bytes, out.head.size);
 }
 
-/* Silences elfutils, which would print a line of its own beside ours. Sanitizers do not use this stream. When there is
- * no memory, glibc's assert does not use it either, but writes to the descriptor. */
+/* Silences elfutils, which would print a line of its own beside ours: the stream, and the descriptor, to which glibc's
+ * assert writes when there is no memory. Sanitizers keep the descriptor for their reports. */
 static void silence_elfutils(void) {
     static char nowhere[256];
     FILE *silent = fmemopen(nowhere, sizeof nowhere, "w");

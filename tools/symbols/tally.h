@@ -1,7 +1,7 @@
 /* tally.h — adds a ledger or snapshot to the figures of a baseline, which have stable names (figures.h).
  * In: an image. Out: its total, owners and call sites, on the host and on CUDA devices, added to the present run of the
- * figures. Owners are models, custom owners and nodes, but not runs, which differ each time. For the peak on devices
- * only the total is known. */
+ * figures. Runs do not count as owners, because they differ each time. For the peak on devices only the total is
+ * known. */
 #ifndef MEMSTOW_TALLY_H
 #define MEMSTOW_TALLY_H
 
