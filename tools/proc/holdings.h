@@ -23,7 +23,7 @@ struct task {
     pid_t tid;
     char name[16], state;
     uint64_t start_ticks, processor_ns;
-    char waits[160]; /* "in futex", "in accept on tcp 127.0.0.1:80 (descriptor 3)", "runs" */
+    char waits[160]; /* "in futex", "in accept, descriptor 3: tcp 127.0.0.1:80, listens" */
 };
 
 /* A mapped file that is not shared memory. The list has no ledgers of memstow when holdings_load() returns. */

@@ -21,7 +21,8 @@ struct proc_table {
     size_t count, capacity;
 };
 
-/* Reads all processes. Returns 0, or -1: /proc cannot be read or is of another PID namespace, or there is no memory. */
+/* Reads all processes. Returns 0, or -1: /proc cannot be read or is of another PID namespace, or this command lacks
+ * memory or descriptors. */
 int proc_table_read(struct proc_table *table);
 void proc_table_clear(struct proc_table *table);
 /* NULL: there is no such process. */

@@ -166,8 +166,8 @@ static bool is_of_the_end(const struct function *function) {
            (strcmp(function->name, "_exit_function") == 0 && ends_in(function->file, "/multiprocessing/util.py"));
 }
 
-/* Walks along a thread's frames outwards. Notes the innermost function, and returns the object that Thread._bootstrap
- * was called with; 0: none. */
+/* Walks along a thread's frames outwards. Notes the innermost function, and at_end. Returns the object that
+ * Thread._bootstrap was called with; 0: none. */
 static uint64_t python_threads_walk(struct python *python, uint64_t frame, struct python_thread *thread) {
     uint64_t outermost = 0, last = 0;
     for (; frame && python->frames < FRAMES_MOST; python->frames++) {
