@@ -52,8 +52,8 @@ static bool strip_deleted(char *path) {
     return true;
 }
 
-/* Opens a path as the process sees it: the path is resolved inside the process's root, and no link may lead out of that
- * root. */
+/* Opens a path as the process sees it: inside the process's root, and without following links. A kernel without openat2
+ * follows links in the path's folders. */
 static int open_inside(pid_t pid, const char *path) {
     char root[64];
     snprintf(root, sizeof root, "/proc/%d/root", (int)pid);
@@ -105,7 +105,7 @@ static int open_memory(const struct search *search, const struct mapped_file *ma
     return 0;
 }
 
-/* Opens a mapped file that may be the ledger: by its path; if it was deleted or that fails, by its address range
+/* Opens a mapped file that is perhaps the ledger: by its path; if it was deleted or that fails, by its address range
  * (/proc/PID/map_files); if that fails, too, as memory of the process. Returns 0 or -errno. */
 static int open_candidate(const struct search *search, const struct mapped_file *map, const char *path, bool deleted,
                           struct source *source) {

@@ -16,7 +16,7 @@ struct live {
 
 /* Finds and opens the ledger. Returns 0, or -1 with the reason in `error`: no such process, not tracked, or permission
  * denied. If this command itself lacks descriptors or memory, or there is no /proc (-ENOSYS), returns -errno with the
- * reason: then the process may be tracked. */
+ * reason: then the process is perhaps tracked. */
 int live_open(struct live *live, pid_t pid, char *error, size_t error_size);
 
 /* Between an exec and the beginning of the next program the process has no ledger. So a caller that looks at a process
