@@ -1,4 +1,4 @@
-/* launch.h — starts the program of `memstow run` or `memstow watch`, and waits for its end.
+/* launch.h — starts a program, and waits for its end.
  * In: a command and its environment. Out: how it ended. The program gets exactly the signal mask, dispositions, limits
  * and descriptors that memstow was started with. */
 #ifndef MEMSTOW_LAUNCH_H

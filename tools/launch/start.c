@@ -123,7 +123,7 @@ static void set_number(const char *name, uint64_t value) {
     setenv(name, digits, 1);
 }
 
-/* Sets the environment in the child: the variables that the library reads. */
+/* Sets the program's environment, in the process that becomes the program. */
 static void set_environment(void *context) {
     const struct start *start = context;
     char run_id[33];

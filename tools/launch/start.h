@@ -1,4 +1,4 @@
-/* start.h — starts a program under memstow: the common part of `run` and `watch`.
+/* start.h — starts a program under memstow: the common part of `run`, `watch` and `lifecycle`.
  * In: options, and a command. Out: the started program, whose environment tells the library the options. All refusals
  * come before the program starts. */
 #ifndef MEMSTOW_START_H
@@ -49,7 +49,7 @@ struct start {
     struct template template;
     char sample[32];
     uint8_t run_id[16];
-    void (*also)(void *context); /* called in the child before the environment is set; may be NULL */
+    void (*also)(void *context); /* called in the program's process before its environment is set; may be NULL */
     void *also_context;
 };
 

@@ -1,4 +1,4 @@
-/* summary.h — the summary at the end of `memstow run`.
+/* summary.h — the summary at the end of `memstow run` and `memstow watch`.
  * In: how the program ended, and the files of the run. Out: lines on standard error. */
 #ifndef MEMSTOW_SUMMARY_H
 #define MEMSTOW_SUMMARY_H
