@@ -1,4 +1,4 @@
-/* https.c — see https.h. Names and numbers are those of curl/curl.h, whose ABI has not changed since 2006. */
+/* https.c — see https.h. The functions and numbers are those of curl/curl.h, whose ABI has not changed since 2006. */
 #include "tools/net/https.h"
 
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* lookup.c — see lookup.h. getaddrinfo itself waits for name servers as long as resolv.conf says, which may be minutes.
- * getaddrinfo_a has a thread of libc's wait instead. */
+ * With getaddrinfo_a, a thread of libc waits instead. */
 #include "tools/net/lookup.h"
 #include "tools/base/duration.h"
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What libc's thread reads and writes. If that thread does not end in time, the memory stays its own for ever. */
+/* What libc's thread reads and writes. If that thread does not end in time, this memory is never freed. */
 struct lookup {
     struct gaicb request;
     struct addrinfo hints;
