@@ -59,8 +59,8 @@ void family_end(struct family *family) {
 
 /* --- which processes belong to the family --- */
 
-/* 1: the process belongs to the family. -1: it does not; an example are children that memstow had before the program
- * started, and their descendants. 0: not known, because its chain of parents is too long. */
+/* 1: the process belongs to the family. -1: it does not, like children that memstow had before the program started,
+ * and their descendants. 0: not known, because its chain of parents is too long. */
 static signed char is_ours(const struct family *family, const struct proc_table *table, struct proc_entry *entry,
                            int depth) {
     if (entry->mark || depth == CHAIN_MOST) return entry->mark;
@@ -140,8 +140,7 @@ static void family_exempt(struct member *member) {
     member->here = false;
 }
 
-/* Marks the processes of a list as exempt, if a member of the family has written the list. That member may have
- * ended. */
+/* Marks the processes of a list as exempt, if a member of the family, alive or ended, has written the list. */
 static void exempt_registered(struct family *family, const char *folder, const char *name) {
     struct registry registry;
     char path[4400];

@@ -1,9 +1,9 @@
 /* observe.h — follows a program from its start until nothing of it is left, or the time is up.
  * In: a launched program. This process is its parent and subreaper. Out: its family (family.h), its traces in the
  * system (traces.h), and three points in time: when it was asked to end, when it ended, and when a main thread ended
- * while other threads ran on. A look reads from /proc what the family has now. While the program runs, looks come about
- * once a second, and take at most 1/100 of a processor. After that, they come four times a second, and take at most
- * 1/10. */
+ * while other threads ran on. A look reads from /proc what the family has now. Looks come about once a second, and take
+ * at most 1/100 of a processor. Once the program was asked to end, or has ended, they come about four times a second,
+ * and take at most 1/10. */
 #ifndef MEMSTOW_OBSERVE_H
 #define MEMSTOW_OBSERVE_H
 

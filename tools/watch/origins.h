@@ -1,4 +1,5 @@
-/* origins.h — the call stack that opened a descriptor of a running process, or started a thread of it.
+/* origins.h — the call stacks that opened descriptors of a running process, mapped its shared memory, or started its
+ * threads.
  * In: a pid. Out: lines about the records of its ledger (snap_origin) that agree with /proc: the descriptor still is
  * the same file, socket or pipe; the record of a thread is not older than the thread. It never complains. */
 #ifndef MEMSTOW_ORIGINS_H

@@ -53,7 +53,7 @@ static bool is_temporary(const char *path) {
 }
 
 /* Whether the file is a result that the user wants: the command line names it or its folder, or it lies in the current
- * folder, which is a temporary one. */
+ * folder and that is a temporary one. */
 static bool is_asked_for(const struct traces *traces, const char *path) {
     char cwd[4096];
     for (char **argument = traces->arguments; argument && *argument; argument++) {
