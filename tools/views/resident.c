@@ -1,7 +1,7 @@
 /* resident.c — see resident.h. The use of a region is found in three steps: from the ledger's list of address ranges,
  * from the region's path, and from the layout of glibc's heaps. Retained memory is freed memory that the allocator
- * keeps. It is estimated as the resident bytes of heaps less live blocks and the allocator's overhead. The estimate is
- * never more than was freed. */
+ * keeps. It is estimated as the resident bytes of heaps less live blocks and the allocator's overhead. Except in a
+ * forked child, the estimate is never more than was freed. */
 #include "tools/views/resident.h"
 #include "tools/views/overhead.h"
 #include "tools/subject/ranges.h"
@@ -222,7 +222,7 @@ static int resident_prepare(struct split *split) {
     const struct image *image = split->image;
     size_t pieces = image->region_count;
     if (ranges_collect(&split->ranges, image) < 0 || overhead_estimate(image, &split->overhead) < 0) return -1;
-    /* An edge cuts at most one region, so there are no more files than regions and edges. */
+    /* An edge cuts at most one region, so there are no more files than regions and edges together. */
     split->resident->files = calloc(pieces + split->ranges.edge_count + 1, sizeof *split->resident->files);
     split->large = calloc(image->large_count + 1, sizeof *split->large);
     if (!split->resident->files || !split->large) return -1;

@@ -17,7 +17,7 @@ struct roster_row {
 struct roster {
     struct roster_row *rows; /* owners with the most memory first */
     size_t count;
-    struct roster_row untagged; /* memory without model, node, run or custom owner; its owner is NULL */
+    struct roster_row untagged; /* memory without any owner; `owner` is NULL */
     uint64_t live_bytes;        /* of the whole process */
     uint64_t cuda_bytes;        /* on devices */
 };
@@ -44,7 +44,7 @@ struct roster_stowed roster_stowed(const struct snap_owner *owner, uint64_t live
 
 /* Progress of an owner's move in a running process. `wanted`: bytes of the whole move; 0: not known yet. */
 struct roster_moving {
-    bool now, out; /* now: a move is under way; out: true: out of memory, false: back into memory */
+    bool now, out; /* now: a move is under way; out: true: to stow, false: to restore */
     uint64_t moved, wanted;
 };
 struct roster_moving roster_moving(const struct image *image, const struct snap_owner *owner);

@@ -1,4 +1,4 @@
-/* status.h — the live status of `memstow run` on a terminal.
+/* status.h — the live status of `memstow run` and `memstow watch` on a terminal.
  * In: the pid of the program. Out: its live memory and its peak, at the right end of the terminal line to which the
  * program writes. The cursor then returns to its position, so the program's output stays whole, even an unfinished
  * line. */
