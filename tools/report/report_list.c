@@ -77,7 +77,7 @@ struct listed_site *report_sites(const struct report *report, bool empty_too, si
 }
 
 /* Adds up the totals of a site: of its heap memory and of its mapped memory. The frees of the sum are set so that its
- * live memory is the sum of the two totals' live memory, of which neither is negative. */
+ * live memory is the sum of both live memories, each of which is 0 if more was freed than allocated. */
 struct total report_site(const struct image *image, const struct listed_site *site) {
     struct total sum = image->totals[site->first];
     const struct total *mapped = &image->totals[site->first + 1];

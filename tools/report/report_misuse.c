@@ -22,8 +22,8 @@ static void text_site(const struct report *report, const char *what, const struc
     innermost_print(&stack, stdout, 6);
 }
 
-/* Prints a block of a device that a CUDA kernel may have used after the block was freed or moved off the device. The
- * block may be the reason for the fault, or not. */
+/* Prints a block that a CUDA kernel perhaps used after it was freed or moved off its device. Perhaps that is the reason
+ * for the fault. */
 static void text_fault(const struct report *report, const struct snap_misuse *misuse) {
     const struct snap_misuse_site *made = &misuse->sites[SNAP_MISUSE_ALLOCATED];
     struct text_line words;

@@ -82,7 +82,7 @@ static void share_add(struct mixed *mixed, uint32_t model, uint64_t bytes, uint6
     *left -= taken;
 }
 
-/* Adds the bytes of the block that are in no part to the share of the block's own model, or as a new share. */
+/* The bytes that are in no part belong to the block's own model: adds them to its share, or as a new share. */
 static void add_rest(struct mixed *mixed, uint32_t model, uint64_t left) {
     size_t i = 0;
     while (i < mixed->count && mixed->shares[i].model != model) i++;
@@ -113,7 +113,7 @@ static void mixed_free(struct mixed *mixed, size_t count) {
     free(mixed);
 }
 
-/* Adds the blocks that several models share to `mixed`. Looks at each part only once, whatever a file says. False: no
+/* Adds to `mixed` the blocks that several models share. Looks at each part only once, whatever a file says. False: no
  * memory. */
 static bool find_in(const struct image *image, const struct found *found, struct mixed *mixed, size_t *count) {
     for (size_t first = 0, end; first < found->part_count; first = end) {
