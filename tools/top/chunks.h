@@ -1,6 +1,6 @@
 /* chunks.h — the chunks of counters of a ledger that is looked at again and again.
- * In: the sections of the ledger. Out: the sites of changed chunks, which go to sampling_take. Of a chunk whose mark
- * (snapshot.h) is the same as before, only the mark is read. */
+ * In: the sections of the ledger. Out: the sites of changed chunks, which go to sampling_take. If all chunks of an
+ * index have the marks that they had before (snapshot.h), only these marks are read. Index 0 is always read. */
 #ifndef MEMSTOW_TOP_CHUNKS_H
 #define MEMSTOW_TOP_CHUNKS_H
 

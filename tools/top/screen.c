@@ -70,7 +70,7 @@ static void error_hold(void) {
     held_back = -1;
 }
 
-/* Writes the messages that were held back to the real standard error. A signal handler may call it. */
+/* Writes to the real standard error what was held back. A signal handler may call it. */
 static void error_show(void) {
     char bytes[4096];
     if (held_back < 0) return;
