@@ -90,8 +90,8 @@ static bool is_slowing(const struct part *first, const struct part *last) {
     return last->grown < first->grown / SLOWING;
 }
 
-/* Whether old memory is freed while new memory comes. At the first points (`first`), less than half as large a share of
- * the allocations is left as at the last points (`last`). */
+/* Whether old memory is freed while new memory comes: of the allocations at the first points, the share that is left is
+ * less than half of the share that is left of those at the last points. */
 static bool loses_the_old(const struct part *first, const struct part *last) {
     if (!first->allocated || !last->allocated) return false;
     double old = (double)first->grown / (double)first->allocated, young = (double)last->grown / (double)last->allocated;

@@ -13,7 +13,7 @@
 enum leak_verdict {
     LEAK_NOTHING,    /* the site never grew */
     LEAK_FOUND,      /* it keeps growing */
-    LEAK_ONE_OFF,    /* it grew while warming up, or once or twice since */
+    LEAK_ONE_OFF,    /* it grew while warming up, or seldom since */
     LEAK_PLATEAU,    /* it grew, but stopped or slowed down; or new memory replaces old memory */
     LEAK_FLUCTUATES, /* its memory comes and goes */
     LEAK_YOUNG,      /* only the last runs left memory, which may still be in use */

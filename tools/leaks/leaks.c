@@ -12,7 +12,7 @@
 
 /* The rest of an owner: its sites that are no findings by themselves. */
 enum {
-    MUCH = 4,        /* an owner's rest is a leak, and an undecided site a doubt, from this many times the floor on */
+    MUCH = 4,        /* from this many times the floor on, a growing rest is a leak, and an undecided site is a doubt */
     REMAINDER = 20,  /* an owner's rest is a leak if it grows by at least 1/20 of the growth of the owner's leaks */
     DOUBT_LEAST = 3, /* growth at fewer points than this may be chance, as in leak_judge.c */
 };
@@ -141,7 +141,7 @@ static int finding_take(struct search *search, struct leak_finding *finding) {
     return finding_keep(&leaks->kept, &leaks->kept_count, &leaks->kept_capacity, finding);
 }
 
-/* Adds to self->doubtful the memory of a site that may leak. */
+/* Adds the site's memory to self->doubtful if the site perhaps leaks. */
 static void note_doubt(struct leaks *self, const struct leak_finding *finding) {
     const struct leak_judgement *judged = &finding->judged;
     bool kept = finding->model && self->sites->names[finding->model]->kept;

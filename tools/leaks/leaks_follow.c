@@ -1,5 +1,5 @@
 /* leaks_follow.c — see leaks_follow.h. The OWNER records of the ledger are read twenty times a second. The whole ledger
- * is read only when these records say that a run has ended. */
+ * is read at the beginning, and whenever these records say that a run has ended. */
 #include "tools/leaks/leaks_follow.h"
 #include "tools/base/complain.h"
 #include "tools/base/duration.h"

@@ -1,7 +1,7 @@
 /* leaks_follow.h — follows a running process, and reads its ledger after each of its runs.
- * In: a pid. Out: points (leak_sites.h), and a file with all of them, the series, which is complete at any time. The
- * process does not notice that its ledger is read. A run that ends while the ledger is read has no reading of its own:
- * the next reading covers it and the run after it. */
+ * In: a pid. Out: points (leak_sites.h), and a file with them, the series. The file is whole at any time, but until the
+ * end the last points can be missing. The process does not notice that its ledger is read. A run that ends while the
+ * ledger is read has no reading of its own: the next reading covers it and the run after it. */
 #ifndef MEMSTOW_LEAKS_FOLLOW_H
 #define MEMSTOW_LEAKS_FOLLOW_H
 
