@@ -29,8 +29,8 @@ int new_file_begin(struct new_file *file, const char *path, bool for_all) {
     return error;
 }
 
-/* The errno of an earlier failure of the stream, which may be lost by now. Another write and flush fail for the same
- * reason, and set errno again. */
+/* The errno of an earlier failure of the stream, in case other calls have changed errno since: another write and flush
+ * fail for the same reason, and set it again. */
 static int why_failed(FILE *stream) {
     errno = 0;
     clearerr(stream);
