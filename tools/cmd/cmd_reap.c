@@ -209,12 +209,11 @@ static void spread_end(struct proc_table *table) {
     while (mark_started(table, MARK_END) || mark_groups(table)) continue;
 }
 
-/* Marks the processes that are to be kept, and those that are to be ended. The first mark of a process counts, so the
- * order decides conflicts:
- * - processes that are to be kept, whatever else the registry says
- * - running programs and their children, except for registered children
- * - processes that share only a session or group with a running program, as all processes of a service do: an inherited
- *   mark does not end them, but an entry in the registry does */
+/* Marks the processes that are to be kept, and those that are to be ended. The first mark of a process counts:
+ * - Processes that are to be kept come first, whatever else the registry says.
+ * - Running programs are kept, and so are their children, except for registered children.
+ * - Processes that share only a session or group with a running program, as all processes of a service do, are ended if
+ *   they are registered, but not because of an inherited mark. */
 static void cmd_reap_mark(struct reap *reap) {
     struct proc_table *table = &reap->table;
     mark_ancestors(table);
