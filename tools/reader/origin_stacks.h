@@ -11,8 +11,8 @@ int origin_stacks_keep(struct reader *reader, const struct snap_origin *origins,
 
 /* Reading the call stacks gives stacks new numbers, which only the image's totals get. So, before that reading,
  * origin_stacks_lend adds a total for each origin; it returns 0 or -1. After the reading, origin_stacks_take_back
- * removes these totals and keeps their stacks. If several files lend totals, the last to lend is the first to take
- * back. */
+ * removes these totals and keeps their stacks. Other parts lend totals in the same way: the last to lend is the first
+ * to take back. */
 int origin_stacks_lend(struct reader *reader);
 void origin_stacks_take_back(struct reader *reader);
 

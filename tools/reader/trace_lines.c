@@ -71,8 +71,8 @@ static int copy_lines(struct reader *reader, uint64_t offset, const struct snap_
     return 0;
 }
 
-/* Copies the whole lines to `to`, and makes *ring describe the copy. If a live process overwrote all of them during the
- * copying, copies again. Returns 0 or -1. */
+/* Copies the complete lines to `to`, and makes *ring describe the copy. If a live process overwrote all of them during
+ * the copying, copies again. Returns 0 or -1. */
 static int load_ring(struct reader *reader, const struct section *section, struct snap_ring *ring, uint8_t *to) {
     size_t gone = 0;
     int tries = LIVE_TRIES;
