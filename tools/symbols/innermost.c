@@ -53,8 +53,8 @@ bool innermost_is_allocator(const char *function) {
     return found;
 }
 
-/* Where the shown part of a stack begins: at this frame, and at this one of its functions. A frame into which functions
- * were inlined has several. */
+/* Where the shown part of a stack begins: the frame, and the function in it. A frame into which functions were inlined
+ * has several. */
 struct start {
     size_t frame;
     uint32_t symbol;
@@ -80,7 +80,7 @@ static bool all_frames;
 void innermost_show_all(void) { all_frames = true; }
 bool innermost_shows_all(void) { return all_frames; }
 
-/* Adds lines for the frame from.frame, one for each of its functions from from.symbol on, up to `most` lines in all. */
+/* Adds a line for each function of the frame from.frame, beginning with from.symbol, up to `most` lines in all. */
 static void frame_add(struct innermost *innermost, const struct stack *stack, struct start from, size_t most) {
     const struct named_frame *frame = symbols_frame(stack->symbols, stack->frames[from.frame]);
     for (uint32_t i = from.symbol; i < frame->count && innermost->count < most; i++)
