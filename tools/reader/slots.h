@@ -1,8 +1,8 @@
 /* slots.h — reads those tables of a ledger whose slots are mostly empty: large blocks, mappings, CUDA blocks, origins.
  * In: the sections of a file, whose process may be writing to the slots. Out: the slots that are in use. It never takes
  * a slot that is being written. */
-#ifndef MEMSTOW_SLOTS_H
-#define MEMSTOW_SLOTS_H
+#ifndef MEMSTOW_READER_SLOTS_H
+#define MEMSTOW_READER_SLOTS_H
 
 #include "tools/reader/reader.h"
 
