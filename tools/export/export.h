@@ -1,6 +1,7 @@
 /* export.h — a report in the forms that other programs read; docs/formats.md says which program reads which form.
  * In: an image and options. Out: the form on standard output, and on standard error a note of the parts that it leaves
- * out. Names from a file cannot break the syntax of a form. The functions return 0, or -1: no memory. */
+ * out. Names from a file cannot break the syntax of a form. The functions return 0, -1 (no memory), or what is said
+ * below. */
 #ifndef MEMSTOW_EXPORT_H
 #define MEMSTOW_EXPORT_H
 
@@ -13,7 +14,7 @@ int report_csv(const struct report *report);
 /* Writes the snapshots of one file (massif's word: memory at one time). report->massif has what earlier files of the
  * process left (below). If the file is damaged, prints an error message and returns EXIT_UNREADABLE. */
 int report_massif(const struct report *report);
-/* Writes the counters of one file; of the last file, also all other events that have a time. If the file is damaged,
+/* Writes the counters of one file; for the last file, also its history, slices and instants. If the file is damaged,
  * prints an error message and returns EXIT_UNREADABLE. */
 int report_perfetto(const struct report *report);
 

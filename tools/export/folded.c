@@ -27,8 +27,8 @@ static void folded_append(struct folded *folded, const char *text, size_t length
     sink->used += length;
 }
 
-/* Appends a text. Replaces characters that separate frames (';') or lines, or that a terminal obeys, and bytes that are
- * no UTF-8; and the backslash, with which a name could leave the text of a script that flamegraph.pl writes. */
+/* Appends a text. Replaces in it: ';', which separates frames; unprintable characters; bytes that are no UTF-8; the
+ * backslash, with which a name could end a string of the script that flamegraph.pl writes. */
 static void append_safe(struct folded *folded, const char *text) {
     size_t from = folded->sink.used;
     folded_append(folded, text, strlen(text));

@@ -14,7 +14,7 @@
 
 enum {
     LABELS = 1200,                  /* bytes of all labels of a sample */
-    VALUE = 200,                    /* bytes of the value of a label, which its last letter may exceed */
+    VALUE = 200,                    /* bytes after which a label's value is cut, at the end of a letter */
     MODEL_LABELS = 2 * (VALUE + 16) /* bytes of the labels of a model */
 };
 

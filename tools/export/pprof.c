@@ -75,8 +75,8 @@ static int64_t pprof_string(struct pprof *pprof, const char *text) {
     return id;
 }
 
-/* `native`: pprof may shorten the name, as a name of C++. It shortens names that equal their system name, and would
- * make "py:" of "py:<module>". */
+/* `native`: the name is also the system name. pprof shortens such a name as a name of C++; it would make "py:" of
+ * "py:<module>". */
 static uint64_t pprof_function(struct pprof *pprof, const char *name, const char *file, bool native) {
     char key[2 * sizeof(struct text_line)];
     int64_t id;

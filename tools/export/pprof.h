@@ -1,7 +1,7 @@
 /* pprof.h — writes a compressed profile for pprof and similar programs.
- * In: samples with call stacks of one image or two. Out: a profile on a stream. All data of a profile are in repeated
- * fields, and readers merge protocol buffers that follow each other. So each string, function, location and sample is
- * written as a small profile of its own, and a million stacks need no memory. */
+ * In: samples with call stacks of one image or two. Out: a profile on a stream. Strings, functions, locations and
+ * samples are repeated fields, and readers merge protocol buffers that follow each other. So each of them is written as
+ * a small profile of its own, and a million stacks need no memory. */
 #ifndef MEMSTOW_PPROF_H
 #define MEMSTOW_PPROF_H
 
@@ -59,7 +59,7 @@ struct pprof {
 /* The head of a profile. The profile has call stacks of at most two images; missing images are NULL. */
 struct pprof_head {
     const struct snap_header *header; /* of the profiled process */
-    uint64_t now;                     /* the time of that process now, as image_now gives it */
+    uint64_t now;                     /* the end of its time, as image_now gives it */
     const struct image *images[PPROF_SIDES];
     struct symbols *symbols[PPROF_SIDES];
     const struct pprof_type *types;

@@ -168,8 +168,7 @@ static void write_stackless(const struct stackless *one) {
     putchar('\n');
 }
 
-/* Stacks of which --python leaves out all frames are a group without a frame. Takes this group out of the groups, and
- * adds it to the memory without a call stack. */
+/* Moves one group to the memory without a call stack: the stacks that --python has left without frames. */
 static void move_ended(const struct tree *tree, struct sites *sites, struct caller_group *groups, size_t *count) {
     for (size_t i = 0; i < *count; i++) {
         if (!groups[i].ended) continue;
@@ -217,8 +216,8 @@ static void put_snapshot(struct massif *massif, uint64_t ns, uint64_t bytes, con
            massif->snapshots++, since / 1000000, bytes, tree);
 }
 
-/* Writes a snapshot with call stacks, in the measure of the report. The snapshot of a peak is marked as peak only if it
- * is not lower than earlier ones. So readers, which take the last mark, find the highest peak. */
+/* Writes a snapshot with call stacks, in the measure of the report. If `is_peak`, the snapshot is marked as a peak,
+ * unless an earlier mark is higher. So readers, which take the last mark, find the highest peak. */
 static int put_detailed(struct massif *massif, const struct report *report, uint64_t ns, bool is_peak) {
     struct tree tree = {.report = report, .callers = {report->image, report->symbols, report_massif_skips, report}};
     struct sites sites = {0};
