@@ -8,8 +8,8 @@
 
 #include "tools/html/html_tree.h"
 
-/* Chooses the single leaves: at most `most`, and no more than fit into `bytes` bytes of a file. It may be called again.
- * Returns 0, or -1: no memory. */
+/* Chooses the single leaves: at most `most`, and about as many as fit into `bytes` bytes of a file, by estimated costs.
+ * It can be called again. Returns 0, or -1: no memory. */
 int html_choice_make(struct html_tree *tree, size_t most, size_t bytes);
 
 #endif

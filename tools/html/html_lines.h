@@ -1,7 +1,7 @@
 /* html_lines.h — the lines of call stacks for a page (a line: a function with its file and line number). Each text is
  * stored once.
  * In: frames of one image or two. Out: the numbers of their lines, and columns (arrays of figures) of a page. Frames
- * with the same text are one line, even in different images. The functions look up the names of frames. */
+ * with the same text are one line, even in different images. */
 #ifndef MEMSTOW_HTML_LINES_H
 #define MEMSTOW_HTML_LINES_H
 

@@ -1,6 +1,6 @@
 /* html_page.h — writes a page: the parts around its data, and the file.
- * In: a function that writes the data, and a path. Out: one HTML file that needs nothing else. A file appears whole or
- * not at all. */
+ * In: a function that writes the data, and a path. Out: one HTML file that needs nothing else. A regular file
+ * appears whole or not at all. */
 #ifndef MEMSTOW_HTML_PAGE_H
 #define MEMSTOW_HTML_PAGE_H
 

@@ -190,8 +190,8 @@ static void html_tree_attach(struct build *build, uint32_t first) {
 }
 
 /* Pushes the first lines of a node's callees. A child without frames, which only a hostile file has, is replaced by its
- * children. The walk follows first children downwards and parents upwards, so it needs no recursion and no depth can
- * overflow a stack. */
+ * children; so is each child when no steps are left. The walk follows first children downwards and parents upwards, so
+ * it needs no recursion and no depth can overflow a stack. */
 static void push_children(struct build *build, uint16_t number, uint32_t top) {
     const struct html_side *side = &build->tree->sides[number];
     for (uint32_t node = side->child[top]; node;) {

@@ -9,7 +9,7 @@
 #include "tools/html/html_segments.h"
 
 struct html_leaf {
-    uint32_t stack, line; /* line: used if there is no stack */
+    uint32_t stack, line; /* line: used where `node` is 0 */
     uint32_t node;        /* a node of the image: that of its stack, or, if the leaf is merged, an outer node */
     uint32_t tag;         /* leaves of different tags are never merged */
     float weight;         /* leaves with the largest weights are shown singly */
@@ -20,7 +20,7 @@ struct html_leaf {
 struct html_side {
     const struct image *image;
     struct symbols *symbols;
-    uint32_t *child, *sibling, *leaf; /* by node: the first child, sibling and leaf, 0: none. Leaves count from 1 */
+    uint32_t *child, *sibling, *leaf; /* by node: first child, next sibling, 1 + first leaf; 0: none */
     /* by frame: a position in `levels`, where the number of its lines and then the lines are; 0: not named yet */
     uint32_t *frame_lines;
 };
