@@ -42,8 +42,8 @@ function makeSigned(numbers) {
     return numbers;
 }
 
-/** Decodes a column in which 0 stands for a number that has followed the same previous number before: the one that
- * followed it most recently. Any other value is the number plus 1. @param {Int32Array} numbers */
+/** Decodes a column in which 0 stands for the number that came last time after the same number as now. Any other value
+ * is a number plus 1. @param {Int32Array} numbers */
 function makeFollowers(numbers) {
     let most = 0;
     for (let i = 0; i < numbers.length; i++) if (numbers[i] > most) most = numbers[i];

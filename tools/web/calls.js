@@ -13,7 +13,7 @@ export class Frame {
         this.parent = parent;
         this.kind = kind; // "all", "line", "model", "node", "run"
         this.key = key; // key of a line, or id of an owner
-        this.low = low; // its sites are from low up to high, without high
+        this.low = low; // its sites are at the places low to high - 1 of the selection
         this.high = high;
         this.weight = 0;
         this.change = 0;
@@ -304,7 +304,7 @@ class Step {
         this.met.steps++;
     }
 
-    /** Starts from the end of a node's stack. */
+    /** Goes to the innermost visible line of a node's stack. */
     from(node, weight, change) {
         const { ledger, sight } = this.tree;
         const inner = sight.innermost[node];

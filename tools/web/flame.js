@@ -56,8 +56,7 @@ export class Flame {
 
     // ---- placing the boxes of frames
 
-    /** Places boxes row by row. It returns at the end of the time slice, and is called again for the rest of the
-     * frames. */
+    /** Places boxes row by row. At the end of its time slice it unfolds no more frames, and is called again later. */
     layOut() {
         const deadline = performance.now() + MOMENT;
         const { tree, zoom } = this.picture;

@@ -17,7 +17,7 @@ export class Sight {
         this.markNodes();
     }
 
-    /** The result for these options, if it was computed before. */
+    /** The result for these options; it is computed at the first call. */
     static of(ledger, { kinds, imports, interpreter }) {
         const key = `${kinds} ${imports} ${interpreter}`;
         ledger.sights ??= new Map();

@@ -113,7 +113,7 @@ export class Timeline {
         if (isDragged && isChosen) this.onrange(this.range);
     }
 
-    /** Extends the range from the moment where it began to the point. */
+    /** Makes the range reach from the moment where it began to the point `to`. */
     extend(from, to) {
         const { seconds } = this.curve;
         this.anchor ??= seconds[from];
