@@ -74,8 +74,8 @@ int64_t diff_grown_cuda_bytes(const struct diff *diff);
 int64_t diff_grown_cuda_blocks(const struct diff *diff);
 /* The part of the host's growth that is suppressed, in bytes. */
 uint64_t diff_suppressed(const struct diff *diff);
-/* The image that has the call stack of a row; diff->symbols then has names for the frames. The file may be read again
- * for this, which does not change the ids of stacks. NULL: the row has no stack, or the file cannot be read again. */
+/* The image that has the call stack of a row; diff->symbols then has names for the frames. If need be, the file is read
+ * again; ids of stacks stay the same. NULL: the row has no stack, or the file cannot be read again. */
 const struct image *diff_stacks(struct diff *diff, const struct row *row);
 
 #endif

@@ -17,7 +17,7 @@ struct folding {
 };
 
 /* The bytes of a row in one file; 0 if they are negative, because a column cannot be negative. Only the row
- * GROUPS_REMAINDER (groups.h) may have negative bytes. */
+ * GROUPS_REMAINDER (groups.h) can have negative bytes. */
 static uint64_t amount_of(struct folding *self, const struct row *row, int side) {
     int64_t bytes = (int64_t)row->side[side].live_bytes;
     self->cut |= bytes < 0;

@@ -53,7 +53,7 @@ static int name_roots(struct diff_rows *self) {
     return 0;
 }
 
-/* Opens the images of both sides. A file is read again only if it has the call stack of a row that is shown. */
+/* Opens the image of each side that has the call stack of a shown row. */
 static void find_images(struct diff_rows *self) {
     bool sought[2] = {false, false};
     for (size_t i = 0; i < self->shown; i++) {

@@ -3,13 +3,13 @@
  *
  * The rule: growth is the distance from the highest figure of the baseline's runs to the lowest figure of the present
  * runs. So a limit is passed only if every present run passes it, and differences between runs of one program do not
- * count as growth. The rule has two consequences. First, one more run can only turn the verdict to pass, so runs may
- * stop as soon as nothing is over a limit. Second, chance seldom fails a program that did not change. A figure is
- * higher in all N present runs than in all N earlier runs at most once in C(2N, N) times (N = 5: 252; N = 3: 20), if
- * the runs are independent, for any distribution. With many figures, it is more likely that one of them is higher.
+ * count as growth. The rule has two consequences. First, one more run can only make the verdict milder, so the runs can
+ * stop as soon as it is pass. Second, chance seldom fails a program that did not change. A figure is higher in all N
+ * present runs than in all N earlier runs at most once in C(2N, N) times (N = 5: 252; N = 3: 20), if the runs are
+ * independent, for any distribution. With many figures, it is more likely that one of them is higher.
  *
- * The highest growth of suppressed call sites is subtracted from their owners and from the total. Host memory and
- * memory of CUDA devices are judged separately. */
+ * The highest possible growth of suppressed call sites is subtracted from their owners and from the total. Host memory
+ * and memory of CUDA devices are judged separately. */
 #ifndef MEMSTOW_GATE_H
 #define MEMSTOW_GATE_H
 
@@ -34,8 +34,8 @@ struct gate {
     const struct thresholds *thresholds;
     struct suppressions *suppressions;
     bool owners_only; /* the call sites of the present runs are not known */
-    /* totals, the host's first; then owners; then call sites that changed. In each group the largest growth comes
-     * first */
+    /* totals, the host's first; then owners; then call sites that changed. Owners and call sites are sorted: the worst
+     * verdict first, then the largest growth */
     struct finding *list;
     size_t count, over, warnings, suppressed;
 };

@@ -132,7 +132,7 @@ static bool site_matches(const struct suppression *one, const struct figure *fig
     return frame && owner;
 }
 
-/* Whether the line matches an owner. A line that names functions does not apply to a whole owner. */
+/* Whether the line matches an owner. A line with a function or a module does not apply to a whole owner. */
 static bool owner_figure_matches(const struct suppression *one, const struct figure *figure) {
     char text[SCAN_STRING_MOST], owner[SCAN_STRING_MOST + 16];
     const char *next = figure_name(figure);
