@@ -65,8 +65,8 @@ static bool check_folder_is_named(const char *path, const char *name) {
     return misused;
 }
 
-/* Removes a folder with the files and folders in it, down to `depth`, except ledgers that must be kept. memstow creates
- * nothing else in there. */
+/* Removes a folder with the files and folders in it, down to `depth`, except ledgers that must be kept. memstow makes
+ * no deeper folders. */
 static void remove_all(const char *path, int depth) {
     char inner[5000];
     DIR *directory = opendir(path);
