@@ -1,8 +1,8 @@
 /* decisions.h — reads the trace: lines of JSON about what memstow decided, one event each. A trigger is a moment at
  * which memstow decides for each owner whether its memory is kept, stowed or freed. docs/decisions.md describes the
  * lines.
- * In: an image with a trace. Its lines are known to be JSON; nothing else in them is trusted. Out: the events in order
- * of time, the trigger of each event, and faults: lines that contradict each other, or that are missing. */
+ * In: an image with a trace. Its lines are known to be JSON; nothing else in them is trusted. Out: the events in the
+ * order of lines, the trigger of each event, and faults: lines that contradict each other, or that are missing. */
 #ifndef MEMSTOW_DECISIONS_H
 #define MEMSTOW_DECISIONS_H
 

@@ -132,8 +132,8 @@ static struct text_line refusal_text(const struct page *page, const struct event
     return line;
 }
 
-/* Prints a move that was refused outside triggers, after a request or by a call of the program. Refusals in a trigger
- * are printed with the trigger. */
+/* Prints a refused move that no decision began, but a request or a call of the program. Other refusals are printed with
+ * their trigger. */
 static void print_refused(const struct page *page, const struct event *refused) {
     char line[LINE_SIZE];
     snprintf(line, sizeof line, "%s: %s", decisions_text_owner_name(page, refused).s, refusal_text(page, refused).s);
