@@ -38,7 +38,7 @@ struct life {
 
 /* The name of test 1 to 6: "start and close", … */
 const char *lifecycle_name(unsigned test);
-/* The step that the scenario lacks for the test; NULL: none. */
+/* The name of the phase that the test needs and the scenario lacks; NULL: none. */
 const char *lifecycle_lacks(const struct scenario *scenario, unsigned test);
 /* Runs a test. Returns 0; 128 + the number of the signal that asked this process to end; or, if the program cannot be
  * started at all, an exit code after an error message. */
