@@ -17,7 +17,7 @@ static uint64_t churn_text(uint64_t hash, const char *text) {
     return churn_mix(hash, 0x100);
 }
 
-/* The hash of a stack and the owners of its memory; never 0. */
+/* The hash of a total's stack, class, module and owners; never 0. */
 static uint64_t churn_key(const struct churn *churn, const struct image *image, const struct total *total) {
     const struct snap_tag *tag = image_tag(image, total->tag);
     uint64_t key = churn_mix(1, total->stack < image->node_count ? churn->stacks[total->stack] : 0);

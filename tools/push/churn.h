@@ -23,8 +23,8 @@ struct churn {
 
 /* Looks at all totals of an image. Before the first look, `churn` is all zeros. Returns 0, or -1: no memory. */
 int churn_look(struct churn *churn, const struct image *image);
-/* The growth of one total. Call it between churn_look and churn_done. For totals with the same stack and owners, the
- * first call returns the growth of all of them, and later calls return none. */
+/* The growth of one total. Call it between churn_look and churn_done. For totals with the same key, the first call
+ * returns the growth of all of them, and later calls return none. */
 struct churn_entry churn_take(struct churn *churn, const struct image *image, const struct total *total);
 /* Ends a look. */
 void churn_done(struct churn *churn);
