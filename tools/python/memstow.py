@@ -628,7 +628,7 @@ def drop_pools(owner: Optional[OwnerLike] = None) -> None:
 @contextlib.contextmanager
 def outside_pools() -> Iterator[None]:
     """`with outside_pools(): torch.cuda.empty_cache()` inside a scope: allocations of this thread in the block are in
-    no model's pool. PyTorch may then give back cached memory, which it does not do while any thread is in a pool.
+    no model's pool. PyTorch can then give back cached memory, which it does not do while any thread is in a pool.
     Scopes stay as they are."""
     pools = _pools
     if pools is None:
@@ -1014,9 +1014,9 @@ def decisions(start: int = 0) -> tuple[list[dict[str, Any]], int]:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A request from outside: trigger, stow, restore or release. Owner 0 means all owners. reason and needed belong to
-    a trigger: pass them to decide(). memstow itself asks for a trigger when memory is short, or when an owner was not
-    used for long."""
+    """A request from outside. kind: trigger, stow, restore or release; of memstow leaks: collect or holders. Owner 0
+    means all owners. reason and needed belong to a trigger: pass them to decide(). memstow itself asks for a trigger
+    when memory is short, or when an owner was not used for long."""
     kind: str
     ticket: int
     owner: int

@@ -1,4 +1,4 @@
-"""Gives each model a pool of PyTorch's. With pools, the native allocator takes allocations in a model's scope from
+"""Gives each model pools of PyTorch's. With pools, the native allocator takes allocations in a model's scope from
 segments that belong to that model alone, so these segments count as the model's and can move.
 
 In: the model whose scope a thread is in, from memstow.py. Out: threads enter and leave a torch.cuda.MemPool. Never
@@ -86,7 +86,7 @@ class Thread(threading.local):
 
 class Pools:
     """The pools of all models. A model may die wherever Python collects garbage, even inside this class, and its death
-    drops its pools. Three rules follow: a thread may take the lock twice; a pool is taken before anything else is
+    drops its pools. Three rules follow: a thread can take the lock twice; a pool is taken before anything else is
     done with it; nothing is released twice."""
 
     def __init__(self, torch: Any) -> None:

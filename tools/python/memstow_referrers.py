@@ -625,7 +625,7 @@ class Search:
         return [way for way in found[:MOST] if way.rank == found[0].rank]
 
 
-# names of the types of a context's parts; the largest number of elements of an array that is looked at
+# CONTEXT_NODES: names of the types of a context's parts. ELEMENTS: the most elements of an array that is looked at
 CONTEXT_NODES, ELEMENTS = ("hamt_bitmap_node", "hamt_collision_node"), 1_000_000
 
 
@@ -651,9 +651,9 @@ def referents(objects: list[Any]) -> Iterator[list[Any]]:
 
 
 def untracked(objects: Optional[list[Any]] = None, meet: Callable[[list[Any]], Any] = len) -> list[Any]:
-    """The dictionaries, the tuples, and the arrays with Python objects that the collector does not know, among all that
-    `objects` lead to; None: all objects that the collector knows. `meet` is called with all objects that other objects
-    refer to, some at a time."""
+    """The dictionaries, tuples and arrays with Python objects to which `objects` lead (None: all objects that the
+    collector knows), if the collector does not know them. `meet` is called with all objects that other objects refer
+    to, some at a time."""
     objects = gc.get_objects() if objects is None else objects
     kinds = {tuple, dict, _array_type()}
     found: dict[int, Any] = {}

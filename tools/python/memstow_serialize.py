@@ -5,11 +5,12 @@ run to the next.
     value = memstow_serialize.deserialize(serialized)
 
 In: tensors, arrays, texts, numbers, and lists, tuples and dicts of them; anything that can be pickled. Out: a table in
-JSON, and the raw bytes of each tensor, array and buffer, which are not copied here. On the way back, tensors use the
-given bytes, and tensors of a device are made on the host. Never uses base64. Never serializes a model; is_reference()
-gives the reason. The caller of deserialize must trust the bytes, because a pickle runs code. The store reads only files
-that this user wrote. Only the standard library is needed. torch and numpy are used if the program has imported them,
-cloudpickle if pickle cannot handle a value."""
+JSON, and the raw bytes of each tensor, array and buffer, which are not copied if they lie in one piece on the host. On
+the way back, tensors use the given bytes if these are writable, and tensors of a device are made on the host. Never
+uses base64. Never serializes a model; is_reference() gives the reason. The caller of deserialize must trust the bytes,
+because a pickle runs code. The store reads only files that this user wrote. Only the standard library is needed. torch
+and numpy are used if the program has imported them or the bytes need them, cloudpickle if pickle cannot handle a
+value."""
 from __future__ import annotations
 
 import ctypes
@@ -57,7 +58,7 @@ class _Tangled(Exception):
 @dataclasses.dataclass
 class Serialized:
     """type: TORCH_TENSOR, NUMPY_ARRAY, STRING, BYTES, JSON, NESTED, CUSTOM (with a pickle) or CUSTOM_CLOUDPICKLE.
-    segments[0] is the table. The others are raw bytes: the value's own memory, which they keep alive."""
+    segments[0] is the table. The others are raw bytes: where possible the value's own memory, which they keep alive."""
     type: str
     segments: list[Any]
 

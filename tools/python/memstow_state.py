@@ -3,7 +3,7 @@
     store = memstow_state.open("refine")
     store.begin()
     store.put("latent", latent)
-    store.commit()                 # makes all values that were put visible, together
+    store.commit()                 # from here on the values are visible, all together
     latent = store.get("latent")   # a view of the same bytes; writes change only the view
 
 In: values. Out: memory and files of libmemstow.so's (memstow.h, "the store"), counted once for owners that are named
@@ -215,7 +215,7 @@ class Store:
             self._put[id] = (value, why)
 
     def commit(self) -> int:
-        """Makes all values that were put visible together. With a prefix they are on the disk then. Returns the
+        """Makes the iteration's values visible, all together. With a prefix they are on the disk then. Returns the
         generation."""
         with self._lock:
             generation = self._call("commit", what="commit")

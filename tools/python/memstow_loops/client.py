@@ -85,8 +85,8 @@ class Client:
         return self._send("POST", "/memstow/loops", data, wire.CONTENT_TYPE, _document, {})
 
     def forget(self, name: str, begun: float) -> None:
-        """Drops the values of the loop with this name that began at `begun`. DELETE only cancels a loop that runs, so
-        the function waits for the loop's end, at most END_SECONDS."""
+        """Drops the values of the loop with this name that began at `begun`. While the loop runs, DELETE cancels it but
+        drops nothing. So the function waits for its end, at most END_SECONDS."""
         until = time.monotonic() + END_SECONDS
         try:
             self.ask("DELETE", "/memstow/loops", name=name)

@@ -1,5 +1,5 @@
 """Runs loops. In: plans, a store for the values, and a host that runs prompts. Out: a prompt for each workflow of each
-iteration, a commit for each iteration, and values. Each loop has a thread of its own, which never waits on the host's
+iteration, a commit for each iteration, and values. Each loop has a thread of its own, and never blocks the host's
 worker."""
 from __future__ import annotations
 
@@ -719,8 +719,8 @@ class Loops:
 
     def _try(self, before: list[Loop], begin: Callable[..., Loop], open_store: Callable[[], Store],
              prefix: Optional[str]) -> tuple[Plan, set[str]]:
-        """Makes the loop as a trial, with the store that it will have, and drops it again. So a loop that is refused
-        does not take the place of a loop that has ended. Returns the loop's plan, and the ids in the store."""
+        """Makes the loop as a trial, and drops it again. So a loop that is refused does not take the place of a loop
+        that has ended. Returns the loop's plan, and the ids in the store."""
         holder = next((loop for loop in before if prefix is not None and loop.prefix == prefix), None)
         store = holder.store if holder is not None else open_store()
         try:

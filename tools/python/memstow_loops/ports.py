@@ -12,7 +12,7 @@ from .graph import (ANY, Classes, Graph, LoopError, class_of, consumers, fault_o
 PORT, COMBO = "DiscomfortPort", "COMBO"
 INPUT, OUTPUT, PASSTHRU = "INPUT", "OUTPUT", "PASSTHRU"
 OURS = "memstow:"    # the beginning of ids that this package gives to values of its own
-MOST_ID = 176        # bytes of an id; the driver adds OURS and the numbers of elements, as [999936:1000000]
+MOST_ID = 176        # bytes of an id; the driver adds OURS and the number of an element, as [999936:]
 VALUE = "input_data" # the input for the port's value; its id and tags are inputs, too
 
 
