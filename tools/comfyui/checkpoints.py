@@ -35,7 +35,7 @@ class Parts:
 
     def keep(self, going: Iterable[Identity]) -> None:
         """Holds the siblings of freed models (those that the same loader made with them) until the checkpoint is loaded
-        again. `going`: the models that are freed."""
+        again, or age() drops them. `going`: the models that are freed."""
         going = list(going)
         for identity in going:
             for sibling in siblings(identity):

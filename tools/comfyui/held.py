@@ -20,8 +20,8 @@ class Known:
 
 
 def holders_of(identity: Identity, deadline: Any) -> tuple[list, bool]:
-    """The Python objects that hold a model's patchers, or its module if there is no patcher; and whether the time was
-    over before the end of the search."""
+    """The Python objects that hold a model's two oldest patchers, or its module if there is no patcher; and whether the
+    time was over before the end of the search."""
     finder = memstow.referrers()
     targets = [target for target in (list(identity.patchers) or [identity.model()])[:2] if target is not None]
     found, is_cut = finder.find(targets, (), deadline)

@@ -1,5 +1,5 @@
 """What a client on another machine is not told. ComfyUI itself tells each of its clients much: its arguments, its log,
-names of models, workflows. Call stacks, command lines and paths of files are more than that, and so they are for
+names of models, workflows. Snapshots and pages have more (call stacks, command lines, paths of files). So they are for
 clients on this machine, unless the user sets MEMSTOW_REMOTE=1. In: requests and answers. Out: refusals, and answers
 without folders."""
 import functools

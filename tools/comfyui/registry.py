@@ -176,9 +176,8 @@ class Registry:
     # ---- policies: set, removed, looked up
 
     def set(self, model, patcher, setting: Setting) -> Optional[Identity]:
-        """Sets a policy on exactly this patcher, and on the inner model, where patchers find it that were not cloned
-        from this one.
-        Only a changed policy is written to the trace. Returns the model's identity."""
+        """Sets a policy on exactly this patcher, and on the inner model, for patchers that were not cloned from this
+        one. Only a changed policy is written to the trace. Returns the model's identity."""
         identity = self.find(model)
         if identity is None:
             identity, _ = self.add(model, patcher)

@@ -35,7 +35,7 @@ def label(name: str, origin: str) -> str:
 
 
 def held_by_glibc() -> Optional[int]:
-    """Bytes that are free inside glibc's main heap, and not given back to the system. None if glibc cannot be asked."""
+    """Bytes that are free inside glibc's heap, and not given back to the system. None if glibc cannot be asked."""
     try:
         ask = ctypes.CDLL(None).mallinfo2
     except (AttributeError, OSError):

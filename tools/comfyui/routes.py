@@ -1,4 +1,4 @@
-"""The pack's answers over HTTP, with ComfyUI's own access rules. A client never names a file."""
+"""The pack's answers over HTTP, with ComfyUI's own access rules. A client never chooses the name of a file."""
 import asyncio
 import contextlib
 import functools

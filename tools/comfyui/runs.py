@@ -120,7 +120,7 @@ class Runs:
 
     @quietly
     def ended(self, executor: Any, prompt_id: Any, outcome: Optional[str] = None) -> None:
-        """Records the end of a run. It may be called twice."""
+        """Records the end of a run. A second call does nothing."""
         run = self.run
         if run is None or run["ended"] or run["prompt_id"] != str(prompt_id):
             return

@@ -112,7 +112,7 @@ def plan():
 
 
 def become(chosen, remark):
-    """Makes this process memstow by these words, which then makes it ComfyUI again. Returns only if that fails: the
+    """Makes this process memstow, by these words; memstow then makes it ComfyUI again. Returns only if that fails: the
     reason."""
     log.info("memstow: starting ComfyUI again, under memstow%s", remark)
     sys.stdout.flush()

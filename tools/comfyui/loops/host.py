@@ -1,6 +1,6 @@
 """Runs the prompts of loops in this ComfyUI, as ordinary prompts in its queue. In: prompts of memstow_loops. Out: the
-outcome of each prompt. The prompts are not in the history. They leave only outputs in the node caches that a later
-prompt can use. Never runs a node itself. Never waits on ComfyUI's worker thread or on the server's thread."""
+outcome of each prompt. The prompts are not in the history. Of their outputs, only those that a later prompt can use
+stay in the node caches. Never runs a node itself. Never makes ComfyUI's worker thread or the server's thread wait."""
 import asyncio
 import concurrent.futures
 import inspect

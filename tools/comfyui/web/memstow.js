@@ -229,8 +229,8 @@ const tab = {
         this.rows.clear();
     },
 
-    // Tells the server that the tab is closed. What was said before must have arrived, or else it would count as the
-    // last word.
+    // Tells the server that the tab is closed, when it has answered the request before: if that request arrived later,
+    // the server would take the tab for open.
     async leave() {
         await this.renewing;
         if (!this.root) await post("/memstow/watch", { client: api.clientId, open: false }).catch(() => {});

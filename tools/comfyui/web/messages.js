@@ -279,7 +279,7 @@ export function size(bytes) {
 }
 
 // Calls `act` each time the user has chosen another language. Front end 1.32.9 tells of it just before the setting has
-// it, so `act` waits for the end of that.
+// it, so `act` is called a moment later.
 export function whenLanguageChanges(act) {
     app.ui?.settings?.addEventListener?.(`${LOCALE}.change`, () => setTimeout(act));
 }

@@ -1,5 +1,5 @@
 // tickets.js: waits for the end of a request that the server has queued. In: the server's ticket, and the end by
-// ComfyUI's web socket. Out: the result. Only if the web socket says nothing is the server asked, once in five seconds.
+// ComfyUI's web socket. Out: the result. If the web socket says nothing, the server is asked once in five seconds.
 import { api } from "../../scripts/api.js";
 import { text } from "./messages.js";
 
