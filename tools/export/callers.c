@@ -10,7 +10,7 @@ void caller_begin(struct caller *caller, uint32_t stack, uint64_t bytes) {
     *caller = (struct caller){.bytes = bytes, .node = stack, .position = UINT32_MAX};
 }
 
-/* The most nodes without a frame to show that frame_out passes in a row. Only a damaged file has more. */
+/* frame_out passes at most so many nodes in a row that have no frame to show. Only a damaged file has more. */
 enum { NODES_MOST = 1000 };
 
 /* Goes to the next frame outwards; to node 0 if there is none. */
@@ -67,7 +67,7 @@ static size_t same_line(const struct caller *list, size_t first, size_t count) {
     return next;
 }
 
-/* Gives callers whose lines have the same text the same line, and sorts the callers by line. */
+/* Makes lines with the same text one line, and sorts the callers by line. */
 static void callers_unite(const struct callers *self, struct caller *list, size_t count) {
     for (size_t i = 0, next; i < count; i = next) {
         next = same_line(list, i, count);

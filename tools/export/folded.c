@@ -78,7 +78,7 @@ static char *replace_space(const struct folded *folded) {
     return c - 1;
 }
 
-/* Frames may follow, and then the number is not at the end. */
+/* In the next stack, other frames can follow the number. */
 static void put_space_back(char *space) {
     if (space) *space = ' ';
 }

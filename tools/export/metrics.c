@@ -73,8 +73,8 @@ struct sample {
 
 /* ---- labels of samples */
 
-/* Takes one character of a label's value, and writes it as the label has it: quotes and backslashes are escaped, and
- * unprintable characters become '?'. Returns the number of bytes written. */
+/* Writes the next character of a label's value: quotes and backslashes escaped, an unprintable character as '?'.
+ * Returns the number of bytes written. */
 static size_t label_letter(char to[UTF8_MOST], const char **value, size_t *left) {
     size_t printable = utf8_printable(*value, *left), length = printable ? printable : 1;
     bool escaped = **value == '"' || **value == '\\';
@@ -165,7 +165,7 @@ static int add_resident(struct metrics *metrics, const struct image *image) {
     return result;
 }
 
-/* The sums of all models whose name and origin are the same in labels. */
+/* The sums of all models with the same labels. */
 struct model {
     const char *name, *origin;
     char labels[MODEL_LABELS]; /* both, as labels */

@@ -69,7 +69,7 @@ static void report_pprof_put_rest(struct writer *writer, const struct listed_sit
     put_sample(writer, &rest);
 }
 
-/* For each node, the node itself or the nearest node outwards that has at least --min bytes; 0: there is none. The
+/* For each node: the node itself if it has at least --min bytes, else the nearest node outwards that has; 0: none. The
  * bytes of a node include those of all nodes below it. NULL: no memory. */
 static uint32_t *large_nodes(const struct report *report) {
     const struct image *image = report->image;
@@ -96,9 +96,9 @@ static int by_stack(const void *left, const void *right) {
     return (a->inner != NULL) - (b->inner != NULL);
 }
 
-/* Writes the samples if --min was given. Of each stack, only the innermost node with at least --min bytes and all
- * frames outwards of it stay; "(smaller)" stands for the others. Stacks that are alike then, and have one tag, are one
- * sample. A stack that was cut loses its module, which would tell it apart. */
+/* Writes the samples if --min was given. Each stack ends at its innermost node with at least --min bytes; "(smaller)"
+ * stands for the frames inwards of it. Stacks that are alike then, and have one tag, are one sample. A stack that was
+ * cut loses its module, which would tell it apart. */
 static int put_large(struct writer *writer, const struct listed_site *sites, size_t count) {
     const struct image *image = writer->report->image;
     uint32_t *large = large_nodes(writer->report);
