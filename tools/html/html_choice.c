@@ -1,5 +1,5 @@
 /* html_choice.c — see html_choice.h. A leaf is one site in the tree (html_tree.h). Its cost is the space that it needs
- * in the file: for its figures, and for the nodes and lines that the leaves chosen before it do not have. */
+ * in the file: for its figures, and for the nodes and lines that no leaf before it has. */
 #include "tools/html/html_choice.h"
 #include "tools/views/stacks.h"
 
@@ -18,7 +18,7 @@ enum {
     COST_SEGMENT_AGAIN = 8, /* the number of a segment that the file has already */
     COST_FIRST = 3,         /* the first line of a segment */
     COST_LINE = 25,         /* a further line of a segment */
-    COST_EXPECTED = 1,      /* a further line that also came next at the previous use of the line before it */
+    COST_EXPECTED = 1,      /* a further line, if it followed the line before it last time, too */
     COST_FRAME = 40         /* the texts of a frame that the file does not have yet */
 };
 

@@ -9,7 +9,7 @@ enum {
     GUESS = 3000000, /* bytes that the first choice aims at, by the average cost of each item */
     AIM = MOST / 8 * 7,    /* bytes that later choices aim at, scaled by the size that the columns had before */
     ENOUGH = MOST / 4 * 3, /* fewer bytes are accepted only if all requested sites are in the page */
-    ROUNDS = 4,            /* most choices; the last one counts, whatever its size */
+    ROUNDS = 4,            /* choices at most; the last one counts, whatever its size */
 };
 
 void html_fit_end(struct html_fit *fit) {

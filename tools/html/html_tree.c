@@ -91,7 +91,7 @@ static void link_leaf(struct html_tree *tree, uint32_t index) {
     *first = index + 1;
 }
 
-/* Adds each node that has a leaf, or below which a node has a leaf, to the list of its parent's children. */
+/* Adds each node with a leaf at or below it to the list of its parent's children. */
 static void link_nodes(struct html_side *side) {
     const struct image *image = side->image;
     for (size_t node = image->node_count; node-- > 1;) {

@@ -30,7 +30,7 @@ struct html_tree {
     struct html_side sides[2];
     struct html_leaf *leaves;
     uint32_t *next_leaf; /* by leaf: the next leaf at the same node */
-    uint32_t *line_leaf; /* by line: the first leaf without a stack */
+    uint32_t *line_leaf; /* by line: 1 + the first leaf where `node` is 0 */
     size_t module_lines; /* how many lines belong to leaves without a stack; these lines have the first numbers */
     size_t leaf_count;
     uint32_t *levels; /* for each named frame, the number of its lines and the lines */
@@ -52,7 +52,7 @@ struct html_tree {
 int html_tree_begin(struct html_tree *tree, struct html_lines *lines, const struct image *const images[2],
                     struct symbols *const symbols[2], struct html_leaf *leaves, size_t count);
 void html_tree_end(struct html_tree *tree);
-/* Builds nodes and entries for the leaves as html_choice.h has chosen them. It may be called again. Returns 0, or -1:
+/* Builds nodes and entries for the leaves as html_choice.h has chosen them. It can be called again. Returns 0, or -1:
  * no memory. */
 int html_tree_build(struct html_tree *tree);
 /* Writes the groups "segments" and "tree". Returns 0, or -1: no memory. */
