@@ -58,7 +58,7 @@ export function ownerIn({ seconds, bytes, came, now }, [from, to], end) {
     return { begin: at(from), end: to >= end ? now : at(to) };
 }
 
-/** What the blocks hold that began in the range, by place: [[place, {bytes, blocks}]], the largest first. */
+/** The sums of blocks that began in the range, by place: [[place, {bytes, blocks}]], the largest first. */
 export function bornIn({ sizes, ages, placeOf }, [from, to], end) {
     const places = new Map();
     for (let i = 0; i < sizes.length; i++) {

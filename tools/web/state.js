@@ -26,7 +26,7 @@ const USUAL = {
     row: -1,
 };
 
-/** The words that a member may have as its value, for members with a fixed set of words. */
+/** The possible values of members with a fixed set of words. */
 const WORDS = { unit: ["bytes", "blocks"], kinds: ["both", "python", "native"], place: ["host", "device"] };
 
 function valueOf(key, text, usual) {

@@ -47,7 +47,7 @@ export class Timeline {
         this.curve = curve;
         this.onrange = onrange;
         this.range = null;
-        this.anchor = null; // the second where a range begins that is being chosen
+        this.anchor = null; // the beginning of the range that is being chosen, in seconds
         this.most = curve.bytes.reduce((most, bytes) => Math.max(most, bytes), 1);
         this.chosen = -1;
         this.canvas = element("canvas", { "aria-hidden": "true" });
