@@ -40,7 +40,7 @@ struct gate {
     size_t count, over, warnings, suppressed;
 };
 
-/* Judges gate->now, and fills the list of findings. It may be called again with more runs. Returns 0, or -1: no
+/* Judges gate->now, and fills the list of findings. It can be called again with more runs. Returns 0, or -1: no
  * memory. */
 int gate_judge(struct gate *gate);
 void gate_end(struct gate *gate);

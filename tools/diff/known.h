@@ -1,4 +1,4 @@
-/* known.h — known growth for diff and check, which a file of suppressions lists.
+/* known.h — for diff and check: the known growth that a file of suppressions lists.
  * In: the file that an option names. Out: its lines; and, after growth was judged, the useless lines: those that have
  * expired or suppressed nothing. */
 #ifndef MEMSTOW_KNOWN_H

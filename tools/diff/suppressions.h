@@ -30,7 +30,7 @@ void suppressions_end(struct suppressions *suppressions);
 /* The current day in UTC, as 20261122. */
 uint32_t suppressions_today(void);
 
-/* The first line that suppresses the figure, marked as used; or NULL. The total is never suppressed. */
+/* Finds the first line that suppresses the figure, and marks it as used. NULL: none. The total is never suppressed. */
 const struct suppression *suppressions_match(struct suppressions *suppressions, const struct figure *figure);
 
 #endif
