@@ -163,8 +163,8 @@ static bool lifecycle_is_gone(const struct observe *observe, bool time_is_over) 
     return time_is_over && observe->launch->ended && !observe->blind && !family->here && family->stays;
 }
 
-/* Watches until nothing is left, the time is up, or the user interrupts memstow. Describes what is still there in
- * detail after five seconds and when the time is up. Ends what is left. */
+/* Watches until nothing is left, the time is up, or the user interrupts memstow. Describes in detail what is
+ * still there: after five seconds, and when the time is up. Ends what is left. */
 static void watch_end(struct life *life, struct observe *observe, uint64_t begun_ns, uint64_t observe_ns,
                       FILE *details) {
     bool marked = false, told = false;
