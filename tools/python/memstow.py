@@ -388,9 +388,9 @@ class scope(contextlib.ContextDecorator):
 
 
 class loading(scope):
-    """`with loading(owner):` is a scope of the owner in which the thread loads it: what is allocated on devices is to
-    stay, and may move. From the first such block of an owner on, device memory that is allocated in its other scopes
-    counts as short-lived: it stays the driver's, and does not move."""
+    """`with loading(owner):` is a scope in which the thread loads the owner: device memory that is allocated in it is
+    to stay long, and can be moved. From the first such block of an owner on, device memory from its other scopes counts
+    as short-lived: it stays the driver's, and is not moved."""
     __slots__ = ()
 
     def __enter__(self) -> "loading":
@@ -580,7 +580,7 @@ def _before_scope() -> None:
 
 
 def _innermost_model() -> int:
-    """The id of the model or custom owner of the thread's innermost scope of these kinds; 0: there is none."""
+    """The id of the innermost model or custom owner in whose scope this thread is; 0: there is none."""
     saved = _scopes_now()
     number: int
     for number in reversed(saved.owners[:saved.count]):
@@ -600,9 +600,9 @@ def _follow_pool() -> None:
 
 
 def _no_more_pools(error: Exception) -> None:
-    """Gives up on pools after PyTorch refused one, without an error in the program's scope. From now on no thread
-    enters a pool. Other threads leave their pools at the end of their scopes. They must, because PyTorch gives back
-    no cached memory while any thread is in a pool."""
+    """Gives up pools, because PyTorch refused one. The program's scope gets no error. From now on no thread enters a
+    pool. Other threads leave their pools at the end of their scopes. They must, because PyTorch gives back no cached
+    memory while any thread is in a pool."""
     global _wants_pools
     if _pools is None:
         _wants_pools = False

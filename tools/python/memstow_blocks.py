@@ -261,8 +261,8 @@ class Reach:
         self._note(some, 0)
 
     def _note(self, some: list[Any], collected: int) -> None:
-        """Looks up the addresses of some of these objects. `collected`: COLLECTED for the objects of types that the
-        collector knows, 0 for the others."""
+        """Looks up the addresses of these objects if the collector knows their type (`collected`: COLLECTED), or if it
+        does not (0)."""
         routes, seen = self.routes, self.seen
         for number, thing in enumerate(some):
             if number % 1024 == 0 and self._is_over():

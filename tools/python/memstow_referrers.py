@@ -24,8 +24,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Optional
 
 # limits of a search. SECONDS: processor time; DEPTH: steps outwards; MOST: holders of a target that are reported; WAYS:
-# ways to a target that are kept; WIDE: objects from which one step goes on; AT_ONCE: objects whose holders one pass
-# over all objects looks for
+# ways to a target that are kept; WIDE: objects from which one step goes on; AT_ONCE: how many of them share a pass over
+# all objects
 SECONDS, DEPTH, MOST, WAYS, WIDE, AT_ONCE = 1.0, 12, 8, 64, 2000, 50
 # LINE: bytes of JSON for all holders in a line of the trace. LONGEST, KEY, NAME: characters of one holder, of a key in
 # a holder, and of a pack or place
@@ -402,7 +402,7 @@ class Way:
         yield rank, 0 if self.place is not None else 1, self.depth, name
 
     def _beginning(self) -> tuple[str, int]:
-        """The name that the way begins with, and how many of its objects that name covers."""
+        """The name that the way begins with, and how many objects of the way it covers."""
         first = self.things[0]
         if self.place is not None:
             code = self.place.frame.f_code
@@ -634,8 +634,8 @@ def _array_type() -> Any:
 
 
 def _has_objects(thing: Any) -> bool:
-    """Whether the thing is an array of numpy whose elements are Python objects, which the collector does not know. An
-    array of more than ELEMENTS elements does not count, because it would take too long."""
+    """Whether the thing is an array of numpy whose elements are Python objects. The collector does not know such
+    arrays. An array of more than ELEMENTS elements does not count, because it would take too long."""
     return type(thing) is _array_type() and thing.dtype.char == "O" and thing.size <= ELEMENTS
 
 

@@ -82,7 +82,7 @@ class Result:
     leftovers."""
     failed: tuple[tuple[str, str], ...] # (name, error)
     killed: int
-    threads: tuple[str, ...] # threads that go on, for whose end Python or C would wait
+    threads: tuple[str, ...] # threads that go on, and that Python or C would wait for
     seconds: float
     # "name (pid 12)": all processes that descend from this program, registered or not, except for those that live on
     # and helpers of Python's multiprocessing
@@ -123,9 +123,9 @@ def files(log: str = "", registry: str = "") -> None:
 def handler(function: Callable[[], Any], name: Optional[str] = None, *, stage: str = "clean", after: Iterable[str] = (),
             seconds: float = SECONDS, parallel: bool = False) -> Callable[[], Any]:
     """Registers a function for a stage of a shutdown. The function is called on a thread of its own, after the handlers
-    of the stage that `after` names. `parallel`: other handlers may run at the same time. Drains always run in parallel,
-    and share ten seconds, or the longest time that a drain asks for, if that is longer. A handler fails when it raises.
-    Returns the function, so that this can be used as a decorator."""
+    in `after`, if they are of its stage. `parallel`: other handlers may run at the same time. Drains always run in
+    parallel, and share ten seconds, or the longest time that a drain asks for, if that is longer. A handler fails when
+    it raises. Returns the function, so that this can be used as a decorator."""
     if stage not in STAGES:
         raise ValueError(f"stage is one of {', '.join(STAGES)}")
     _mark()

@@ -58,8 +58,8 @@ class Client:
         return InfoClasses(self.ask("GET", "/object_info"))
 
     def run(self, workflows: Sequence[Any], **options: Any) -> dict[str, Any]:
-        """Starts a loop, waits for its end, and returns its values. On an interrupt it cancels the loop and drops its
-        values."""
+        """Starts a loop, waits for its end, and returns its values. Then the server drops them. An interrupt cancels
+        the loop."""
         started = self._start({"workflows": list(workflows), **options})
         name = started["name"]
         try:

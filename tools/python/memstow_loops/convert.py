@@ -199,7 +199,7 @@ class Converter:
         return None
 
     def _from_outside(self, scope: Scope, slot: int, depth: int) -> Origin | Value | None:
-        """The origin of an input of a subgraph: of the link into the node that uses the subgraph, else the value of
+        """The origin of a subgraph's input: that of the link into the node that uses the subgraph, else the value of
         that node's widget."""
         entries = _inputs(scope.node)
         if scope.outer is None or slot >= len(entries):

@@ -23,7 +23,7 @@ class _Joints:
 
     def __init__(self, found: Sequence[Ports]) -> None:
         self.joined: dict[tuple[int, str], tuple[int, str]] = {} # an INPUT → the OUTPUT that feeds it
-        self.merged: dict[tuple[int, str], tuple[int, str]] = {} # an INPUT → an earlier INPUT with its id, not fed
+        self.merged: dict[tuple[int, str], tuple[int, str]] = {} # an INPUT that none feeds → the first with its id
         self.dropped: set[tuple[int, str]] = set()               # ports whose id a later port has in the same mode
         self._outputs: dict[str, tuple[int, Port]] = {}
         self._open: dict[str, tuple[int, Port]] = {}
