@@ -1,5 +1,5 @@
-"""Finds the objects that hold models which were to be freed and live on. In: the identities of these models, after a
-run. Out: places as text for the report, and a HELD line in the trace for each search that found places. After a
+"""Some models were to be freed, and live on: finds the objects that hold them. In: the identities of these models,
+after a run. Out: places as text for the report, and a HELD line in the trace for each search that found places. After a
 complete search that found places, a model is searched again only after 64 runs. Runs on the worker thread, between two
 runs."""
 from typing import Any

@@ -54,7 +54,7 @@ def wrap(holder: Any, name: str, make: Callable[[Callable], Callable]) -> None:
 
 def undo() -> None:
     """Removes all hooks, after the installation of one hook has failed. It restores the functions that the hooks
-    replaced, so no other code may have wrapped the hooks before."""
+    replaced, so call it before other code wraps the hooks."""
     while _wrapped:
         setattr(*_wrapped.pop())
 

@@ -13,7 +13,7 @@ from .hooks import quietly
 referrers = memstow.referrers()
 # as in memstow leaks: fewer bytes than LITTLE, or than 1/SHARE of all that was allocated, do not count as left
 LITTLE, SHARE = 64 * 1024, 20
-# MOST: models that died last are remembered, so many at most. TENSORS: tensors of one model whose holders are searched.
+# MOST: so many dead models are remembered, the latest. TENSORS: so many tensors of a model are traced to their holders.
 # The search comes after each of the first two runs since the model died, and then every AGAIN runs.
 MOST, TENSORS, AGAIN = 64, 3, 64
 

@@ -276,8 +276,8 @@ def install(runs: Runs) -> None:
         return answer(ask(Order(body["do"], 0, body["owner"], text, priority=body.get("priority")), body))
 
     async def cancel_move(owner: int) -> bool:
-        """Withdraws the orders for a model with which nobody has begun, and ends a move of the model if one has begun.
-        Memory that has already moved stays where it is. Returns whether anything was withdrawn or ended."""
+        """For a model: withdraws the orders that nobody has begun, and ends a move that has begun. Memory that has
+        already moved stays where it is. Returns whether anything was withdrawn or ended."""
         is_any, begun = runs.withdraw(owner)
         if begun is None or begun.asked.kind not in ("stow", "restore"):
             return is_any

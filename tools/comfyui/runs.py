@@ -356,8 +356,8 @@ class Runs:
         return gone, {number: (cached.get(number, []), held[number]) for number in keys if number not in gone}
 
     def _hold(self, rulings: dict, actions: dict, executor: Any) -> None:
-        """Holds models that are to be kept by strong references, and also the cached outputs that lead to them, because
-        ComfyUI itself refers to a patcher only from its node cache."""
+        """Makes strong references to the models that are to be kept, and to the cached outputs that lead to them,
+        because ComfyUI itself refers to a patcher only from its node cache."""
         patchers = unload.loaded()
         for number, (identity, ruling, _policy) in rulings.items():
             if ruling.policy not in ("keep", "stow") or actions.get(number) == "free":
