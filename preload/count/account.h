@@ -1,8 +1,7 @@
 /* account.h — counts an event for its thread and its site (one call stack and its owners, as one number).
  * In: allocations and frees, from the hooks. Out: counters in the ledger that only grow, the running totals, the peak.
- * An event whose counter exists takes no lock and makes no system call. Rare steps may: to make a slot (a thread's
- * entry in the table of threads) or a counter, or to copy the picture of the peak. What malloc and free need is in
- * account_fast.h. */
+ * Most events take no lock and make no system call. Rare steps may, for example to make a slot (a thread's entry in the
+ * table of threads) or a counter. What malloc and free need is in account_fast.h. */
 #ifndef MEMSTOW_ACCOUNT_H
 #define MEMSTOW_ACCOUNT_H
 
@@ -23,11 +22,11 @@ bool account_shift(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, 
  * does not fail. */
 bool account_shift_reserve(uint32_t site);
 
-/* Counts the free of a block that existed before this process was forked off (realloc may have replaced it). */
+/* Counts the end of a block (by free or realloc) that existed before this process was forked off. */
 void account_free_inherited(uint64_t bytes);
 
 /* account_map counts memory that was mapped, account_unmap memory that was unmapped. Only the thread that holds the
- * table of mappings calls them, and it counts in a slot of its own. */
+ * table of mappings calls them. They count in a slot of their own. */
 void account_map(uint32_t site, uint64_t bytes, uint64_t blocks);
 void account_unmap(uint32_t site, uint64_t bytes, uint64_t blocks);
 /* As account_shift, for mapped memory. */

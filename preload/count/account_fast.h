@@ -32,8 +32,8 @@ static inline struct counters_place account_place(const struct thread *self, uin
 }
 
 /* account_alloc_* count a block that now exists, account_free_* a block that is about to be freed. True when
- * account_flush is due. `at`: a place of the thread itself. `here`: the thread's counter for events without a call
- * stack. It needs no mark, because its site is in the first chunk, which readers always read. */
+ * account_flush is due. `at`: the answer of account_place for this thread. `here`: the thread's counter for events
+ * without a call stack. It needs no mark, because its site is in the first chunk, which readers always read. */
 static inline bool account_alloc_here(struct thread *self, struct snap_counter *here, uint64_t bytes) {
     os_add(&here->alloc_bytes, bytes);
     os_add(&here->alloc_blocks, 1);

@@ -1,7 +1,7 @@
 /* counters.h — the counters of each thread at each site (call stack and owners), in the ledger.
  * In: a thread's slot (its entry in the table of threads), a site, an event. Out: for a site with few events, one word
- * that holds its counts; for other sites, a wide counter (snapshot.h); the sums over all slots. Only a thread and its
- * signal handlers write to the thread's slot. Any thread may write to the shared slot. No lock. */
+ * that holds its counts; for other sites, a wide counter (snapshot.h); the sums over all slots. Only a thread, its
+ * signal handlers and counters_move write to the thread's slot. Any thread may write to the shared slot. No lock. */
 #ifndef MEMSTOW_COUNTERS_H
 #define MEMSTOW_COUNTERS_H
 

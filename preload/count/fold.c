@@ -29,7 +29,7 @@ enum {
     WAIT_NS = 50 * 1000,
     MUCH = 8,          /* a fold that frees one site in 8 is always worth its time */
     LITTLE = 64,       /* a fold that frees less than one site in 64 is never worth it */
-    PATIENCE = 16,     /* after a fold that freed too little, the next waits until 1 stack per 16 sites lacks memory */
+    PATIENCE = 16,     /* after a fold that freed too little, the next waits until (sites / 16) stacks lack memory */
     RESERVE = 8,       /* at most one site in 8 is kept free */
     TIME_SHARE = 25,   /* folds between MUCH and LITTLE may take 1/25 of the process's time */
     SOME_WANTS = 1024, /* so many stacks must lack memory before a fold is considered again */
@@ -47,7 +47,7 @@ static struct {
     struct tree_walk tree;    /* where the present step is in the tree of stacks, or in the index of tagged sites */
     struct peak_walk picture; /* where the present step is in the pictures of the peak */
     uintptr_t slot;           /* the pin (pin.h) of the thread that does the slice */
-    /* next: when the next slice may begin; spent: the time, in nanoseconds, of the folds that freed little */
+    /* next: when the next slice may begin; spent: the nanoseconds of all slices while `poor` was true */
     uint64_t next, spent;
     /* wants: budget_wants when this fold began; lost: how many stacks were lost when the previous fold ended */
     uint64_t wants, lost;
@@ -298,7 +298,7 @@ static bool next_chunk(uint32_t *chunk) {
     return true;
 }
 
-/* Shows the hidden sites again that are in use: a thread still had their ids when they were hidden. By now no thread
+/* Hidden sites that are in use are shown again: a thread still had their ids when they were hidden. By now no thread
  * will count an allocation at a site that is still hidden. But a thread may be just freeing the site's last block, so
  * the next step waits once more (docs/stacks.md). Pictures of the peak that begin after that contain no hidden site. */
 static enum progress show_used_sites(void) {
@@ -443,7 +443,8 @@ static bool is_urgent(void) {
     return lost_stacks() != fold.lost || !budget_is_short(2 * (os_load(&budget_wants) - fold.wants), site_count());
 }
 
-/* Does a slice of the fold. Unless the fold is urgent, the next slice waits as long as this one took. */
+/* Does a slice of the fold. The next slice waits WAIT_NS if the fold is over or cannot go on now. Otherwise it waits as
+ * long as this one took, or, if the fold is urgent, not at all. */
 static void do_slice(void) {
     uint64_t began = os_now(), now = began;
     bool more = true;

@@ -1,8 +1,9 @@
 /* fold.h — takes the ids of sites from call stacks without live blocks, and gives them to new stacks. So a program that
- * does its work many times takes no more memory than if it does it a few times.
+ * does its work many times takes no more memory than one that does it a few times.
  * In: requests for memory, ends of runs of the program's work. Out: free ids of sites, free memory in the tree of
- * stacks (tree.h). The counts of a stack that loses its id go to an outer stack (that of a caller), so totals stay
- * exact. The stack that lost its id is forgotten, and the report says how often that happened (SNAP_LOST_FOLDED).
+ * stacks (tree.h). The counts of a stack that loses its id go to an outer stack (that of a caller), or, if it has
+ * owners, to these owners without a stack. So totals stay exact. The stack that lost its id is forgotten, and the
+ * report says how often that happened (SNAP_LOST_FOLDED).
  *
  * No thread waits. First, the ids to be freed are hidden, so no thread finds them any more. They are given to other
  * stacks after every thread has been seen twice without an id in use (pin_begin); docs/stacks.md says why twice. The

@@ -13,7 +13,7 @@
 #include "preload/base/forked.h"
 
 enum { SLAB = 1024, SLABS = OWNERS_LIMIT / SLAB };
-/* The newest 1024 runs have sites of their own; older runs form groups, each of which shares sites (owner_first_of). */
+/* The newest 1024 runs have sites of their own. Older runs form groups; the runs of a group share sites. */
 enum { RUNS_APART = 1024 };
 
 static struct owner *slabs[SLABS]; /* SLAB owners each */

@@ -1,7 +1,7 @@
 /* owner.h — an owner by its id: a model, node, run, custom or state.
  * In: ids from tags. Out: the facts about an owner that hooks need, and its record in the ledger. Ids are never used
- * twice, so a thread that has an id may read without a lock at any time. A thread that changes an owner holds
- * owner_registry (owners.c). */
+ * twice, so a thread that has an id may read without a lock at any time. An owner's keys, state, adopter and policy are
+ * changed under owner_registry (owners.c). */
 #ifndef MEMSTOW_OWNER_H
 #define MEMSTOW_OWNER_H
 

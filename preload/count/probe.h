@@ -1,5 +1,4 @@
-/* probe.h — tells programs outside, such as OpenTelemetry's eBPF profiler, which blocks are samples: with
- * --stacks=sample, only their call stacks are recorded.
+/* probe.h — tells programs outside, such as OpenTelemetry's eBPF profiler, which blocks are samples (sample.h).
  * In: a block that was counted or is freed. Out: the USDT probes otel_memory:alloc(address, size, weight) and
  * otel_memory:free(address). As long as their semaphores are 0, nobody listens, and nothing is computed. If the library
  * is built without sys/sdt.h (Debian: systemtap-sdt-dev), there are no probes. */

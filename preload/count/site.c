@@ -86,8 +86,7 @@ static uint32_t make_site(uint32_t stack, uint32_t module) {
     uint32_t *known = tree_site(stack), none = 0, site = site_new(0, stack, module);
     if (site == SNAP_SITE_UNKNOWN) return site;
     if (__atomic_compare_exchange_n(known, &none, site, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) return site;
-    /* Another thread was faster, and the stack has the other thread's site. fold.c may know our site already, and will
-     * free it. */
+    /* Another thread was faster, and the stack has its site. Ours stays until a fold finds it unused, and frees it. */
     return none;
 }
 

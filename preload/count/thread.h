@@ -35,7 +35,7 @@ struct thread *thread_at(uint32_t slot);
 struct snap_thread *thread_record(uint32_t slot);
 bool thread_has_ended(uint32_t slot); /* the thread of the slot has ended, and nobody has the slot now */
 
-/* Call it after ledger_begin. `at_end` is called at the end of each thread. */
+/* Call it after ledger_begin. `at_end` is called when a thread that has a slot ends, if make_end_key finds a key. */
 void thread_begin(void (*at_end)(void *));
 /* At the end of the process: notes the names of threads that still run. */
 void thread_note_names(void);
