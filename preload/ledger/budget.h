@@ -31,7 +31,7 @@ enum { BUDGET_IDS = 1024 };
 struct budget_use {
     uint64_t bytes, of_frames; /* used bytes; the part of them that holds frames */
     uint64_t ids;   /* used ids, in units of 1/BUDGET_IDS of all ids that there can be: ids run out like memory */
-    bool gave_back; /* a fold has freed something by now */
+    bool gave_back; /* a fold has begun by now */
 };
 /* Sets the limit, `bytes`. `use` returns the present sum of what is used. */
 void budget_begin(uint64_t bytes, struct budget_use (*use)(void));

@@ -1,7 +1,7 @@
 /* history.h — memory over time: two curves and the marks on them, in the ledger.
  * In: the running totals of memory, whenever they have changed; live bytes of devices; what happens to owners. Out:
- * records of the types SNAP_POINT, SNAP_CUDA_POINT, SNAP_MARK and SNAP_OWNER_MARK. It has no thread and waits for
- * nobody: a thread that finds another thread at work adds no point, and the next change adds it. A change of less than
+ * records of the types SNAP_POINT, SNAP_CUDA_POINT, SNAP_MARK and SNAP_OWNER_MARK. It has no thread. A thread that
+ * finds another thread at work on a curve adds no point, and the next change adds it. A change of less than
  * SNAP_POINT_STEP costs only a comparison. A larger change soon after the newest point also reads the processor's
  * ticks. */
 #ifndef MEMSTOW_HISTORY_H
@@ -46,9 +46,8 @@ struct history_totals {
 void history_add(struct history_totals before, struct history_totals now, uint32_t run, uint32_t node);
 void history_add_device(uint32_t device, uint64_t before);
 
-/* Adds a mark, with the time and the memory of the process. Call it outside of hooks. Only marks of kind OUT_OF_MEMORY,
- * and marks of kind TRIGGER for a rescue, may come from a hook. Returns the mark's time; 0: there is no memory for
- * it. */
+/* Adds a mark, with the time and the memory of the process. A hook may add only the marks of a refused request
+ * (OUT_OF_MEMORY) and of a rescue (TRIGGER). Returns the mark's time; 0: no mark was added. */
 uint64_t history_mark(const struct snap_mark *mark);
 /* Adds what an owner has at the time of a mark. One thread at a time may call it. False: there is no memory for it. */
 bool history_note_owner(const struct snap_owner_mark *note);

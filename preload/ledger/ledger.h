@@ -33,7 +33,8 @@ extern struct snap_header *ledger_head;
 bool ledger_is_ours(void);
 
 /* Makes the file. Where a file is not safe (docs/decisions/0026-ledger-file.md), makes the ledger in memory, with the
- * same layout. False: there is no memory for it. Call it once per process, from one thread. */
+ * same layout. False: there is no memory for it, or another copy of this library keeps a ledger of this process. Call
+ * it once per process, from one thread. */
 bool ledger_begin(const struct ledger_identity *identity);
 
 /* Forgets a ledger that was inherited over fork. It belongs to the parent, which goes on writing to it. */

@@ -1,7 +1,7 @@
 /* ledger_file.h — the file of the ledger by its path: looks at the file that is there already, and makes a new one in
  * its place.
  * In: a path and a header. Out: a descriptor, for as long as the caller needs it. It replaces only snapshots and
- * ledgers of this user, and no ledger that a running process writes, and never leaves a file without a header. */
+ * ledgers of this user, and no ledger that a running process writes. */
 #ifndef MEMSTOW_LEDGER_FILE_H
 #define MEMSTOW_LEDGER_FILE_H
 

@@ -55,7 +55,7 @@ static void points_thin(struct points *self, uint32_t first) {
     self->count = kept;
 }
 
-/* Thins until a quarter of the points is gone, so that thinning is rare. */
+/* Thins until a quarter of the points is gone, so that this is rarely needed. */
 static void points_thin_out(struct points *self) {
     uint32_t enough = self->count - 1 - self->count / 4;
     while (self->count > enough && self->interval_ns < LONGEST_INTERVAL_NS) {
