@@ -1,4 +1,4 @@
-/* cuda_fault.h — names the memory that a kernel may have used when the driver reports an illegal address (error 700).
+/* cuda_fault.h — when the driver reports an illegal address (error 700), names memory that a kernel may have used.
  * In: device memory that is freed; calls that return the error. Out: lines in the trace, records in the ledger, one
  * line on stderr. They name the blocks that were freed most recently, and the memory that was off its device at that
  * time, with the time and the trigger (trigger.h) of its move. Any thread may call. It must not call CUDA: the context
