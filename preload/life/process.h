@@ -1,4 +1,4 @@
-/* process.h — begins and ends tracking in this process: whether memstow counts its events, in a ledger of its own.
+/* process.h — begins and ends tracking in this process. In between, its events are counted in a ledger of its own.
  * In: the environment that `memstow run` set. Out: whether events count. Tracking begins at the first event, anew in
  * each forked child. */
 #ifndef MEMSTOW_PROCESS_H
