@@ -1,6 +1,7 @@
 /* clients.h — the clients of the control socket, and the answers that they get.
  * In: datagrams from any process of this user, with any content. Out: requests (requests.h), and answers. It never
- * waits for a client: a client that sends or reads nothing is dropped. Only the control thread calls it. */
+ * waits for a client: a client that asks nothing for a second is dropped, and reports of progress that a client does
+ * not read are lost. Only the control thread calls it. */
 #ifndef MEMSTOW_CLIENTS_H
 #define MEMSTOW_CLIENTS_H
 

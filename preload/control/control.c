@@ -325,7 +325,7 @@ static bool runs_here(void) {
     return __atomic_load_n(&page.stage, __ATOMIC_ACQUIRE) == STAGE_RUNS && page.pid == os_pid();
 }
 
-/* Waits for the listener, which waits for the worker, and then for the device thread, which the worker may need. */
+/* Waits first for the listener, which waits for the worker. The device thread is last: the worker may need it. */
 static bool wait_for_threads(uint32_t seconds) {
     struct timespec until;
     int cancelling;

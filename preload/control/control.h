@@ -5,8 +5,8 @@
  * A forked child has none until its first owner.
  *
  * The first two share a descriptor table that nobody else has: the program cannot close or find their descriptors, and
- * its children do not inherit them. The device thread has the program's descriptors. All block all signals, and use
- * neither the program's allocator nor its standard output. */
+ * its children do not inherit them. The device thread has the program's descriptors. All three block the program's
+ * signals (block_signals), and use neither the program's allocator nor its standard output. */
 #ifndef MEMSTOW_CONTROL_H
 #define MEMSTOW_CONTROL_H
 

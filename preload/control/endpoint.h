@@ -1,8 +1,8 @@
 /* endpoint.h — where the control socket of a process is: a file PID.STARTED in a folder of its user (STARTED: when the
  * process started).
  * In: XDG_RUNTIME_DIR as it was at the start, the user, the process. Out: a socket that listens there; sockets of
- * processes that are gone are removed. Any thread may call endpoint_leave and endpoint_knock, and only the control
- * thread endpoint_listen. */
+ * processes that are gone are removed. Only the control thread calls endpoint_listen; any thread may call the other
+ * functions. */
 #ifndef MEMSTOW_ENDPOINT_H
 #define MEMSTOW_ENDPOINT_H
 
