@@ -1,7 +1,7 @@
 /* watch.h — begins triggers (trigger.h) for which nobody asks: when memory is short, or when an owner has not been used
  * for long.
- * In: the time, about once a second. Out: a trigger, or a request to the program to make one. One thread of memstow's
- * polls, and nobody else uses the data here. */
+ * In: the time, about once a second. Out: a trigger, or a request to the program to make one. Only memstow's worker
+ * thread calls watch_poll, so its data needs no lock. */
 #ifndef MEMSTOW_WATCH_H
 #define MEMSTOW_WATCH_H
 
