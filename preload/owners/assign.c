@@ -1,4 +1,4 @@
-/* assign.c — see assign.h. Where a block begins and ends is known in blocks/host.c; where it is counted, here. */
+/* assign.c — see assign.h. blocks/host.c finds the block; this file changes where it is counted. */
 #include "preload/owners/assign.h"
 
 #include <errno.h>

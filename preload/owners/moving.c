@@ -58,7 +58,7 @@ static bool list_begin(struct list *list, uint32_t owner, uint32_t which) {
 static void list_end(struct list *list) { os_unmap(list->pieces, moving_bytes_of(list)); }
 
 /* The bytes of a piece that are still where they were before the move: for a move out, those that are not stowed; for a
- * move back, those that still are. An earlier move may have moved the others. */
+ * move back, those that are still stowed. An earlier move may have moved the others. */
 static uint64_t staying_in(const struct stow_piece *piece, bool out) {
     uint64_t away = stow_bytes_within(piece->start, piece->length);
     if (!out) return away;

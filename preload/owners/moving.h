@@ -1,7 +1,7 @@
 /* moving.h — moves an owner's memory out (from the host to files, from devices to the host) and back, and gives free
  * memory back to the system.
  * In: an owner, from the ABI, triggers and requests. Out: bytes, or -errno as in memstow.h; lines in the trace that say
- * what did not move, and why. Call it outside of hooks; one move at a time. */
+ * what did not move, and why. A hook may call only moving_stow_device. There is one move at a time. */
 #ifndef MEMSTOW_MOVING_H
 #define MEMSTOW_MOVING_H
 
@@ -35,8 +35,7 @@ bool moving_was_cut_short(void);
  * to move; 0: there is no move, or this is not known yet. The ledger's header has the same figures, and the owner. */
 uint64_t moving_progress(uint64_t *wanted);
 
-/* Finds out what the kernel can do, and sets the two variables above. Call it when the program registers its first
- * model or custom. */
+/* Finds out what the kernel can do, and sets the two variables above. Call it when an owner was opened. */
 void moving_begin(void);
 
 #pragma GCC visibility pop

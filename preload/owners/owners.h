@@ -2,9 +2,8 @@
  * store.
  * In: calls of the ABI and of the store. Out: the facts about each owner, its memory, and the ledger's OWNER records.
  *
- * Call everything outside of hooks. One thread at a time makes changes. Ids are never used twice, so a thread that has
- * an id may read at any time. A forked child keeps owners, scopes and the run. Their records enter its ledger when it
- * first needs them. */
+ * Call everything outside of hooks. Ids are never used twice, so a thread that has an id may read at any time. A forked
+ * child keeps owners, scopes and the run. Their records enter the child's ledger when they are first needed. */
 #ifndef MEMSTOW_OWNERS_H
 #define MEMSTOW_OWNERS_H
 
