@@ -1,7 +1,7 @@
 /* shutdown.h — how a program ends: its handlers run by stage and dependency, each with a time limit, and one limit
  * holds for the whole ending.
  * In: handlers; the call to begin. Out: results, a log (shutdown_log.h), and the forced end of a process that does not
- * end by itself. It is independent of the ledger, which it neither reads nor writes. */
+ * end by itself. It needs no ledger. */
 #ifndef MEMSTOW_SHUTDOWN_H
 #define MEMSTOW_SHUTDOWN_H
 

@@ -171,7 +171,8 @@ static void reach_add(struct reach *self, uint32_t pid) {
 }
 
 /* Whether a process lives on because it is a survivor (a process that is to be kept) or kin of one (kin.h). A survivor
- * keeps nothing merely because it has started this program, or is the shell that began this program's session. */
+ * keeps no other process merely because it started this program, or because it is the shell that began this program's
+ * session. */
 static bool is_survivor(const struct end *self, uint32_t pid) {
     struct reach reach = {.count = 0};
     struct kin kin;

@@ -157,7 +157,7 @@ static void log_thread(const char *tid) {
 enum { ASIDE = 3 };
 
 struct left {
-    /* ids of threads that do not count, because a new thread may still lack the name by which is_ours knows it */
+    /* ids of threads that do not count: the caller's, and two of memstow's, which may not have their names yet */
     uint32_t aside[ASIDE];
     int64_t count;
 };
