@@ -54,8 +54,8 @@ int state_bytes_in_file(struct state_bytes *self, const struct state_source *sou
 /* As state_bytes_in_file, but in an open folder, so that the file can get a name later. It also computes the
  * checksum. */
 int state_bytes_in_folder(struct state_bytes *self, const struct state_source *source, int folder);
-/* Takes the bytes of a value from a file, whose descriptor it takes over, and closes on failure. -EUCLEAN: the content
- * has changed. */
+/* Takes the bytes of a value from a file. The descriptor belongs to `self` afterwards; on failure it is closed.
+ * -EUCLEAN: the content has changed. */
 int state_bytes_from_file(struct state_bytes *self, int fd, uint64_t length, uint64_t checksum);
 void state_bytes_drop(struct state_bytes *self);
 

@@ -1,7 +1,7 @@
 /* state_store.h — loops and their values, generation by generation. A loop is work that the program does again and
  * again, each time with values of the last time.
  * In: the calls of register_state.c, on any thread, with checked arguments; moves of owners (state_owner.h). Out:
- * values that become visible together, their owners, and their bytes, in the ledger. Readers continue while bytes are
+ * values that are committed together, their owners, and their bytes, in the ledger. Readers continue while bytes are
  * copied and written. No hook may call it. Results are numbers or -errno, as in memstow.h. */
 #ifndef MEMSTOW_STATE_STORE_H
 #define MEMSTOW_STATE_STORE_H

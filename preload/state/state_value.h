@@ -26,7 +26,8 @@ struct state_value {
     struct state_bytes data;
 };
 
-/* Locked while lists of values or of loops are looked at or changed. */
+/* Locked while lists of values or of loops are changed, and while the list of loops is read. A thread that reads a
+ * loop's values holds this lock or the loop's. */
 extern struct lock state_registry;
 
 /* A value with one holder, without bytes. NULL: there is no memory. */
