@@ -246,8 +246,8 @@ static enum progress know_sites(void) {
     return done_if(fold.at >= count);
 }
 
-/* Hides the chosen sites that have a tag, and all sites with a tag that were made meanwhile. show_used_sites shows
- * those that are in use again. */
+/* Hides the chosen sites that have a tag, and all sites with a tag that were made meanwhile. If some of them are in
+ * use, show_used_sites shows them again. */
 static enum progress hide_tagged(void) { return done_if(site_hide_tagged(fold.known, fold.going, &fold.tree.index)); }
 
 static enum progress hide_of_runs(void) { return done_if(site_hide_tagged(NULL, fold.going, &fold.tree.index)); }

@@ -13,8 +13,8 @@ volatile unsigned short otel_memory_alloc_semaphore SEMAPHORE, otel_memory_free_
 #define DTRACE_PROBE1(provider, name, first) (void)(first)
 #endif
 
-/* exp(-x) for 0 to 40, wrong by less than one part in a thousand million. The library must not depend on libm. exp(-x)
- * is the 1024th power of exp(-x/1024), for which five terms of the series are enough. */
+/* exp(-x) for 0 to 40, wrong by less than one part in 100 million. The library must not depend on libm. exp(-x) is the
+ * 1024th power of exp(-x/1024), for which five terms of the series are enough. */
 static double probe_exp_minus(double x) {
     double y = -x / 1024, e = 1 + y * (1 + y / 2 * (1 + y / 3 * (1 + y / 4 * (1 + y / 5))));
     for (int i = 0; i < 10; i++) e *= e;

@@ -207,7 +207,7 @@ static bool is_under(uint32_t site, struct snap_tag tag) {
     return has.model == tag.model && has.node == tag.node && has.run == tag.run;
 }
 
-/* A second call for the same site may give another site: fold.c hides sites, and shows those again that are in use. */
+/* A second call for the same site may give another site: fold.c hides sites, and shows used ones again. */
 bool site_of_model(uint32_t site, uint32_t model, uint32_t *other) {
     struct snap_site record = site_record(site);
     struct snap_tag tag = tags_at(snap_site_tag(record));

@@ -89,7 +89,7 @@ static bool take_slot(uint32_t slot) {
 typedef uint64_t __attribute__((may_alias)) word_of_two;
 _Static_assert(offsetof(struct snap_thread, state) == offsetof(struct snap_thread, tid) + 4, "tid, state: one word");
 
-/* Frees the slots of threads that ended without their destructor (by a raw exit, or started by a raw clone). */
+/* Frees the slots of threads whose end ran no destructor: a raw exit ended them, or a raw clone started them. */
 static void free_slots_of_the_dead(void) {
     if (seal_is_set()) return;
     /* The ledger's process, also in a vfork child: the child's own process has none of these threads. */

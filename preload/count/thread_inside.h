@@ -45,7 +45,7 @@ struct thread *thread_acquire(void);
  * to the running total are forgotten. */
 void thread_begin_quantum(struct thread *self);
 /* thread_leave: takes the slot from the calling thread, and returns it; NULL: the thread had no slot. thread_give_up:
- * lets other threads have a slot that was taken so. Call it when no thread reads the slot. */
+ * lets another thread have this slot. Call it when no thread reads the slot. */
 struct thread *thread_leave(void);
 void thread_give_up(struct thread *self);
 
