@@ -12,7 +12,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Describes the process of the ledger. process.c reads it from the environment. The strings must outlive the ledger. */
+/* Describes the process of the ledger. process.c fills it in. The strings must outlive the ledger. */
 struct ledger_identity {
     const char *path; /* absolute; NULL: memory only */
     const char *name; /* the name of the program */
