@@ -361,7 +361,7 @@ static enum tracked_stage process_begin_once(void) {
     return TRACKED_YES;
 }
 
-/* While tags are in use, mark_here (tracked.h) is 0. With sampled stacks it is not 0, but then only frees read it. */
+/* While tags are in use, mark_here (tracked.h) is 0. With sampled stacks it is not 0, but then only frees use it. */
 void process_allow_fast_path(void) {
     tracked_page.note = header_note_sign(header_generation(tracked_mark));
     if (next_found == NEXT_FOREIGN) {

@@ -13,8 +13,8 @@
 
 static bool stopped; /* our threads were stopped, because some calls that lead into a sandbox are in progress */
 
-/* Whether the call may lead into a sandbox. A call that sets a filter cannot, if it passes no filter. Other calls only
- * ask what the kernel can do. */
+/* Whether the call may lead into a sandbox. A call that sets a filter cannot, if it passes no filter. Two operations of
+ * seccomp only ask what the kernel can do. */
 static bool may_succeed(long number, long a, long b, const void *c) {
     if (number == SYS_prctl) return a == PR_SET_SECCOMP && (b != SECCOMP_MODE_FILTER || c);
     if (number != SYS_seccomp || a == SECCOMP_GET_ACTION_AVAIL || a == SECCOMP_GET_NOTIF_SIZES) return false;
