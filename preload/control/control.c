@@ -49,7 +49,7 @@ static struct {
     bool stopping;
     bool put_off; /* the start of the listener is put off until control_retry: a thread was on its way into a sandbox */
     bool lingers; /* control_stop has waited long enough, and the threads have not ended yet */
-    bool listens; /* of these threads, the listener has not ended */
+    bool listens; /* the listener is one of these threads */
     bool working; /* the worker was started */
     bool devices; /* the device thread was started */
     bool failed;  /* a thread could not be made, and the ledger says so */

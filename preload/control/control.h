@@ -31,7 +31,7 @@ void control_resume(void);
 void control_retry(void);
 
 /* Waits for the threads that control_stop gave up on. It makes no system call, because the caller may be in a sandbox:
- * it spins, for some ten seconds to minutes at most. One caller at a time. */
+ * it spins, and gives up after ten seconds to some minutes. One caller at a time. */
 void control_await(void);
 
 /* Call it when the process is about to end. It removes the socket. Threads may still be at work. */

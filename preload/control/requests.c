@@ -251,8 +251,8 @@ struct moving {
     bool out;
 };
 
-/* Whether the program may be making this move of memory for the request. A trigger concerns every owner. Threads are
- * not compared: the program may take a request on one thread, and move memory for it on another. */
+/* Whether the program perhaps makes this move of memory for the request. A trigger concerns every owner. Threads are
+ * not compared: the program can take a request on one thread, and move memory for it on another. */
 static bool may_be_for(const struct request *request, const void *context) {
     const struct moving *move = context;
     if (!is_programs(request) || request->left) return false;

@@ -57,8 +57,8 @@ int requests_done(uint64_t ticket, int64_t result, const char *text);
 /* Ends the move of memory that the program is making for the request, after the move's present chunk. Does nothing if
  * the request has been answered. */
 void requests_cancel(uint64_t ticket);
-/* For a move that begins now: the ticket of the request that the move may be for; *at: how the move learns that it is
- * to end (move_end.h). That request is the oldest that the program has taken, that fits the move, and whose asker still
+/* For a move that begins now: the ticket of the request that it is perhaps for; *at: how the move learns that it is to
+ * end (move_end.h). That request is the oldest that the program has taken, that fits the move, and whose asker still
  * waits. 0: there is no such request. */
 uint64_t requests_end(uint32_t owner, bool out, struct move_end *at);
 
