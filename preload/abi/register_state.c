@@ -1,6 +1,6 @@
 /* register_state.c — the entry points of memstow.h for values that live on from run to run.
  * In: the program's calls, with any argument. Out: the same calls to state_store.c, with checked arguments. No hook may
- * call these entry points. A call that fails leaves nothing behind. */
+ * call these entry points. A call that fails makes no loop and no value. */
 #include "include/memstow.h"
 
 #include <errno.h>
