@@ -316,9 +316,9 @@ static bool take_thread(struct stow_thread *thread) {
     return __atomic_compare_exchange_n(&limit.thread, &thread, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* Leaves the thread of an ending in `limit.thread`. Whoever takes a thread out of there waits for its end: usually the
- * caller that calls the ending off. False: the ending was called off before that, so the caller of this function must
- * wait. If the thread of an earlier ending is still there, it ends by itself, and this function waits for it. */
+/* Leaves the thread of an ending in `limit.thread`. Whoever takes it out of there waits for its end: usually
+ * shutdown_disarm. False: the ending was called off before, so the caller of this function must wait. If the thread of
+ * an earlier ending is still there, it ends by itself, and this function waits for it. */
 static bool leave_thread(uint32_t number, struct stow_thread *thread) {
     struct stow_thread *before = NULL;
     while (!__atomic_compare_exchange_n(&limit.thread, &before, thread, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
