@@ -1,5 +1,5 @@
-/* state_sum.c — see state_sum.h. Each step of the sum is reversible, so no change of a word is lost. There are several
- * sums (lanes), which the processor computes at the same time; together they make the checksum. */
+/* state_sum.c — see state_sum.h. There are several sums (lanes), which the processor computes at the same time. Each
+ * step of a lane is reversible, so no change of a single word is lost. In the end the lanes are joined. */
 #include "preload/state/state_sum.h"
 
 #include <string.h>
