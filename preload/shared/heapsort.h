@@ -8,7 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Sorts `count` records of `type`. precedes(a, b, context) says whether a comes before b. */
+/* Defines the function `name`, which sorts `count` records of `type`. precedes(a, b, context): whether a comes before
+ * b. */
 #define HEAPSORT_BY(type, name, context_type, precedes)                                                                \
     static void name(type *all, size_t count, context_type *context) {                                                 \
         for (size_t start = count / 2, end = count; end > 1;) {                                                        \
@@ -28,7 +29,7 @@
             all[at] = moved;                                                                                           \
         }                                                                                                              \
     }
-/* Sorts records by a number: key(record) is the number of a record, a `const type *`. */
+/* Defines `name` to sort records by a number: key(record) is the number of a record, a `const type *`. */
 #define HEAPSORT(type, name, key)                                                                                      \
     static inline bool name##_precedes(const type *a, const type *b, const void *none) {                               \
         (void)none;                                                                                                    \

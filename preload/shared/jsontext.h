@@ -19,7 +19,7 @@ struct jsontext {
     size_t length;
 };
 
-/* Whether the text is one JSON object, with nothing but white space around it, in valid UTF-8. */
+/* Whether the text is valid UTF-8, and one JSON object with nothing but white space around it. */
 bool jsontext_is_object(const char *text, size_t length);
 /* The offset of the first wrong byte. JSONTEXT_FINE: the text is one JSON object. */
 size_t jsontext_fault(const char *text, size_t length);

@@ -2,7 +2,7 @@
 #include "preload/shared/policy.h"
 #include "preload/shared/heapsort.h"
 
-/* A decision about one owner, before the needed bytes are considered. An unknown policy is stored as keep. */
+/* A decision about one owner, before the needed bytes are considered. */
 struct verdict {
     uint32_t policy, action, why;
 };
@@ -16,8 +16,8 @@ static uint32_t known_policy(uint32_t policy) {
 
 static uint64_t bytes_of(const struct owner_state *owner) { return policy_sum(owner->live_bytes, owner->device_bytes); }
 
-/* Whether the owner's device memory may leave its device. It cannot while a device may use it, because a device cannot
- * wait for memory to come back. Under pressure it should not: it would go to the host, which is short of memory. */
+/* Whether the owner's device memory can leave its device now. The owner must be idle, because a device cannot wait for
+ * memory to come back. Not under pressure: the memory would go to the host, which is short of it. */
 static bool can_leave_device(const struct owner_state *owner, const struct policy_question *question) {
     return owner->idle && question->reason != MEMSTOW_PRESSURE;
 }

@@ -1,5 +1,5 @@
-/* policy.h — decides for each owner (a model or another thing that has memory) whether its memory stays, is moved out
- * or is freed, in which order, and why.
+/* policy.h — decides for owners (models and other things that have memory) whether their memory stays, is moved out or
+ * is freed, in which order, and why.
  * In: figures of owners, and the reason for deciding now. Out: decisions. Pure: no memory of its own, no clock, no
  * failure; the same figures give the same list. docs/decisions.md has the rules. */
 #ifndef MEMSTOW_POLICY_H
@@ -44,8 +44,9 @@ enum { POLICY_WHY_RESCUE = MEMSTOW_WHY_RECENT + 1 };
  * longer. */
 enum { POLICY_RETIRED_MOST = 32 };
 
-/* Decides for each owner. Sorts the owners in place, and writes the decisions to `out` in the order in which they are
- * to be carried out; `out` has the capacity `count`. Returns how many decisions there are. */
+/* Decides for each model, custom owner and value of the store, except adopted ones, and retired ones without memory.
+ * Sorts them to the front of the array. Writes the decisions to `out`, which has the capacity `count`, in the order in
+ * which they are to be carried out. Returns how many there are. */
 uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct policy_question *question,
                        struct memstow_decision *out);
 

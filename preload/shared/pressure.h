@@ -22,8 +22,8 @@ struct pressure_wishes {
     uint64_t idle_ns;      /* how long an owner must be unused to count as idle, from MEMSTOW_IDLE; 0: not set */
 };
 
-/* Reads a text like MEMSTOW_PRESSURE: "90%", "4G", "psi:20%", "kept", or several of them with commas, at least one of
- * them a limit. False: the text is anything else; then all fields but idle_ns are 0. */
+/* Reads a text like MEMSTOW_PRESSURE: one or more of "90%", "4G", "psi:20%" and "kept", with commas between; "kept"
+ * alone is wrong. False: the text is anything else; then all fields but idle_ns are 0. */
 bool pressure_parse(const char *text, struct pressure_wishes *wishes);
 /* Reads a text like MEMSTOW_IDLE: whole seconds, above 0. False: the text is anything else, and idle_ns is 0. */
 bool pressure_parse_idle(const char *text, struct pressure_wishes *wishes);
@@ -59,7 +59,7 @@ uint32_t pressure_stalled(const char *text);
  * version 1. False: there is none. */
 bool pressure_cgroup(const char *text, char *path, size_t capacity, bool *version1);
 
-/* By how many bytes the memory in use exceeds the settings most_used and least_left, if `used` of `limit` bytes are in
+/* How many bytes must be given back to keep both settings, most_used and least_left, if `used` of `limit` bytes are in
  * use. */
 uint64_t pressure_missing(const struct pressure_wishes *wishes, uint64_t limit, uint64_t used);
 

@@ -60,7 +60,7 @@ enum snap_lost {
      * one look-up may count twice */
     SNAP_LOST_STACKS,
     SNAP_LOST_FRAMES, /* stacks that end early, because the caller of some code cannot be found */
-    SNAP_LOST_PYTHON, /* evaluation loops of Python, on stacks, whose functions could not be found */
+    SNAP_LOST_PYTHON, /* evaluation loops of Python that were met on a stack, but whose functions were not found */
     SNAP_LOST_FOLDED, /* dead stacks whose totals went to an outer stack, to free memory */
     SNAP_LOST_TAGS,   /* scopes that could not be noted: their allocations have no tag */
     SNAP_LOST_TRACE,  /* lines that the trace of decisions could not take */
@@ -130,7 +130,7 @@ struct snap_header {
     uint64_t picture_length; /* the length of the picture in bytes */
 
     uint64_t inherited_bytes;                 /* live bytes that a forked child inherited */
-    uint64_t file_mapped_live, reserved_live; /* [live] bytes of files, of PROT_NONE; mapped_live has neither */
+    uint64_t file_mapped_live, reserved_live; /* [live] mapped bytes that mapped_live lacks: files, PROT_NONE */
     uint64_t advised_bytes[32];               /* [live] bytes passed to madvise, by advice number (0–31) */
 
     uint64_t lost[SNAP_LOST_KINDS]; /* [live] enum snap_lost */
