@@ -1,6 +1,6 @@
-/* arena.c — see arena.h. Memory is cut off a chunk from its beginning to its end, and never freed. `position` says both
- * which chunk is in use and what is left of it. It changes by compare-and-swap: if a signal handler or another thread
- * allocates in between, the compare-and-swap fails and is repeated. */
+/* arena.c — see arena.h. A chunk is given out from its beginning to its end, and its addresses are never given out
+ * again. `position` says both which chunk is in use and what is left of it. It changes by compare-and-swap: if a signal
+ * handler or another thread allocates in between, the compare-and-swap fails and is repeated. */
 #include "preload/base/arena.h"
 
 #include <sys/mman.h>

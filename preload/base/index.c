@@ -111,10 +111,9 @@ static void copy_into_next(struct index *self, uint32_t bits) {
     __atomic_store_n(&self->gone, 0, __ATOMIC_RELAXED);
 }
 
-/* Makes a table twice as large, if it is still needed and there is memory. False: another thread holds the index, so
- * this one goes on without waiting. The memory of the old table is given back: a thread that still reads the old table
- * finds it empty, and goes on in the new one. (An insertion into the old table at this instant is lost: its record gets
- * a twin later, see index.h.) */
+/* Makes a table twice as large, if it is still needed and there is memory. False: another thread holds the index. The
+ * memory of the old table is given back: a thread that still reads the old table finds it empty, and goes on in the new
+ * one. (An insertion into the old table at this instant is lost: its record gets a twin later, see index.h.) */
 static bool index_grow(struct index *self) {
     if (!index_hold(self)) return false;
     uint32_t bits = bits_of(self);
@@ -168,7 +167,7 @@ uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32
 
 enum { SLOTS_AT_A_TIME = 4096 };
 
-/* Before the first slice, and if the table has grown since the previous slice: begins the walk, at an empty slot. */
+/* Begins the walk, at an empty slot, if this is the first slice or the table has grown since the previous one. */
 static void walk_on(const struct index *self, struct index_walk *walk) {
     uint32_t bits = bits_of(self), *table = table_of(self, bits);
     if (walk->bits == bits) return;

@@ -1,5 +1,6 @@
-/* index.h — a set of record ids that are found by the contents of their records: open addressing, lock-free, growing.
- * In: the hash and the contents of a record. Out: the id of an equal record, or of the new record.
+/* index.h — a set of record ids that are found by the contents of their records: open addressing, growing.
+ * In: the hash and the contents of a record. Out: the id of an equal record, or of the new record. Look-ups never wait.
+ * Insertions wait for another thread only if the table is full.
  *
  * The index grows by a copy twice as large. The thread that copies puts SEALED into each empty slot first, so that no
  * thread inserts where the copy has passed. A thread that meets SEALED goes on in the copy. (Method: the freezing of
@@ -35,7 +36,7 @@ struct index {
     /* Whether the table may grow by so many bytes. NULL: it always may. If false, the table becomes fuller than it
      * should. */
     bool (*may_grow)(uint64_t bytes);
-    uint32_t *tables[INDEX_LAST_BITS + 1]; /* tables[n] has 2^n slots; the largest table is in use */
+    uint32_t *tables[INDEX_LAST_BITS + 1]; /* tables[n] has 2^n slots */
     uint32_t bits, used;                   /* tables[bits] is in use; used: the number of its records */
     int32_t gone;                          /* about how many slots are GONE (index.c) */
     struct lock growing;                   /* held while a larger table is made, and by index_hold */
@@ -46,7 +47,7 @@ bool index_begin(struct index *self);
 /* The id of an equal record, or INDEX_NONE. */
 uint32_t index_find(const struct index *self, uint32_t hash, const void *key);
 /* Inserts `id`, whose record equals the key. If an equal record is there, returns its id and inserts nothing.
- * INDEX_NONE: no memory. */
+ * INDEX_NONE: there is no memory, or the wait for a larger table was too long. */
 uint32_t index_insert(struct index *self, uint32_t hash, const void *key, uint32_t id);
 
 /* The state of a walk through the whole index, in slices. It is all zero at the beginning. The caller holds the index

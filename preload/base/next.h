@@ -19,11 +19,11 @@ struct next_allocator {
     size_t (*usable)(void *);
 };
 
-/* glibc's functions, until next_find makes its choice. */
+/* The functions of next_libc, until next_find makes its choice. */
 extern struct next_allocator next;
 
-/* glibc's own functions, whatever `next` is. They free the blocks from before next_find, and pointers from
- * __libc_malloc. */
+/* __libc_malloc and its siblings, whatever `next` is: glibc's own, unless the program's allocator defines these names.
+ * They free the blocks from before next_find, and pointers from __libc_malloc. */
 extern const struct next_allocator next_libc;
 
 /* next_is_glibc: raw blocks are chunks of glibc's, except those of owners' heaps (heaps.h). next_spares: next_is_glibc
@@ -47,7 +47,7 @@ void next_begin_mimalloc(void);
 /* Calls the aligned_alloc behind ours, for an alignment that is no power of two. NULL: there is none, or it failed. */
 void *next_aligned_alloc(size_t alignment, size_t size);
 
-/* Tells LeakSanitizer to ignore a raw block if the loader asked for it. LeakSanitizer never reports the loader's blocks
+/* Tells LeakSanitizer to ignore a raw block that the loader asked for. LeakSanitizer never reports the loader's blocks
  * as leaks. But it recognises them by the caller of malloc, and under memstow our hook is that caller. `caller`: an
  * address in the code that asked for the block. The block must be from a foreign allocator. */
 void next_exempt(const void *raw, uintptr_t caller);

@@ -22,8 +22,7 @@ void *symbol_of_libc(const char *name);
 /* Whether the address lies in libc. A function with the name of a libc function may be another library's. */
 bool symbol_is_in_libc(const void *address);
 
-/* The next definition of this name behind ours, among the objects that the program was started with. NULL: neither they
- * nor libc have one. */
+/* The next definition of this name behind ours, in the objects up to libc. NULL: there is none. */
 void *symbol_next(const char *name);
 
 /* The object in front of ours that defines this name: the program calls that definition, not ours. NULL: there is
