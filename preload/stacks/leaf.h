@@ -1,8 +1,7 @@
 /* leaf.h — finds stacks of a thread that were seen before, without unwinding them. Each is kept as a *leaf*: its
  * innermost words, and the point at which it joins the memo (memo.h), which knows the outer part.
  * In: the caller, the memo, the site (the id of a stack under a tag) of a stack that was unwound. Out: the site, if a
- * leaf has the stack. All data belong to one thread, and concern its own stack only. A look-up writes only hops and a
- * count. */
+ * leaf has the stack. All data belong to one thread, and concern its own stack only. */
 #ifndef MEMSTOW_LEAF_H
 #define MEMSTOW_LEAF_H
 

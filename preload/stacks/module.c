@@ -1,6 +1,6 @@
 /* module.c — see module.h. The loader's _dl_find_object, which takes no lock, finds a module. Modules are compared by
- * path, so a module that is unloaded and loaded again keeps its id. If two threads see a new module at the same moment,
- * both may record it. Readers merge records of one path. */
+ * addresses and path, so a module that is unloaded and loaded again at the same place keeps its id. If two threads see
+ * a new module at the same moment, both may record it. Readers merge records of one path. */
 #include "preload/stacks/module.h"
 
 #include <dlfcn.h>

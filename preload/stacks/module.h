@@ -13,7 +13,7 @@
 struct link_map;
 /* The path of the file that a library, or the program itself, was loaded from. */
 const char *module_path(const struct link_map *map);
-/* 1 + id of the module that holds the code; 0 when no file is mapped there. */
+/* 1 + id of the module that holds the code. 0: no file is mapped there, or there is no memory for the record. */
 uint32_t module_at(uintptr_t address);
 /* The record of a number from module_at; NULL: there is none. */
 const struct snap_module *module_record(uint32_t module);

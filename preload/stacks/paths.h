@@ -25,7 +25,7 @@ struct paths_table {
 
 struct paths {
     struct paths_table *table; /* NULL: there is none yet */
-    uint32_t missed;           /* how many paths were not found and added since the table got its size */
+    uint32_t missed;           /* how many paths were added since the table got its size */
 };
 
 static inline struct known_path *paths_set(struct paths_table *table, uint64_t path) {

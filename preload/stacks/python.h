@@ -1,7 +1,7 @@
 /* python.h — the Python functions that run on the calling thread, read inside malloc.
  * In: native frames in a CPython evaluation loop, as the unwinder meets them. Out: the interpreter frames that each of
- * them runs, and a ledger record for each. Only two functions of the interpreter are called; they read its thread-local
- * thread state. No GIL and no lock is taken, no memory of the program's is allocated, and errno is kept.
+ * them runs, and a ledger record for each. For this it calls two functions of the interpreter, which give a thread
+ * state; when it adds an interpreter, also PyObject_GetArenaAllocator. It never takes the GIL, and keeps errno.
  *
  * It supports CPython 3.11 and later, and several interpreters in one process, linked or loaded in any way. An
  * interpreter is found when its code is first seen on a stack, so dlopen needs no hook. */
@@ -18,8 +18,8 @@
 
 /* Whether the native frame in [slot, cfa) belongs to an evaluation loop. `pc` is the return address into it, which is
  * the word at `slot`. The answer holds for every frame with that pc until code is unloaded, so ask once per address and
- * generation (generation_of_code). It does not rely on symbols, which miss parts that the compiler moved out of line:
- * it checks whether this frame holds the loop's variables. */
+ * generation (generation_of_code). The loop's symbol misses parts that the compiler moved out of line: for an address
+ * outside of it, the answer is whether this frame holds the loop's variable. */
 bool python_is_eval(uintptr_t pc, uintptr_t slot, uintptr_t cfa);
 
 /* Whether the code at `caller` is the function of an interpreter that maps an arena of small objects. False also for an
@@ -52,8 +52,8 @@ enum { PYTHON_AHEAD = 6 };
  * than 0 of a loop further in on the present stack; 0: there is none. Loops may be asked about in any order.
  * If `anchor` is 0, the answer is whether `count` is 0.
  *
- * Before the call, check that all words from the top of the stack up to the slots of both loops are the remembered
- * ones. Then both anchors lie in native frames of these loops, and can be read. From there the interpreter's present
+ * Before the call, check that all words from the outermost frame to the slots of both loops are the remembered ones.
+ * Then both anchors lie in native frames of these loops, and can be read. From there the interpreter's present
  * chain is followed. A remembered frame that is not in the chain may have died, and is not read.
  *
  * The array is read up to PYTHON_AHEAD frames beyond `count`, to prefetch the frames that the caller will ask about

@@ -298,8 +298,8 @@ static uint32_t site_of_caller(const struct caller *caller) {
     return stack_site_of_address(caller->address);
 }
 
-/* Threads that are about to end have no `struct stack` of their own. They share one, which only one thread at a time
- * uses. */
+/* Threads without a `struct stack` of their own, such as those that are about to end, share one. Only one thread at a
+ * time uses it. */
 static uint32_t site_for_nobody(const struct caller *caller) {
     static struct stack *shared;
     static uint32_t taken;
@@ -319,10 +319,10 @@ static uint32_t site_for_nobody(const struct caller *caller) {
     return site;
 }
 
-/* Whether the hook that works in `self` was left by longjmp, or is only interrupted by a signal handler. `by` is the
- * memory of a later hook, which has just unwound its stack to the end. If that stack has a signal frame further in than
- * the hook, the hook is only interrupted. The answer is known only if both hooks run on the thread's own stack, because
- * another stack may be left and entered again. */
+/* Whether it is certain that the hook that works in `self` was left by longjmp. `by` is the memory of a later hook,
+ * which has just unwound its stack to the end. If that stack has a signal frame further in than the hook, the hook is
+ * only interrupted. Both hooks must run on the thread's own stack, because another stack may be left and entered
+ * again. */
 static bool is_left_behind(const struct stack *self, const struct stack *by, uintptr_t slot) {
     bool same_stack = region_has(&by->own.known, self->busy) && region_has(&by->own.known, slot) && slot < self->busy;
     return self->busy && same_stack &&
@@ -330,7 +330,7 @@ static bool is_left_behind(const struct stack *self, const struct stack *by, uin
             (region_has(&by->own.known, by->unwound.handler) && by->unwound.handler > self->busy));
 }
 
-/* Frees the memories in the chain (`nested`) from `self` up to but not including `by` whose hooks were left by
+/* Goes along the chain (`nested`) from `self` to `by`, and frees each memory before `by` whose hook was left by
  * longjmp. */
 static void free_those_left(struct stack *self, const struct stack *by, uintptr_t slot) {
     for (; self != by; self = self->nested)
@@ -371,7 +371,7 @@ static INLINE uint32_t site_of_leaf(struct stack *self, struct caller caller, co
     return likely(leaf) ? site : site_in_full(caller.slot, caller.address, caller.rbp);
 }
 
-/* Goes on if the leaf in the first place of `asked` does not have the stack. */
+/* Continues a look-up: the leaf in the first place of `asked` does not have the stack. */
 __attribute__((noinline)) static uint32_t site_in_second(struct stack *self, uintptr_t slot, uintptr_t address,
                                                          uintptr_t rbp) {
     struct caller caller = {slot, address, rbp};
@@ -379,14 +379,14 @@ __attribute__((noinline)) static uint32_t site_in_second(struct stack *self, uin
     return site_of_leaf(self, caller, leaf_holds(leaf, &self->memo, caller) ? leaf : NULL);
 }
 
-/* Goes on if the leaf has the innermost words of the stack, and joins the memo. */
+/* Continues a look-up: the leaf has the innermost words of the stack, and its `join` is an element of the memo. */
 __attribute__((noinline)) static uint32_t site_joined(struct stack *self, uintptr_t slot, uintptr_t address,
                                                       uintptr_t rbp, const struct leaf *leaf) {
     if (unlikely(!leaf_joins(leaf, &self->memo))) return site_in_second(self, slot, address, rbp);
     return site_of_leaf(self, (struct caller){slot, address, rbp}, leaf);
 }
 
-/* Goes on if the hash takes more than the three innermost addresses, or an address has no hop yet. */
+/* Continues a look-up: the hash takes more than the three innermost addresses, or an address has no hop yet. */
 __attribute__((noinline)) static uint32_t site_hashed(struct stack *self, uintptr_t slot, uintptr_t address,
                                                       uintptr_t rbp) {
     struct caller caller = {slot, address, rbp};

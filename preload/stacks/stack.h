@@ -1,7 +1,8 @@
 /* stack.h — from the caller of a hook (a function that the program calls in place of libc's) to the site, an id, of the
  * whole call stack.
- * In: the state at the entry of a hook. Out: the id of (tag, stack). No lock. No system call, except to learn how far a
- * stack reaches. docs/stacks.md explains the method, and why it is exact. */
+ * In: the state at the entry of a hook. Out: the id of (tag, stack). To find a stack that was seen before takes no
+ * lock, and no system call except to learn how far the stack reaches. docs/stacks.md explains the method, and why it is
+ * exact. */
 #ifndef MEMSTOW_STACK_H
 #define MEMSTOW_STACK_H
 
