@@ -1,5 +1,5 @@
-/* blocks.h — the lock-free table of blocks that are found by their address: large blocks (>= SNAP_LARGE_BYTES), and
- * page-aligned blocks, which have no header or a header that may be unsafe to read.
+/* blocks.h — the table of blocks that are found by their address: large blocks (>= SNAP_LARGE_BYTES), and page-aligned
+ * blocks that have no header, or a header that may be unsafe to read. Threads wait only while the table grows.
  * In: additions after the real allocation, removals before the real free. Out: look-ups by address, and the LARGE
  * records of the ledger. The table is private memory, so a forked child keeps a copy. */
 #ifndef MEMSTOW_BLOCKS_H

@@ -1,4 +1,4 @@
-/* header.h — the 16 bytes in front of each block.
+/* header.h — the 16 bytes in front of a block. (Some large and page-aligned blocks have none: blocks.h.)
  * In: a block's size, its site and its real start. Out: the same facts from the program's pointer; whether the block is
  * ours; whether the header is intact. It must never read more than these 16 bytes.
  *
@@ -6,8 +6,8 @@
  * bytes of both sizes are 0. So a program that writes one byte 0 just in front of a block damages neither header.
  * (Loops that cut off the end of a text do that when they go one byte too far.)
  *
- * The seal is the sum of everything else, so one changed field is noticed. It is never a small number. Memory without a
- * header often has a small number in that place, and is not taken for a header then. */
+ * The seal is a sum of the mark, the site and the size, so one changed field is noticed. It is never a small number.
+ * Memory without a header often has a small number in that place, and is not taken for a header then. */
 #ifndef MEMSTOW_HEADER_H
 #define MEMSTOW_HEADER_H
 

@@ -1,4 +1,4 @@
-/* parts.h — parts of blocks, whose owner is not the owner of the rest of the block (`memstow_assign`).
+/* parts.h — parts of blocks: pieces that have another owner than the rest of the block (`memstow_assign`).
  * In: the parts, one by one, and blocks that are freed. Out: the site of each part. The header of a block with parts
  * has the flag HEADER_PARTS, so other blocks are never looked up here. A lock, held for microseconds, admits one thread
  * at a time. */
@@ -35,7 +35,7 @@ bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *count
 void parts_take(uintptr_t block, void (*visit)(const struct part *part, void *context), void *context);
 
 /* Calls visit for all bytes of the block, in order: each part with its site, and the bytes between parts with `rest`.
- * visit must not call functions of parts.h. If the lock is taken, nothing is visited. */
+ * visit must not call functions of parts.h. If the lock stays taken, nothing is visited. */
 typedef void parts_visit(uint32_t site, uintptr_t start, uint64_t length, void *context);
 void parts_each(uintptr_t block, uint64_t size, uint32_t rest, parts_visit *visit, void *context);
 
