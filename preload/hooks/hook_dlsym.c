@@ -1,5 +1,6 @@
 /* hook_dlsym.c — dlsym and dlvsym: a program that asks for an entry point of CUDA by name gets our hook.
- * In: every look-up of the program. Out: for all names outside of cuda_table.h, the real function, by a jump.
+ * In: every look-up of the program. Out: our hook, if the name is in cuda_table.h and the caller is not exempt
+ * (cuda_route.h); for nearly all other names, a jump to the real function.
  *
  * The real dlsym looks at its return address: RTLD_NEXT means "after the caller", and a library in a namespace sees
  * only that namespace. If a hook called the real dlsym, the return address would be in this library, and an interposer

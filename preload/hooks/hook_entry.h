@@ -8,8 +8,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* One name, its hook, and two variables. *next: the next definition of the name. *route: where a call of the name goes:
- * the hook if *next is libc's, otherwise *next; NULL: not looked up yet. */
+/* One name, its hook, and two variables. *next: the next definition of the name; NULL: there is none. *route: where a
+ * call of the name goes: *next if it is another library's than libc, otherwise the hook; NULL: not looked up yet. */
 struct hook_entry {
     const char *name;
     void *hook, **route, **next;
@@ -39,7 +39,8 @@ struct hook_entry {
             ".size " #name ", .-" #name "\n"                                                                           \
             ".popsection\n");
 
-/* The next definition, for use in a hook. It is libc's function: over any other definition, the hook does not run. */
+/* The next definition, for use in a hook. It is libc's function, or NULL: over any other definition, the hook does not
+ * run. */
 #define HOOK_NEXT(name) ((__typeof__(&name))next_##name)
 
 #endif

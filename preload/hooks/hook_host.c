@@ -771,8 +771,8 @@ static void *hook_host_aligned(size_t alignment, size_t size, struct caller call
     return host_alloc(alignment > BEFORE ? alignment : BEFORE, size, false, caller);
 }
 
-/* glibc rounds up an alignment that is no power of two, or refuses it. So glibc decides, and such a block has no header
- * of ours. */
+/* Allocators round up an alignment that is no power of two, or refuse it. So the next one decides, and such a block has
+ * no header of ours. */
 HOOK void *memalign(size_t alignment, size_t size) {
     if (is_power_of_two(alignment)) return hook_host_aligned(alignment, size, CALLER);
     return (next_found == NEXT_FOREIGN ? &next : &next_libc)->memalign(alignment, size);
