@@ -189,8 +189,7 @@ char *strrchr(const char *text, int byte) {
     return (char *)last;
 }
 
-/* How many bytes at the beginning of the text are all among `bytes`; if `among` is 0: how many are all not among
- * them. */
+/* The length of the text's beginning that has only characters of `bytes`; if `among` is 0: only other characters. */
 static size_t bytes_span(const char *text, const char *bytes, int among) {
     size_t n = 0;
     while (text[n] && (strchr(bytes, text[n]) != NULL) == among) n++;
