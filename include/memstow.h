@@ -33,7 +33,7 @@ extern "C" {
 /* The version that the library in the process implements. */
 uint32_t memstow_abi_version(void);
 
-/* 1: the process keeps a ledger. 0: it keeps none, because --follow left the process out, or because there was no
+/* 1: the process keeps a ledger. 0: it keeps none, for example because --follow left it out, or because there was no
  * memory for a ledger. */
 int32_t memstow_is_tracking(void);
 
@@ -66,17 +66,17 @@ int64_t memstow_owner_open(uint32_t kind, const char *name, const char *origin, 
  * customs. Use it when a model is loaded before its object exists: load the model under a provisional owner. */
 int32_t memstow_owner_adopt(uint32_t owner, uint32_t provisional);
 
-/* Says that the owner is gone, so that another owner may have its keys. Memory that the owner still has goes on to
- * belong to it; a leak report begins with such memory. When the last of this memory is freed, the memory of the owner's
- * heap goes back to the system at once. The id stays valid for all other calls: scopes, policy, assignment, stow and
+/* Says that the owner is gone, so that another owner may have its keys. Memory that the owner still has remains its
+ * own; a leak report begins with such memory. When the last of this memory is freed, the memory of the owner's heap
+ * goes back to the system at once. The id stays valid for all other calls: scopes, policy, assignment, stow and
  * restore. Triggers, however, leave a retired owner alone. */
 int32_t memstow_owner_retire(uint32_t owner);
 
 enum memstow_policy { MEMSTOW_NO_POLICY = 0, MEMSTOW_KEEP = 1, MEMSTOW_STOW = 2, MEMSTOW_FREE = 3 };
 
-/* Sets what a trigger does with a model or custom: keep: nothing; stow: its memory is moved out (memstow_stow); free:
- * the program drops the owner's objects (memstow_trigger_begin). MEMSTOW_NO_POLICY, the initial value, counts as keep.
- * Under pressure, owners of lower priority go first; the initial priority is 0. */
+/* Sets what a trigger does with a model, a custom or a value of the store. Keep: nothing. Stow: its memory is moved out
+ * (memstow_stow). Free: the program drops the owner's objects (memstow_trigger_begin). MEMSTOW_NO_POLICY, the initial
+ * value, counts as keep. Under pressure, owners of lower priority go first; the initial priority is 0. */
 int32_t memstow_owner_policy(uint32_t owner, uint32_t policy, int32_t priority);
 
 /* idle = 1: the program promises that nobody reads or writes the owner's memory, on the host or on a device, until it
@@ -277,7 +277,7 @@ enum memstow_why {
     MEMSTOW_WHY_PRESSURE = 4,     /* the policy is keep, but memory is short */
     MEMSTOW_WHY_EMPTY = 5,        /* the owner has no memory */
     MEMSTOW_WHY_RETIRED = 6,      /* retired: the trigger only notes what the owner left */
-    MEMSTOW_WHY_NOT_NEEDED = 7,   /* there was no pressure any more when the owner's turn came */
+    MEMSTOW_WHY_NOT_NEEDED = 7,   /* the owners before this one give enough */
     MEMSTOW_WHY_CANNOT = 8,       /* the policy is stow, but moving fails (see memstow_stow) or would not help */
     MEMSTOW_WHY_RECENT = 9,       /* the owner was used too recently for MEMSTOW_IDLE */
 };
@@ -311,9 +311,9 @@ struct memstow_request {
     uint32_t size;
     uint32_t kind;   /* enum memstow_request_kind */
     uint64_t ticket; /* the number of the request, for memstow_request_done */
-    uint32_t owner;  /* the owner that the request is about; 0 for a trigger */
+    uint32_t owner;  /* for stow, restore, release: the owner; else 0 */
     uint32_t reason; /* for a trigger: enum memstow_reason */
-    char text[256];  /* for a trigger: pass it to memstow_trigger_begin unchanged */
+    char text[256];  /* for a trigger: pass it to memstow_trigger_begin unchanged; for holders: call stacks */
     uint64_t needed; /* for a trigger: pass it to memstow_trigger_begin, too */
 };
 /* What the program is to do: begin and end a trigger; or call memstow_stow, memstow_restore or memstow_release for the
@@ -353,7 +353,7 @@ int64_t memstow_peak(uint32_t anew);
 
 /* A loop has values, each with an id. The values change together: an iteration begins, values are put, the iteration
  * commits. Before the commit, get and list already show the new values, on every thread, and get_committed still shows
- * the old ones. The new values are dropped if the iteration is abandoned, the commit fails, or the process is killed. A
+ * the old ones. The new values are dropped if the iteration is abandoned, or the process ends before the commit. A
  * value that is not put in an iteration stays as it was.
  *
  * The bytes of a value never change. They lie in memory or in a file, and are counted once, for the owner
@@ -473,7 +473,7 @@ int32_t memstow_snapshot(const char *path);
 int32_t memstow_shutdown_files(const char *log, const char *registry);
 
 /* The stages of a shutdown, one after the other: refuse new work, finish the work that is there, stop what does not
- * finish, clean up; then the processes and threads are ended. */
+ * finish, clean up; then processes are ended, and threads waited for. */
 enum memstow_stage {
     MEMSTOW_STOP_ACCEPTING = 1,
     MEMSTOW_DRAIN = 2,  /* handlers run side by side, within 10 s, or the longest of their limits if that is longer */
@@ -522,8 +522,8 @@ int32_t memstow_shutdown_launched(int32_t pid, const char *name, uint32_t keep, 
 int32_t memstow_shutdown_forget(int32_t pid);
 
 /* Begins a shutdown: the process has `milliseconds` from now on (0: 30,000) to end. After that, memstow ends the
- * process and its registered processes, whatever its threads are doing, with the exit status `status`. This is the only
- * function of memstow that ends a process. -EALREADY: a shutdown has begun. */
+ * process and its registered processes, whatever its threads are doing, with the exit status `status`. Without a
+ * shutdown, memstow never ends the process. -EALREADY: a shutdown has begun. */
 int32_t memstow_shutdown_begin(const char *reason, uint32_t milliseconds, int32_t status);
 /* Lets a signal begin a shutdown, as memstow_shutdown_begin does, before the program's own handler for the signal is
  * called. So the limit holds even if no code of the program runs any more. A forked child does not inherit this
