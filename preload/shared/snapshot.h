@@ -189,7 +189,7 @@ enum snap_type {
     /* snap_origin: descriptors, by number; ledger only, like START; `count` of both is not maintained */
     SNAP_ORIGIN = 41,
     SNAP_START = 42,  /* snap_origin: threads, by slot */
-    SNAP_MISUSE = 43, /* snap_misuse: double frees and overwritten headers; empty records have kind 0 */
+    SNAP_MISUSE = 43, /* snap_misuse: faults with blocks, such as double frees; empty records have kind 0 */
     /* memory over time: this type and the next two; since 1.6. Records are in no order. In an empty point the time is
      * 0, in an empty mark the kind */
     SNAP_POINT = 44,      /* snap_point */
