@@ -23,8 +23,8 @@ void *arena_take_table(size_t length);
  * the table finds 0 there, or the old content. */
 void arena_drop(void *memory, size_t length);
 
-/* A function that arena_note_grown calls when a large table was added, or grew into a new one: it notes in the ledger
- * where the library's own memory lies. NULL: there is none. Set once, before there is a second thread. */
+/* Notes in the ledger where the library's own memory lies. arena_note_grown calls it when a large table was added, or
+ * grew into a new one. NULL: there is none. Set once, before there is a second thread. */
 extern void (*arena_grown)(void);
 static inline void arena_note_grown(void) {
     if (arena_grown) arena_grown();
@@ -32,8 +32,8 @@ static inline void arena_note_grown(void) {
 
 enum { ARENA_OWN = 65536, ARENA_RANGES = 64 };
 
-/* Copies the ranges that the arena has taken from the system so far into `out`, and returns how many it has copied.
- * Ranges beyond the first ARENA_RANGES are left out. */
+/* Writes to `out` the ranges of addresses that the arena has taken from the system, and returns how many it has
+ * written. Adjacent ranges are joined. Ranges beyond the first ARENA_RANGES are left out. */
 uint32_t arena_ranges(struct snap_range out[ARENA_RANGES]);
 
 #pragma GCC visibility pop

@@ -1,5 +1,5 @@
 /* lock.h — locks for work that only one thread at a time may do, and that must not be left half done.
- * In: a thread that wants to do such work. Out: whether the thread may do it, now or after a bounded wait. While a
+ * In: a thread that wants to do such work. Out: whether the thread may do it, now or after a wait. While a
  * thread holds a lock, no signal handler runs on it: a handler could leave the work half done by longjmp, or wait for a
  * lock of its own thread. Blocking signals takes two system calls, so locks are for rare work. In a sandbox (seccomp)
  * these calls are not made, so handlers do run. */
