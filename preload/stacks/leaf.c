@@ -11,7 +11,7 @@ enum {
     FIRST_BITS = 9, /* logarithm of the number of leaves at first; LAST_BITS: of the largest number */
     LAST_BITS = 11,
     MORE_ADDRESSES = 8,
-    PERIOD = 1024, /* after this many fills (new leaves) the hits are judged */
+    PERIOD = 1024, /* after this many fills the hits are judged */
     ENOUGH = 4,    /* this many hits for each fill are enough */
     ONE_IN = 8,    /* when most fills are skipped, one in 8 is done */
 };

@@ -47,7 +47,7 @@ struct leaves {
     uint64_t more;                       /* how many return addresses, besides the three innermost, are in the hash */
     uint32_t shift;                      /* 64 minus the number of bits that choose a place */
     uint32_t hits;                       /* stacks that were found since the leaves were judged most recently */
-    uint32_t fills;                      /* calls of leaf_fill, including those that added no leaf */
+    uint32_t fills;                      /* leaves that were added or skipped */
     uint32_t hits_before;                /* the hits at the judgement before `more` was raised */
     uint32_t patience;                   /* judgements to skip */
     bool skips;                          /* most fills are skipped */

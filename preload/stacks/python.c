@@ -296,7 +296,7 @@ static uintptr_t find_cframe(struct python_walk *walk, const struct interpreter 
 }
 
 /* Collects the frames of the loop whose native frame is [slot, cfa), and finds its variable. Returns how many frames
- * there are. *variable is 0: the walk does not meet the variable. */
+ * there are. If the walk does not meet the variable, *variable is 0. */
 static size_t walk_to(struct python_walk *walk, const struct interpreter *self, uintptr_t slot, uintptr_t cfa,
                       uintptr_t *variable, struct python_frame *out, size_t capacity) {
     uintptr_t end;

@@ -1,6 +1,6 @@
 /* rule.h — for an address in the code: how to get from its frame to the caller's frame, and its frame id in the ledger.
  * In: return addresses. Out: a rule, read once from .eh_frame (cfi.h) and stored. Any thread and any signal handler may
- * look up; a look-up never waits.
+ * ask. A stored rule is found without a lock.
  *
  * Rules are no longer valid when code is unloaded: rule_forget makes all rules stale, and each rule is read again when
  * it is next needed. A code address keeps its frame id if the same file is still mapped at the same place. */

@@ -46,7 +46,7 @@ struct stack {
     bool complete;        /* the latest stack was unwound to its outermost frame */
     bool returned;        /* the latest stack was in `paths`: it was seen before, not long ago */
     struct stack *nested; /* the struct for a signal handler that interrupts a look-up in this one */
-    bool remembers;       /* false for a nested memory, which has no leaves either */
+    bool remembers;       /* false in a nested or shared struct, which has no leaves either */
     struct paths paths;
     struct leaves leaves;
 };
@@ -358,7 +358,8 @@ __attribute__((noinline)) static uint32_t site_in_full(uintptr_t slot, uintptr_t
     return site;
 }
 
-/* Whether the leaves (leaf.h) may be asked: the caller is on the thread's own stack, and no hook is at work in them. */
+/* Whether the leaves (leaf.h) may be asked: the caller is on the thread's own stack, no hook is at work in them, and
+ * they are still valid. */
 static INLINE bool may_ask_leaves(const struct stack *self, uintptr_t slot) {
     return likely(!self->busy && region_has(&self->own.known, slot) &&
                   __atomic_load_n(&generation_of_stacks, __ATOMIC_ACQUIRE) == self->generation);

@@ -1,7 +1,7 @@
 /* tree.h — from call stacks to ids (places), and back.
  * In: frame ids, outermost first. Out: the place of each stack, in the ledger (SNAP_RUN). Equal stacks have the same
  * place. The exception: two threads may add the same new stack at the same instant; readers merge such twins. Any
- * thread and any signal handler may call. A look-up takes no lock.
+ * thread and any signal handler may ask. A known stack is found without a lock.
  *
  * Outer frames of a new stack are mostly known. The inner frames, from the first unknown one on, become a run, or
  * several if they are many. So most steps inwards go to the next word of memory, and a look-up is needed only where
