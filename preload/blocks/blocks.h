@@ -18,7 +18,7 @@ struct block {
 
 enum { BLOCK_BARE = 1 << 1 }; /* a bit that header.h does not use */
 
-/* Adds a block. False: there is no memory, and the table does not know the block. */
+/* Adds a block. False: the table could not grow, and does not know the block. */
 bool blocks_add(uintptr_t address, const struct block *block, uint32_t thread);
 /* Takes a block out of the table, and copies its entry to *out. False: there is no entry. If two threads take the same
  * address at once, only one of them gets the entry. */

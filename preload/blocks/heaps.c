@@ -60,7 +60,7 @@ static struct heap *heaps_make(uint32_t owner) {
     return words_put(&by_heap, (uintptr_t)made, number) && words_put(&by_owner, owner + 2, number) ? heap : NULL;
 }
 
-/* The owner's heap, which is made on the first call. NULL: there is no memory, or the owner is retired. */
+/* The owner's heap, which is made on the first call. NULL: there is none, for example because the owner is retired. */
 static struct heap *heaps_of(uint32_t owner) {
     if (!owner || left_behind || owner_is_retired(owner)) return NULL;
     struct heap *heap = find_heap(&by_owner, owner + 2);
@@ -131,8 +131,8 @@ void heaps_tidy(void) {
     }
 }
 
-/* The heap of the owner whose scope the thread is in. NULL: the thread is in no scope, or the owner is retired. A
- * process without a ledger uses no heap: its blocks have no header, so they would be taken for glibc's. */
+/* The heap of the owner whose scope the thread is in; NULL: there is none. A process without a ledger uses no heap: its
+ * blocks have no header, so they would be taken for glibc's. */
 static struct heap *heaps_present(void) {
     return likely(ledger_head->pid && ledger_is_ours() && !left_behind) ? tags_present()->heap : NULL;
 }
