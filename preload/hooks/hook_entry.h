@@ -9,7 +9,7 @@
 #pragma GCC visibility push(hidden)
 
 /* One name, its hook, and two variables. *next: the next definition of the name; NULL: there is none. *route: where a
- * call of the name goes: *next if it is another library's than libc, otherwise the hook; NULL: not looked up yet. */
+ * call of the name goes: the hook if *next is libc's or NULL, otherwise *next; NULL: not looked up yet. */
 struct hook_entry {
     const char *name;
     void *hook, **route, **next;

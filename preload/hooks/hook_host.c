@@ -1,5 +1,5 @@
 /* hook_host.c — the malloc family.
- * In: the program's calls. Out: blocks of the next allocator with a header in front, each of them counted. It must
+ * In: the program's calls. Out: blocks of the next allocator, counted, nearly all with a header in front. It must
  * behave as the family does without us: results, errno, alignment, usable sizes, the reaction to an invalid pointer.
  *
  * Most blocks are small and 16-aligned. malloc, calloc, realloc and free have a fast path for such blocks, while
