@@ -105,9 +105,7 @@ with Loops() as comfy:
     comfy.get("/test/tidy")
     assert all(seen[-1][2] for seen in comfy.get("/test/met").values()), comfy.get("/test/met")
     comfy.run({"a": node("AddInts", a=1, b=1), "show": node("Fingerprint", value=link("a"))})
-    why = {owner["type"]: " ".join(owner["why"]) for owner in comfy.report()["owners"] if owner.get("why")}
-    assert all("Loop.store" in why.get(kind, "") for kind in ("CLIP", "VAE", "CONTROLNET")), (
-        why, comfy.report()["owners"])
+    comfy.held_by_loop("CLIP", "VAE", "CONTROLNET")
     assert comfy.loop(name)["values_of_ports"]["n"] == 4
 
     # another workflow gets the same objects
