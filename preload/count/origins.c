@@ -27,7 +27,8 @@ static struct origins_thread starting[STARTING]; /* threads that are being start
 
 /* --- records of origins --- */
 
-/* Ids of one type's sections follow each other without a gap, so all sections before this one must exist. */
+/* Returns the record with this id. If its section is missing, makes it, and first all earlier sections, because the ids
+ * of a series have no gap. NULL: that failed. */
 static struct snap_origin *origins_record_at(struct series *self, uint32_t id) {
     if (id >= self->limit) return NULL;
     if (!series_at(self, id))

@@ -258,8 +258,8 @@ static inline void *stamp_pinned(struct thread *self, struct header *header, siz
     return header + 1;
 }
 
-/* Counts a block while owners are in use. Its stack is not recorded, unless the block is a sample: it counts for its
- * owner only. */
+/* Counts a block for its owner, without a call stack. This is for the time when owners are in use, and stacks are
+ * sampled or not recorded. Samples go to stamp_slow, which records their stacks. */
 __attribute__((noinline)) static void *stamp_tagged(struct header *header, size_t size, uintptr_t slot,
                                                     uintptr_t address, uintptr_t rbp) {
     struct thread *self = thread_self;

@@ -99,9 +99,9 @@ static void write_answer(void *out, const struct serve_answer *answer) {
         *(uint8_t *)out = answer->value != 0;
 }
 
-/* Stands in for cuPointerGetAttribute. For an address that the driver does not know, such as that of a block off its
- * device, this entry fails, but cuPointerGetAttributes writes 0. So for such a block, the driver is asked for a list of
- * one attribute. */
+/* Stands in for cuPointerGetAttribute. Only the driver knows how many bytes a truth value has, so the driver writes one
+ * first. If the block is off its device, the driver's cuPointerGetAttribute fails, but cuPointerGetAttributes writes 0:
+ * then that is asked. */
 int serve_attribute(void *out, int which, cuda_address at) {
     int (*real)(void *, int, cuda_address) = (int (*)(void *, int, cuda_address))serve_call.real;
     struct serve_answer answer;

@@ -24,7 +24,8 @@ extern const char *const socket_tables[SOCKET_TABLES];
  * the first line of a table has none. */
 bool socket_line_parse(struct socket_line *out, const char *table, const char *line);
 
-/* Writes an address as inet_ntop does: 4 or 16 bytes in network order. `to` holds 46 bytes. */
+/* Writes an address as text, as inet_ntop does. `bytes` has 4 or 16 bytes in network order. `to` has room for 46
+ * bytes. */
 void socket_line_address(char *to, const uint8_t *bytes, size_t length);
 
 #pragma GCC visibility pop

@@ -183,8 +183,8 @@ static bool is_of_this_namespace(uint32_t pid) {
            own.st_ino == other.st_ino && own.st_dev == other.st_dev;
 }
 
-/* Writes a mark of this process: `variable` (NAME=), "PID.START" of this process, and `end`. All processes that this
- * process starts inherit the mark in their environment. */
+/* Writes the text of a mark to `to`: `variable` (NAME=), "PID.START" of this process, and `end`. A process that was
+ * started with such a variable has it in its environment, and so have its descendants. */
 static void write_mark(char *to, const char *variable, const struct process *self, const char *end) {
     strcpy(to, variable);
     strcpy(os_decimal(to + strlen(to), self->pid), ".");

@@ -19,9 +19,11 @@ enum {
     LEAF_HOP_BITS = 9,
 };
 
-/* A stack that was seen before. The present stack has the leaf's site if four things hold: its innermost frame has the
- * leaf's state, the word at each of `offsets` from the slot has its value in `values`, element `join` of the memo has
- * the leaf's `path`, and the words of this element and of all outer ones are unchanged. */
+/* A stack that was seen before. The present stack has the leaf's site if all of these hold:
+ * - its innermost frame has the state `state`;
+ * - the word at offsets[i] from the slot equals values[i], for each i;
+ * - element `join` of the memo has the path `path`;
+ * - the words of this element and of all outer ones are unchanged. */
 struct leaf {
     struct state state;
     uint64_t path;

@@ -1,6 +1,6 @@
-/* state_writer.c — see state_writer.h. The program's memory is rarely aligned as a disk needs it, so its bytes go
- * through the queue's buffers. The kernel copies the bytes into the buffers, so memory that cannot be read yields an
- * error and raises no signal. */
+/* state_writer.c — see state_writer.h. Most parts of a value are not aligned as a disk needs it, so they go
+ * through the queue's buffers. The kernel copies them there: memory that cannot be read yields an error, and raises no
+ * signal. Large aligned parts without a checksum are written directly. */
 #include "preload/state/state_writer.h"
 
 #include <errno.h>

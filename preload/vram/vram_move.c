@@ -520,8 +520,8 @@ static void move_in(struct move *self) {
     }
 }
 
-/* Every move waits while memory is pinned ahead of need, because it would have to pin the memory itself, which takes as
- * long. With `at_once` the wait ends PINNING_MS after the pinning began: perhaps the driver hangs. */
+/* Every move waits while another thread pins memory ahead of need. Otherwise the move would pin memory itself, which
+ * takes as long. With `at_once` it waits only until PINNING_MS after the pinning began: perhaps the driver hangs. */
 static bool must_wait(const struct move *self) {
     bool at_once = self->options->at_once;
     if (pinning && (!at_once || os_now() < pinning_since + PINNING_MS * (uint64_t)1000000)) return true;

@@ -25,8 +25,8 @@ struct unfolding {
 static bool is_place(const struct unfolding *self, uint32_t place) { return place && place < self->count; }
 
 /* Returns the next place outwards that has, or will have, a node. If the run of `place` has no such place, returns the
- * place outside of the run. 0: the run is damaged. *frames: the number of frames from `place` outwards, without that of
- * the returned place. */
+ * place outside of the run. 0: nothing is outside of the run, or the run is damaged. *frames: the number of frames from
+ * `place` outwards, without that of the returned place. */
 static uint32_t runs_outwards(const struct unfolding *self, uint32_t place, uint32_t *frames) {
     for (*frames = 1; place >= SNAP_RUN_HEAD && *frames <= SNAP_RUN_MOST; place--, ++*frames) {
         if (self->from[place] & SNAP_RUN_FIRST) return self->from[place - SNAP_RUN_HEAD + SNAP_RUN_OUTER];
