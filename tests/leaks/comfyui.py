@@ -3,8 +3,8 @@
 # timeout: 600
 """A real ComfyUI under memstow. After a dozen runs of honest nodes no leak is found. Then come as many runs with three
 nodes that leak: a list keeps weights of a freed model; copies of weights; features that an error leaves behind. Each
-leak is found, with its model or node and its function; for the weights, the holder is named. The example in
-docs/leaks.md is such a run."""
+leak is found, with its model or node and its function; for the weights, the holder is named, in a search of
+ten seconds of processor time (--holders). The example in docs/leaks.md is such a run."""
 import re, sys
 
 import support
@@ -34,7 +34,7 @@ def failing(seed):
 def repeat(make, first, status="success"):
     for seed in range(first, first + RUNS):
         comfy.run(make(seed), status)
-    document = leaks(comfy.pid())
+    document = leaks(comfy.pid(), "--holders")
     print(make.__name__, brief(document), document["runs"], document["not_leaks"])
     return document
 

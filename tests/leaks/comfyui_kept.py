@@ -3,7 +3,7 @@
 # timeout: 600
 """A real ComfyUI under memstow, with models that stay. Two models are used in turn, and the node cache keeps both by
 design: no leak. Then a model is to be freed after each run, but a node keeps its inner model while its patcher is gone:
-a leak of that model, and its holder is named."""
+a leak of that model, and its holder is named, in a search of ten seconds of processor time (--holders)."""
 import sys
 
 import support
@@ -48,7 +48,7 @@ with Comfy("memstow", ffn=8192, before=(KEEP_INNER,), arguments=("--cache-lru", 
 
     for seed in range(RUNS):
         comfy.run(keeping(2000 + seed))
-    document = leaks(comfy.pid())
+    document = leaks(comfy.pid(), "--holders")
     print(brief(document), document["runs"])
     assert not [r for r in document["retired"] if r["leak"]], "the inner models live"
     found = document["leaks"]
