@@ -96,8 +96,11 @@ uint32_t cuda_device_of_thread(uintptr_t caller) {
 }
 
 static bool has_several(void) {
-    if (unlikely(!device_count) && (!cuDeviceGetCount() || cuDeviceGetCount()(&device_count))) return false;
-    return device_count > 1;
+    int count = __atomic_load_n(&device_count, __ATOMIC_RELAXED);
+    if (likely(count)) return count > 1;
+    if (!cuDeviceGetCount() || cuDeviceGetCount()(&count)) return false;
+    __atomic_store_n(&device_count, count, __ATOMIC_RELAXED);
+    return count > 1;
 }
 
 uint32_t cuda_device_of_stream(cuda_handle stream, uint32_t now) {
