@@ -20,9 +20,9 @@ struct vram_stock_wish {
 /* Takes a range of the stock, and pins those of its bytes that are not pinned yet. NULL: there is no memory, or the
  * driver refuses. */
 char *vram_stock_take(const struct vram_driver *driver, const struct vram_stock_wish *wish);
-/* Pins a piece ahead of need: of wish->bytes, but 256 MiB at most. Memory of the stock whose
- * context has ended is pinned again first. False: nothing was pinned. After a failure here, or after vram_stock_shrink
- * has given memory back, nothing is pinned until vram_stock_take has pinned new memory. */
+/* Pins a piece ahead of need: of wish->bytes, but 256 MiB at most. Memory of the stock whose context has ended is
+ * pinned again first. False: nothing was pinned. After a failure here, or after vram_stock_shrink has given memory
+ * back, nothing is pinned until vram_stock_take has pinned new memory. */
 bool vram_stock_ahead(const struct vram_driver *driver, const struct vram_stock_wish *wish);
 /* Gives a range back to the stock. It stays pinned. */
 void vram_stock_give(const char *at, uint64_t bytes);

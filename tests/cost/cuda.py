@@ -28,8 +28,7 @@ def build():
 def measure(program):
     numbers = {}
     for mode, options in MODES.items():
-        counts = [instructions.count([program], rounds, options) for rounds in (SHORT, LONG)]
-        numbers[mode] = round((counts[1] - counts[0]) / (LONG - SHORT), 2)
+        numbers[mode] = round(instructions.each([program], SHORT, LONG, options), 2)
     return {mode: round(number - numbers["untracked"], 2) for mode, number in numbers.items() if mode != "untracked"}
 
 

@@ -50,14 +50,19 @@ def count(command, rounds, options, without=()):
         return int(re.search(r"^(?:summary|totals): (\d+)", out.read_text(), re.M)[1])
 
 
+def each(command, few, many, options, without=()):
+    """Instructions of one round: a run of `many` rounds less one of `few`, so that the start does not count."""
+    counts = [count(command, rounds, options, without) for rounds in (few, many)]
+    return (counts[1] - counts[0]) / (many - few)
+
+
 def measure():
     modes = {m: how for m, how in MODES.items() if m != "mimalloc" or support.features()["mimalloc"]}
     here = pathlib.Path(__file__).parent
     programs = {name: support.compile(here / f"{name}.c", flags=(*FLAGS, *more)) for name, more in PROGRAMS.items()}
     numbers = {}
     for mode, ((name, *arguments), options) in modes.items():
-        counts = [count([programs[name], *arguments], rounds, options) for rounds in (SHORT, LONG)]
-        numbers[mode] = round((counts[1] - counts[0]) / (LONG - SHORT), 2)
+        numbers[mode] = round(each([programs[name], *arguments], SHORT, LONG, options), 2)
     return numbers
 
 

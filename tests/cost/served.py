@@ -49,29 +49,22 @@ def name_of(what, state, number):
     return f"{what} beside {number}" + (" freed" if state == "freed" else "")
 
 
-def count(command, rounds):
-    """Points of the curve over time are left out: their number depends on the clock. So is the reading of the process's
-    mappings: their number depends on the threads of that moment."""
-    return instructions.count(command, rounds, ["--stacks=none"], without=["history_add_device", "stow_areas"])
-
-
-def between(*command):
-    """Instructions of one call: a long run less a short one."""
-    counts = [count(command, rounds) for rounds in (SHORT, LONG)]
-    return round((counts[1] - counts[0]) / (LONG - SHORT), 2)
+def each(few, many, *command):
+    """Instructions of one round. Points of the curve over time are left out: their number depends on the clock. So is
+    the reading of the process's mappings: their number depends on the threads of that moment."""
+    return instructions.each(command, few, many, ["--stacks=none"], without=["history_add_device", "stow_areas"])
 
 
 def measure(program):
     numbers = {}
     for (what, state), (beside, _) in BESIDE.items():
         for number in beside:
-            numbers[name_of(what, state, number)] = between(program, what, state, number)
+            numbers[name_of(what, state, number)] = round(each(SHORT, LONG, program, what, state, number), 2)
     os.environ["MEMSTOW_CUDA_PINNED"] = TOO_LITTLE
-    numbers["pair, may pin"] = between(program, "pair", "live", 0)
+    numbers["pair, may pin"] = round(each(SHORT, LONG, program, "pair", "live", 0), 2)
     del os.environ["MEMSTOW_CUDA_PINNED"]
     for blocks in MOVED:
-        counts = [count([program, "move", "live", blocks], rounds) for rounds in MOVES]
-        numbers[f"move of {blocks}, a block"] = round((counts[1] - counts[0]) / (MOVES[1] - MOVES[0]) / blocks, 2)
+        numbers[f"move of {blocks}, a block"] = round(each(*MOVES, program, "move", "live", blocks) / blocks, 2)
     return numbers
 
 

@@ -15,9 +15,6 @@ enum { A_WHILE_US = 100000 };
 static pid_t main_thread;
 static int by_main, by_others, entered, released; /* atomic */
 
-static int now_is(const int *word) { return __atomic_load_n(word, __ATOMIC_SEQ_CST); }
-static void becomes(int *word, int value) { __atomic_store_n(word, value, __ATOMIC_SEQ_CST); }
-
 static void count_pins(void) {
     __atomic_fetch_add(gettid() == main_thread ? &by_main : &by_others, 1, __ATOMIC_SEQ_CST);
 }

@@ -82,6 +82,10 @@ static inline int holds(void *at, size_t bytes, uint32_t seed) {
     return same;
 }
 
+/* Words that several threads read and write. */
+static inline int now_is(const int *word) { return __atomic_load_n(word, __ATOMIC_SEQ_CST); }
+static inline void becomes(int *word, int value) { __atomic_store_n(word, value, __ATOMIC_SEQ_CST); }
+
 static inline struct sim_usage usage_of(int device) {
     struct sim_usage found;
     sim_usage(device, &found);

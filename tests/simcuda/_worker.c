@@ -3,17 +3,9 @@
  * MEMSTOW_IDLE=1 the worker applies the policies when a second has passed without work. */
 #include "_model.h"
 
-static int now_is(const int *word) { return __atomic_load_n(word, __ATOMIC_SEQ_CST); }
-static void becomes(int *word, int value) { __atomic_store_n(word, value, __ATOMIC_SEQ_CST); }
-
-/* A model of `count` blocks of 4 MiB, which the worker is to stow. */
-static struct model load_blocks(int count) {
-    struct model self = model_open("blocks");
-    MUST(!memstow_scope_enter_(self.owner));
-    for (int i = 0; i < count; i++) MUST(!cudaMalloc(&self.at, 4 * MIB));
-    MUST(!memstow_scope_leave_(self.owner));
-    MUST(!memstow_owner_policy_(self.owner, MEMSTOW_STOW, 0) && !memstow_owner_idle_(self.owner, 1));
-    return self;
+/* The worker is to stow the model, as soon as it looks. */
+static void let_go_out(const struct model *self) {
+    MUST(!memstow_owner_policy_(self->owner, MEMSTOW_STOW, 0) && !memstow_owner_idle_(self->owner, 1));
 }
 
 /* SIMCUDA_PAGEABLE: host memory stays while a kernel runs on a device that reads it in place. */
@@ -27,7 +19,7 @@ static void read_by_a_device(void) {
     MUST(!memstow_scope_leave_(self.owner));
     launch_endless(NULL);
     uint64_t visits = sim_count("cuCtxSetCurrent");
-    MUST(!memstow_owner_policy_(self.owner, MEMSTOW_STOW, 0) && !memstow_owner_idle_(self.owner, 1));
+    let_go_out(&self);
     while (!figures.stowed_bytes && sim_count("cuCtxSetCurrent") == visits) { /* a visit waits for the context's work */
         usleep(10000);
         MUST(!memstow_owner_figures_(self.owner, &figures));
@@ -50,7 +42,7 @@ static void serving_goes_on(void) {
     MUST(!memstow_scope_enter_(self.owner) && !cudaMalloc(&small, 65536) && !cudaMalloc(&self.at, 8 * MIB));
     MUST(is_served() && !memstow_scope_leave_(self.owner));
     MUST(dlopen("libanl.so.1", RTLD_NOW));
-    MUST(!memstow_owner_policy_(self.owner, MEMSTOW_STOW, 0) && !memstow_owner_idle_(self.owner, 1));
+    let_go_out(&self);
     while (!model_out(&self)) usleep(10000);
     MUST(!memstow_scope_enter_(self.owner) && is_served());
 }
@@ -73,9 +65,13 @@ static void look_at_the_end(void) {
 
 /* The driver ends when the present copy is over, and no other is begun. */
 static void ends_meanwhile(void) {
+    struct model self = model_open("ten blocks");
     MUST(!atexit(look_at_the_end));
     sim_tell("cuMemcpyDtoHAsync_v2", take_long);
-    load_blocks(10);
+    MUST(!memstow_scope_enter_(self.owner));
+    for (int i = 0; i < 10; i++) MUST(!cudaMalloc(&self.at, 4 * MIB));
+    MUST(!memstow_scope_leave_(self.owner));
+    let_go_out(&self);
     while (!now_is(&in_call)) usleep(1000);
     calls_at_end = now_is(&calls);
 }
