@@ -64,11 +64,24 @@ void os_hide_from_valgrind(const void *start, size_t length) {
     ask_valgrind(START_SUPPRESSION, (uintptr_t)start, length);
 }
 
+/* Maps the new memory a second time, with libc's function: ThreadSanitizer sees only that one, and would report a race
+ * with a thread that had earlier memory at this address. */
+static void tell_thread_sanitizer(void *at, size_t length, int protection, int flags) {
+#ifdef __SANITIZE_THREAD__
+    int error = errno;
+    mmap(at, length, protection, flags | MAP_FIXED, -1, 0);
+    errno = error;
+#else
+    (void)at, (void)length, (void)protection, (void)flags;
+#endif
+}
+
 static void *os_map_at(uintptr_t wanted, size_t length, int protection) {
     int flags = MAP_NORESERVE | MAP_PRIVATE | MAP_ANONYMOUS;
     long at = os_call(SYS_mmap, wanted, length, protection, flags, -1);
     if (at < 0 && at > -OS_PAGE) return NULL;
     os_hide_from_valgrind((void *)at, length);
+    tell_thread_sanitizer((void *)at, length, protection, flags);
     return (void *)at;
 }
 

@@ -27,10 +27,7 @@ struct stow_thread {
     uint32_t id;
 };
 
-/* ThreadSanitizer does not see our calls of mmap and munmap. It takes the struct for that of an earlier thread, whose
- * stack had the same address. */
-__attribute__((no_sanitize("thread"))) static struct stow_thread *
-stow_thread_clone(struct stow_thread self, int (*stow_thread_run)(void *), int flags) {
+static struct stow_thread *stow_thread_clone(struct stow_thread self, int (*stow_thread_run)(void *), int flags) {
     struct stow_thread *made = os_map(STACK);
     if (!made) return NULL;
     *made = self;

@@ -52,6 +52,21 @@ def markdown(results):
     return "\n".join(lines) + "\n"
 
 
+def summary(results):
+    """How many times as long each program takes in memstow's modes: the medians alone."""
+    modes = ["--stacks=none", "--stacks=sample", "default"]
+    lines = ["| times as long as untracked | " + " | ".join(f"`{mode}`" for mode in modes) + " |", "|---|---|---|---|"]
+    for name, runs in results.items():
+        measured = {mode: times for mode, times in runs.items() if isinstance(times, list) and times}
+        cells = ""
+        for mode in modes:
+            both = "untracked" in measured and mode in measured
+            cell = f"{statistics.median(ratios(measured[mode], measured['untracked'], 'seconds')):.2f}×" if both else ""
+            cells += f" {cell} |"
+        lines.append(f"| {name} |{cells}")
+    return "\n".join(lines) + "\n"
+
+
 def text(results):
     """The lines of one program as text for a terminal."""
     table = [["program", "mode", "seconds", "of untracked", "RSS MiB", "of untracked", "beyond headers, MiB"]]

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 900
+# long
 """The buttons in a real ComfyUI under memstow do four steps in this order: unload, reset, collect, empty. They do no
 others, under each combination of flags and with any policies. If every model is explicitly kept, they are ComfyUI's own
 functions, and yet no model is lost: the next run finds all of them and loads none. MEMSTOW_FREE_BUTTON=all takes

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 1800
-"""A loop's memory does not grow, with ComfyUI's classic cache; see _loops_flat.py. tests/long has the same with the LRU
-cache and with the RAM-pressure cache: loops_flat_lru and loops_flat_ram."""
+# long
+"""A loop's memory does not grow, with ComfyUI's classic cache; see _loops_flat.py. The same with the LRU cache and
+with the RAM-pressure cache: loops_flat_lru and loops_flat_ram."""
 import _loops_flat
 
 _loops_flat.run()

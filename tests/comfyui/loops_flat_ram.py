@@ -2,8 +2,10 @@
 # needs: comfyui
 # timeout: 1800
 # long
-"""A loop's memory does not grow, with ComfyUI's RAM-pressure cache; see _loops_flat.py. tests/check has the same with
-the classic cache (loops_flat), and each kind of cache without a loop (caches)."""
+"""A loop's memory does not grow, with ComfyUI's RAM-pressure cache; see _loops_flat.py. The same with the classic
+cache (loops_flat), and each kind of cache without a loop (caches). With this cache the allocator's heap settles
+later: in the hundreds of iterations from the 20th on, the resident set changed by 944, 228, -680 and 212 KiB
+(measured 2026-11-27)."""
 import _loops_flat
 
-_loops_flat.run("--cache-ram", "0.5")
+_loops_flat.run("--cache-ram", "0.5", first=120)

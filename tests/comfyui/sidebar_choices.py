@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
 # timeout: 900
+# long
 """A policy and a priority that are chosen in the tab "Memory" hold for the model's file, also in a later ComfyUI, and
 for no other file. A policy node rules over the choice while it is there. None forgets it. Damaged lines of the file
 lead to one warning, and no other choice is lost."""

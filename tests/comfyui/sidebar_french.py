@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
 # timeout: 900
+# long
 """The tab "Memory" in a French ComfyUI: its texts, sizes and toasts are French, and so is the offer where ComfyUI does
 not run under memstow. It follows a change of the language. All words of the tab come from its table of messages, but
 names and the sentences of the server: the test puts brackets around each message, and finds no other words."""

@@ -2,6 +2,7 @@
 # needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
 # needs: pip:axe-core-python==0.1.0
 # timeout: 900
+# long
 """Long work in the tab "Memory" shows its progress, and can be cancelled: the page of the present moment, the
 comparison with the last snapshot, a snapshot, a move. A command that is cancelled ends; a cancelled snapshot leaves no
 file; an order that has not begun is withdrawn; a move that is on ends where it is, and nothing of the model is lost.

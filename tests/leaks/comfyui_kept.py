@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
+# long
 """A real ComfyUI under memstow, with models that stay. Two models are used in turn, and the node cache keeps both by
 design: no leak. Then a model is to be freed after each run, but a node keeps its inner model while its patcher is gone:
 a leak of that model, and its holder is named, in a search of ten seconds of processor time (--holders)."""

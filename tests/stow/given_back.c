@@ -1,5 +1,6 @@
-/* given_back.c — given_back FILE: moves 512 MiB out and back. Prints the memory of the control group before, after, and
- * when it is back, and during the moves. */
+/* given_back.c — given_back FILE: moves 512 MiB out twice. FILE has the memory of the control group. Prints for each
+ * move in MiB by how much that and RSS fell, and how much was written; and last the most of the group's memory beside
+ * what had not moved yet, and the number of readings. */
 #include "moving.h"
 
 #include <pthread.h>
@@ -12,6 +13,17 @@ static long long group_bytes(void) {
     MUST(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
     close(fd);
     return atoll(text);
+}
+
+/* What this process, and those that it has waited for, wrote to disks or will write. */
+static long long written_bytes(void) {
+    char text[512] = {0};
+    int fd = open("/proc/self/io", O_RDONLY);
+    MUST(fd >= 0 && read(fd, text, sizeof text - 1) > 0);
+    close(fd);
+    const char *at = strstr(text, "\nwrite_bytes: ");
+    MUST(at);
+    return atoll(at + sizeof "\nwrite_bytes: " - 1);
 }
 
 /* The other thread reads this during the whole move: moved bytes, and memory of the control group. */
@@ -44,12 +56,14 @@ int main(int argc, char **argv) {
     for (int i = 0; i < 2; i++) {
         pthread_t thread;
         seen.before = group_bytes();
-        long long resident = (long long)rss();
+        long long resident = (long long)rss(), written = written_bytes();
         if (i == 0) MUST_BE(pthread_create(&thread, NULL, look, NULL), 0);
         MUST_BE(out(p, LENGTH, options, NULL), LENGTH);
         __atomic_store_n(&seen.over, true, __ATOMIC_RELEASE);
         if (i == 0) pthread_join(thread, NULL);
-        printf("%lld %lld\n", (seen.before - group_bytes()) / MIB, (resident - (long long)rss()) / MIB);
+        written = written_bytes() - written;
+        printf("%lld %lld %lld\n", (seen.before - group_bytes()) / MIB, (resident - (long long)rss()) / MIB,
+               written / MIB);
         MUST(holds(p, LENGTH, 1)); /* then it came back by use: clean, and nothing to write */
     }
     printf("%lld %d\n", seen.most / MIB, seen.samples);
