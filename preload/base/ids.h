@@ -14,8 +14,8 @@ enum { IDS_LIMIT = 1 << 24, IDS_NONE = UINT32_MAX };
 struct ids {
     uint64_t words[IDS_LIMIT / 64], summary[IDS_LIMIT / 64 / 64]; /* only touched pages cost memory */
     uint64_t count;
-    /* the index of the word at which ids_take begins to search. Words below it are empty, unless an id was just added
-     * to them */
+    /* the index of the word at which ids_take begins to search, unless its `from` is higher. An id that another thread
+     * adds during a search may stay below it */
     uint32_t lowest;
 };
 

@@ -167,7 +167,8 @@ static bool count_in(struct thread *self, uint32_t site, uint64_t bytes, bool fr
     return true;
 }
 
-/* Counts an event at SNAP_SITE_UNKNOWN, for which the shared slot always has a counter. Returns that site. */
+/* Counts an event at SNAP_SITE_UNKNOWN, in the counter that counters_begin made in the shared slot; without that
+ * counter, the event is not counted. Returns that site. */
 static uint32_t count_unknown(uint64_t bytes, bool freed) {
     ledger_lost(SNAP_LOST_SITES);
     struct snap_counter *counter = account_place(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN).counter;

@@ -35,7 +35,8 @@ struct thread *thread_at(uint32_t slot);
 struct snap_thread *thread_record(uint32_t slot);
 bool thread_has_ended(uint32_t slot); /* the thread of the slot has ended, and nobody has the slot now */
 
-/* Call it after ledger_begin. `at_end` is called when a thread that has a slot ends, if make_end_key finds a key. */
+/* Call it after ledger_begin. `at_end` is called when a thread that has a slot ends, unless no pthread key can be
+ * used for that: see make_end_key in thread.c. */
 void thread_begin(void (*at_end)(void *));
 /* At the end of the process: notes the names of threads that still run. */
 void thread_note_names(void);

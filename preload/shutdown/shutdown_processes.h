@@ -10,7 +10,7 @@
 #pragma GCC visibility push(hidden)
 
 /* Registers a process, or ends its registration. keep: the process is to live on. number: the last part of
- * MEMSTOW_STARTED in its environment; 0: none. 0 or -errno. */
+ * MEMSTOW_STARTED in its environment; 0: none. Both return 0 or -errno. */
 int shutdown_process_add(uint32_t pid, const char *name, bool keep, uint64_t number);
 int shutdown_process_forget(uint32_t pid);
 /* Ends the registered processes that are not to be kept, with their groups: sends SIGTERM, and SIGKILL after

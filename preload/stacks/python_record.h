@@ -12,8 +12,9 @@
 #pragma GCC visibility push(hidden)
 
 /* A code key is a code object's address and its interpreter's index in one word. The lowest bits are free for the
- * index, because objects are aligned. The index is part of the key, because an interpreter that is unloaded tells of no
- * deaths. */
+ * index, because objects are aligned. The index is part of the key, because an interpreter that is unloaded
+ * (dlclose) does not tell that its code objects are gone, and one that is loaded later may have others at the same
+ * addresses. */
 enum { PYTHON_INTERPRETERS = 8, PYTHON_INDEX_MASK = PYTHON_INTERPRETERS - 1 };
 
 static inline uintptr_t python_plain(uintptr_t key) { return key & ~(uintptr_t)PYTHON_INDEX_MASK; }

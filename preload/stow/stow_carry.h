@@ -11,8 +11,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Moves the memory in the plan. A reason why a single piece stays is noted in that piece. Returns the reason why the
- * rest of the memory stayed, or STOW_DONE. */
+/* Moves the memory in the plan. If memory of a piece stays, that piece has the reason. A reason that would hold for the
+ * next chunk, too, ends the move. Returns that reason, or STOW_DONE. */
 uint32_t stow_carry_out(struct stow_plan *plan);
 
 #pragma GCC visibility pop

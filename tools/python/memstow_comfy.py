@@ -27,7 +27,7 @@ Nodes = dict[str, Any] # a workflow: its nodes by id
 SEEDS = ("seed", "noise_seed")
 START_SECONDS, RUN_SECONDS, END_SECONDS = 300, 3600, 20
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-# http_proxy does not apply to this machine's servers
+# asks without a proxy, because the variable http_proxy must not apply to servers on this machine
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 

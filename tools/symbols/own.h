@@ -6,8 +6,8 @@
 
 #include "tools/image/image.h"
 
-/* Whether the innermost Python function of the stack outside Python's own library belongs to memstow. False: it does
- * not, or there is no such function. */
+/* Looks at the innermost Python function of the stack, without those of Python's own library: whether it belongs to
+ * memstow. False also if there is no such function. */
 bool own_stack(const struct image *image, uint32_t node);
 
 #endif

@@ -30,7 +30,7 @@ struct member {
     uint64_t since_ns, since_rss, since_processor_ns; /* time, rss and processor_ns at family_mark */
     /* the ledger as it was at family_mark; NULL: not looked at, or there is none */
     struct growth_look *growth;
-    uint64_t done_ns; /* when observe_look saw that its main thread had ended; 0: the main thread runs */
+    uint64_t done_ns; /* when observe_look saw that its main thread had come to its end; 0: it has not */
 };
 
 struct family {

@@ -1,9 +1,9 @@
 /* observe.h — follows a program from its start until nothing of it is left, or the time is up.
  * In: a launched program. This process is its parent and subreaper. Out: its family (family.h), its traces in the
- * system (traces.h), and three points in time: when it was asked to end, when it ended, and when a main thread ended
- * while other threads ran on. A look reads from /proc what the family has now. Looks come about once a second, and take
- * at most 1/100 of a processor. Once the program was asked to end, or has ended, they come about four times a second,
- * and take at most 1/10. */
+ * system (traces.h), and when it was asked to end, when it ended, and which main thread was the first to come to its
+ * end while other threads ran on. A look reads from /proc what the family has now. Looks come about once a second, and
+ * take at most 1/100 of a processor. Once the program was asked to end, or has ended, they come about four times a
+ * second, and take at most 1/10. */
 #ifndef MEMSTOW_OBSERVE_H
 #define MEMSTOW_OBSERVE_H
 
@@ -36,9 +36,9 @@ int observe_step(struct observe *observe, uint64_t timeout_ns);
 void observe_look(struct observe *observe);
 /* Notes that the program is asked to end now. Only the first call counts. */
 void observe_asked(struct observe *observe);
-/* The live process whose main thread was the first to come to its end while other threads run: it has ended, or waits
- * in Python's shutdown. This counts only if it was seen before the program ended, or was asked to end. NULL: there is
- * none. */
+/* The live process whose main thread was the first to come to its end while other threads run. Such a thread has ended,
+ * or waits in Python's shutdown. This counts only if it was seen before the program ended, or was asked to end. NULL:
+ * there is none. */
 const struct member *observe_lingerer(const struct observe *observe);
 /* Whether the program has ended, and all that it started, except for exempt processes. */
 bool observe_is_over(const struct observe *observe);
