@@ -4,7 +4,7 @@
 """The GPU suite without a GPU. Every part is skipped, with that reason. The Python code of each part compiles. Its
 programs are right over the simulated driver, a test double, where no figure is shown. Failures are reported. The folder
 that is carried to another machine is complete."""
-import importlib.util, os, re, sys, tarfile
+import importlib.util, os, pathlib, re, sys, tarfile, types
 
 import support, _simulated
 
@@ -24,6 +24,20 @@ def needed_glibc(path):
     """The newest version of glibc that a program or library asks for."""
     found = re.findall(r"GLIBC_(\d+)\.(\d+)", support.run("objdump", "-p", path).stdout)
     return max(((int(a), int(b)) for a, b in found), default=(0, 0))
+
+
+def limits_noted(environment):
+    """An environment in which each Python program writes into the file "limits" how long its commands may take."""
+    (support.HERE / "noted").mkdir()
+    (support.HERE / "noted/sitecustomize.py").write_text("""import subprocess
+run = subprocess.run
+def noting(*words, **options):
+    with open("PLACE", "a") as file:
+        file.write(f"{options.get('timeout')}\\n")
+    return run(*words, **options)
+subprocess.run = noting
+""".replace("PLACE", str(support.HERE / "limits")))
+    return {**environment, "PYTHONPATH": f"{support.HERE / 'noted'}:{environment['PYTHONPATH']}"}
 
 
 def outcomes(lines):
@@ -48,6 +62,16 @@ for source in SUITE.glob("*.py"):
     if source.stem != "_triton_kernel": # which needs Triton
         spec = importlib.util.spec_from_file_location(f"part_{source.stem}", source)
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
+
+assert support.LIMIT is None # for parts. This is a test
+support.LIMIT = 100
+import comfyui # tests/gpu/comfyui.py
+ended = types.SimpleNamespace(get=print, log=lambda: "Killed", server=types.SimpleNamespace(poll=lambda: 9))
+comfyui.watch(ended)
+try:
+    raise AssertionError(f"a server that has ended answered: {ended.get('/history')}")
+except AssertionError as error:
+    assert str(error) == "ComfyUI ended:\nKilled", error
 
 import _device # tests/gpu/_device.py
 look, _device.LOOK = _device.LOOK, "import time; time.sleep(600)" # stands for a driver that does not answer
@@ -79,7 +103,7 @@ double = _simulated.environment(
     13, LD_LIBRARY_PATH=f"{_simulated.LIBRARIES}:{_simulated.LIBRARIES}/13:{_simulated.LIBRARIES}/12")
 double.pop("COMFYUI", None)
 lines = suite("moves", "graphs", "rescue", "kept", "routes", "cupti", "speed", "comfyui", "lib_jax", "lib_aimdo",
-              "facts", "costs", env=double, python=os.path.relpath(sys.executable))
+              "facts", "costs", env=limits_noted(double), python=os.path.relpath(sys.executable))
 assert "Simulated device 0 (test double)" in lines[0] and lines[1].startswith("Python 3."), lines
 assert "test double" in lines[2], lines
 found = outcomes(lines)
@@ -87,7 +111,15 @@ has_rescue = b"MEMSTOW_CUDA_RESCUE" in support.LIBRARY.read_bytes()
 assert found.pop("rescue") == ("passed" if has_rescue
                                else "skipped") and found.pop("lib_jax") == found.pop("comfyui") == "skipped", lines
 assert set(found.values()) == {"passed"} and len(found) == 9, lines
+limits = set((support.HERE / "limits").read_text().split())
+assert limits == {"None"}, f"the runner limits a part, and nothing in it has a limit of its own: {limits}"
 assert not re.search(r"\d (ns|GB/s)|figure us_", "\n".join(lines)), "times of a test double are not shown"
+
+# A program that is killed has already said what it knew.
+with open("costs.txt", "w") as file:
+    costs = support.start(support.BUILD / "tests/gpu/costs", stdout=file, env={**double, "SIMCUDA_LATENCY_US": "600000000"})
+support.wait_for(lambda: "figure first_pinned_takes" in pathlib.Path("costs.txt").read_text(), 60, "a figure")
+costs.kill()
 
 # Which calls wait for a kernel is a fact of a driver: the part finds it out. The first stream may take memory.
 busy = {**double, "SIMCUDA_LATENCY_US": "300000"}

@@ -5,12 +5,25 @@ import functools, glob, hashlib, os, pathlib, subprocess, sys
 import support
 
 MIB = 1 << 20
+# A part has one limit of time, the runner's. A command that ended earlier would take away what the runner writes down
+# about a part that hangs: where it waits, and what it printed.
+support.LIMIT = None
+
+
+def kept(name, call, *words, **options):
+    """Calls run, memstow or track of support.py, any exit status allowed. The output goes to NAME.out and NAME.err as it
+    comes, so that it is there when the part is killed."""
+    with open(f"{name}.out", "w+", errors="replace") as out, open(f"{name}.err", "w+", errors="replace") as err:
+        done = call(*words, status=None, stdout=out, stderr=err, **options)
+        out.seek(0), err.seek(0)
+        done.stdout, done.stderr = out.read(), err.read()
+    return done
 
 
 def under_memstow(part, *words, options=(), file="out.mst", status=0, **environment):
     """Runs the part under memstow and returns it completed. If it skips, so does this process."""
-    done = support.track(support.PYTHON, part, *words, options=options, file=file, status=None, timeout=280,
-                         env={**os.environ, **environment})
+    done = kept("_".join(words), support.track, support.PYTHON, part, *words, options=options, file=file,
+                env={**os.environ, **environment})
     if done.returncode == 77:
         support.skip(done.stdout.strip().split("\n")[-1])
     said = f"{' '.join(words)}: exit status {done.returncode}\n{done.stdout}{done.stderr}"

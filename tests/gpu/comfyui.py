@@ -4,7 +4,7 @@
 device after a run, and the output of the next run is the same to the bit."""
 import json, os, sys
 
-import support
+import _gpu, support # _gpu: no command has a limit of its own
 
 sys.path.insert(0, str(support.ROOT / "tests/comfyui"))
 
@@ -12,6 +12,16 @@ sys.path.insert(0, str(support.ROOT / "tests/comfyui"))
 def has_cuda():
     code = "import sys, torch; sys.exit(not torch.cuda.is_available())"
     return support.run(support.PYTHON, "-c", code, status=None).returncode == 0
+
+
+def watch(comfy):
+    """Makes a question to a server that has ended fail: nothing else would end the wait for its answer."""
+    ask = comfy.get
+
+    def get(*words, **options):
+        assert comfy.server.poll() is None, f"ComfyUI ended:\n{comfy.log()[-3000:]}"
+        return ask(*words, **options)
+    comfy.get = get
 
 
 def stowed_on_device(comfy):
@@ -50,6 +60,7 @@ def outside():
     for name, arguments in (("cudaMallocAsync", ()), ("native", ("--disable-cuda-malloc",))):
         with _comfy.Comfy("memstow", env={"MEMSTOW_CUDA_MOVES": "2M"}, ffn=65536, name=name,
                           arguments=arguments) as comfy:
+            watch(comfy)
             print(f"{name}: {check(comfy, workflow)} bytes left the device")
 
 

@@ -17,8 +17,8 @@ def work():
 
 def verify(name, *command, **environment):
     """The result of the comparison. None: this program cannot run here."""
-    done = support.memstow("run", "--quiet", "--verify-with-cupti", "-o", f"{name}.mst", "--", *command, status=None,
-                           env={**os.environ, **environment})
+    done = _gpu.kept(name, support.memstow, "run", "--quiet", "--verify-with-cupti", "-o", f"{name}.mst", "--",
+                     *command, env={**os.environ, **environment})
     if done.returncode == 77:
         print(f"{name}: {done.stdout.strip()}")
         return False

@@ -16,11 +16,11 @@ def said(output):
 def compare(client, environment):
     """Runs the client. Returns the reason why it cannot run here; None if it ran, and its report agrees with its
     output."""
-    alone = support.run(client, env=environment, status=None)
+    alone = _gpu.kept("alone", support.run, client, env=environment)
     if alone.returncode:
         return (alone.stdout + alone.stderr).strip().split("\n")[-1]
-    tracked = support.track(client, env=environment, file=f"{client.name}.mst")
-    assert tracked.stdout == alone.stdout, f"{client.name}: other output\n{tracked.stdout}"
+    tracked = _gpu.kept("tracked", support.track, client, env=environment, file=f"{client.name}.mst")
+    assert (tracked.returncode, tracked.stdout) == (0, alone.stdout), f"{client.name}: {tracked}"
     report, wanted = support.report(f"{client.name}.mst"), said(alone.stdout)
     found = {name: (kind["live_bytes"], kind["live_blocks"]) for name, kind in report["cuda"]["kinds"].items()}
     for kind in {*wanted, *DEVICE_KINDS}:

@@ -21,7 +21,7 @@ def checked(tool, program):
     command = [sanitizer(), "--tool", tool, "--target-processes", "all", "--report-api-errors", "no",
                "--error-exitcode", ERRORS, support.MEMSTOW, "run", "--quiet", "-o", f"{tool}_{program}.mst", "--",
                support.BUILD / "tests/gpu" / program]
-    done = support.run(*command, status=None, timeout=280, env={**os.environ, "MEMSTOW_CUDA_MOVES": "2M"})
+    done = _gpu.kept(f"{tool}_{program}", support.run, *command, env={**os.environ, "MEMSTOW_CUDA_MOVES": "2M"})
     said = f"{tool}, {program}: exit status {done.returncode}\n{done.stdout}{done.stderr}"
     found = re.findall(r"ERROR SUMMARY: (\d+) error", done.stdout + done.stderr)
     assert done.returncode == 0 and found and not any(map(int, found)), said

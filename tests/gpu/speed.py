@@ -20,9 +20,9 @@ def parse(output):
 def measure(*words, options=None, **environment):
     """options None: without memstow."""
     env = {**os.environ, **environment}
-    done = support.run(PROGRAM, *words, env=env, timeout=280) if options is None else \
-        support.track(PROGRAM, *words, options=options, env=env, timeout=280, file="speed.mst")
-    assert done.stdout.rstrip().endswith("ok"), done.stdout + done.stderr
+    under = {} if options is None else {"options": options, "file": "speed.mst"}
+    done = _gpu.kept("speed", support.track if under else support.run, PROGRAM, *words, env=env, **under)
+    assert done.returncode == 0 and done.stdout.rstrip().endswith("ok"), done.stdout + done.stderr
     return parse(done.stdout)
 
 
