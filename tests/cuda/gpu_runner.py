@@ -3,7 +3,7 @@
 """The runner of the GPU suite: its results, its budget, parts that hang, and devices that break. Its parts here are
 small programs of this test, over the simulated driver, a test double; what a real device would do to them is played by
 doubles of functions of the runner."""
-import importlib.machinery, importlib.util, json, os, shutil, sys, tarfile, time
+import contextlib, importlib.machinery, importlib.util, json, os, re, shutil, signal, sys, tarfile, time
 
 import support, _simulated
 
@@ -41,7 +41,7 @@ def outcomes(name):
 
 
 COPY.mkdir(parents=True)
-for name in ("run", "_child.py", "_device.py", "_results.py"):
+for name in ("run", "_child.py", "_device.py", "_gpu.py", "_results.py"):
     shutil.copy2(SUITE / name, COPY / name)
 part("facts", "print('figure first 1')\nprint('figure cost 2.5e-06')\n") # the name of the first part of all
 part("zz_fails", "assert 1 + 1 == 3, 'sums'\n")
@@ -83,14 +83,30 @@ assert suite("--again", support.HERE / "settled").splitlines()[-1] == "0 passed,
 
 for name in ("zz_fails", "beside", "huge", "skips"):
     (COPY / f"{name}.py").unlink()
-part("hangs", "# timeout: 5\nimport subprocess\nprint('waits', flush=True)\nsubprocess.run(['sleep', '600'])\n")
+part("hangs", """# timeout: 5
+import os, subprocess
+print('waits')
+subprocess.run(['sleep', '600'], preexec_fn=os.setpgrp)
+""")
+part("inner", """# timeout: 10
+import time, _gpu
+def work():
+    print('began')
+    time.sleep(600)
+_gpu.main(__file__, lambda: _gpu.under_memstow(__file__, 'work'), work=work)
+""")
 part("later", "")
 suite("--out", support.HERE / "hung", status=1)
-assert outcomes("hung") == {"facts": "passed", "hangs": "failed", "later": "passed"}, outcomes("hung")
+assert outcomes("hung") == {"facts": "passed", "hangs": "failed", "inner": "failed", "later": "passed"}, outcomes("hung")
 assert results("hung")["hangs"]["failed"] == "no end after 5 s", results("hung")
 waited = (support.HERE / "hung/hangs/waited_for.txt").read_text()
 assert "sleep 600" in waited and waited.count("waits in") >= 2 and "system call" in waited, waited
+assert support.is_gone(re.search(r"process (\d+): sleep 600", waited)[1]), "it has a process group of its own"
 assert (support.HERE / "hung/hangs/output.txt").read_text() == "waits\n"
+waited = (support.HERE / "hung/inner/waited_for.txt").read_text()
+assert "memstow run" in waited and "inner.py work" in waited, waited
+assert (support.HERE / "hung/inner/work.out").read_text() == "began\n", "what a part's program has said is not lost"
+(COPY / "inner.py").unlink()
 
 # --- a budget: a part that it cuts short, and the later parts, are "unfinished", and left for the next run
 
@@ -111,18 +127,38 @@ assert outcomes("short") == {"facts": "passed", "hangs": "unfinished", "later": 
 assert time.monotonic() - began < 100, "the part alone would take 300 s"
 assert "the time of the run was spent" in results("short")["hangs"]["why"]
 
-# --- a process that waits in the driver, and that SIGKILL does not end: here nobody kills it
+# --- a process that waits in the driver, and that SIGKILL does not end: here nobody kills it. Often only something that
+# the part has started is left, with one thread: its other threads are gone, and it looks like a zombie
 
-kill, runner._child.ENDS = runner._child.kill, 1
-left = []
-runner._child.kill = left.append
-part("hangs", "# timeout: 2\nimport time\ntime.sleep(600)\n")
-assert inside("stuck") == 1
-runner._child.kill, runner._child.ENDS = kill, 10
-for session in left:
-    kill(session)
-assert outcomes("stuck") == {"facts": "passed", "hangs": "failed", "later": "unfinished"}, outcomes("stuck")
-assert "did not end at SIGKILL" in results("stuck")["later"]["why"], results("stuck")
+kill, ENDS = runner._child.kill, runner._child.ENDS
+WAITS = """
+import ctypes, threading, time
+threading.Thread(target=time.sleep, args=(600,)).start()
+ctypes.CDLL(None).syscall(60, 0) # exit, of the first thread alone
+"""
+left = set()
+
+
+def kill_first(session):
+    left.add(session)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(session, signal.SIGKILL)
+
+
+for name, ends, kills, first, text in (
+        ("stuck", 1, left.add, "failed", "# timeout: 2\nimport time\ntime.sleep(600)\n"),
+        ("stuck_below", 1, kill_first, "failed", f"# timeout: 5\nimport subprocess, sys\n"
+         f"subprocess.run([sys.executable, '-c', {WAITS!r}])\n"),
+        ("left_over", 1, left.add, "passed", "import subprocess\nsubprocess.Popen(['sleep', '600'])\n")):
+    runner._child.kill, runner._child.ENDS = kills, ends
+    part("hangs", text)
+    assert inside(name) == 1
+    runner._child.kill, runner._child.ENDS = kill, ENDS
+    for session in left:
+        kill(session)
+    assert outcomes(name) == {"facts": "passed", "hangs": first, "later": "unfinished"}, outcomes(name)
+    assert "a process of hangs did not end at SIGKILL" in results(name)["later"]["why"], results(name)
+    assert "process" in (support.HERE / name / "hangs/waited_for.txt").read_text()
 
 # --- an error of the driver in the kernel's log, and a device that does not work any more
 

@@ -1,12 +1,13 @@
 """A program with a limit of time. In: a command. Out: how it ended, what it said, and what it waited for at its limit.
-The caller never waits longer than the limit and ENDS: a process that waits in a driver may not end at SIGKILL."""
+The caller never waits longer than the limit and ENDS: a process that waits in a driver may not end at SIGKILL. It is
+often not the command itself, but what that has started."""
 import os, pathlib, signal, subprocess, sys, time
 
 ENDS = 10 # seconds that a killed process has for its end
 
 
 class Ended:
-    """status None: it did not end in time. is_left: SIGKILL did not end it either."""
+    """status None: it did not end in time. is_left: SIGKILL did not end it, or a process that it had started."""
 
     def __init__(self, status, said, waited_for="", is_left=False):
         self.status, self.said, self.waited_for, self.is_left = status, said, waited_for, is_left
@@ -30,6 +31,17 @@ def processes(session):
     return sorted(found)
 
 
+def states(pid):
+    """The state of each thread that a process has. Its first thread may be a zombie while another waits in a driver."""
+    tasks = pathlib.Path(f"/proc/{pid}/task").glob("*/stat")
+    return [state for task in tasks for state in read(task).rpartition(")")[2].split()[:1]]
+
+
+def is_alive(session):
+    """Whether a thread of a session is more than a zombie."""
+    return any(state not in "ZX" for pid in processes(session) for state in states(pid))
+
+
 def waits(session):
     """Where each thread of a session is in the kernel. The stacks are for root alone."""
     lines = []
@@ -45,10 +57,21 @@ def waits(session):
 
 def kill(session):
     """Kills all processes of a session, because any of them may hold the GPU's memory."""
-    try:
-        os.killpg(session, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):
-        pass
+    for pid in processes(session):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except (ProcessLookupError, PermissionError):
+            pass
+
+
+def end(process):
+    """Kills a process and all of its session. Returns whether one of them is left after ENDS."""
+    until = time.monotonic() + ENDS
+    kill(process.pid)
+    while (is_left := process.poll() is None or is_alive(process.pid)) and time.monotonic() < until:
+        time.sleep(0.02)
+        kill(process.pid) # one may have been started meanwhile
+    return is_left
 
 
 def wait(process, seconds):
@@ -70,8 +93,9 @@ def execute(argv, seconds, said, look=waits, **options):
         if status is None:
             waited_for = look(process.pid)
     finally:
-        kill(process.pid)
-    is_left = wait(process, ENDS) is None
+        is_left = end(process)
+    if is_left and not waited_for:
+        waited_for = waits(process.pid)
     text = pathlib.Path(said).read_text(errors="replace").rstrip()
     return Ended(status, text, waited_for, is_left)
 
