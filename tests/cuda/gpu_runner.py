@@ -75,6 +75,16 @@ suite("--out", support.HERE / "second", "--again", support.HERE / "first", statu
 assert outcomes("second") == {"beside": "passed", "zz_fails": "failed"}, outcomes("second")
 assert "is there already" in support.run(COPY / "run", "--build", support.BUILD, "--out", support.HERE / "second",
                                          status=2, env=ENVIRONMENT).stderr
+plan, lines = support.HERE / "first/planned.json", support.HERE / "first/results.jsonl"
+assert json.loads(plan.read_text()) == ["facts", "beside", "huge", "skips", "zz_fails"], plan.read_text()
+killed = support.HERE / "killed" # as a run that was killed in the third part, while it wrote the line of the second
+killed.mkdir()
+shutil.copy(plan, killed)
+(killed / "results.jsonl").write_text("".join(lines.read_text().splitlines(True)[:2])[:-30])
+suite("--out", support.HERE / "third", "--again", killed, status=1)
+assert outcomes("third") == {"beside": "passed", "huge": "passed", "skips": "skipped", "zz_fails": "failed"}
+(killed / "results.jsonl").unlink() # as a run that was killed before the end of its first part
+assert suite("--again", killed, status=1).splitlines()[-1] == "3 passed, 1 failed, 1 skipped"
 (support.HERE / "settled").mkdir()
 (support.HERE / "settled/results.jsonl").write_text('{"part": "facts", "outcome": "passed"}\n')
 assert suite("--again", support.HERE / "settled").splitlines()[-1] == "0 passed, 0 failed, 0 skipped"

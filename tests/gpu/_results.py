@@ -1,9 +1,10 @@
-"""What a run leaves in a folder: a line of JSON for each part, written when the part has ended; a summary; and an
-archive of everything. In: outcomes. Out: files."""
-import json, os, pathlib, re, tarfile
+"""What a run leaves in a folder: the names of the parts that are to be run; a line of JSON for each part, written when
+the part has ended; a summary; and an archive of everything. In: outcomes. Out: files."""
+import contextlib, json, os, pathlib, re, tarfile
 
 FAILED = re.compile(r"not so: .*|error -?\d+ of CUDA: .*|\w*(?:Error|Exception|Expired)\b.*|no end after .*")
 FIGURE = re.compile(r"figure (\S+) (-?[0-9.]+(?:e-?\d+)?|true|false)")
+PLAN, LINES = "planned.json", "results.jsonl"
 LARGEST = 16 << 20 # of a file in the archive
 
 
@@ -23,6 +24,10 @@ class Results:
         self.folder, self.lines = pathlib.Path(folder), []
         self.folder.mkdir(parents=True, exist_ok=True)
 
+    def plan(self, parts):
+        """Writes down what is to be run, before anything is: the run itself may be killed."""
+        (self.folder / PLAN).write_text(json.dumps(parts) + "\n")
+
     def place(self, part):
         """The folder in which a part runs."""
         place = self.folder / part
@@ -32,7 +37,7 @@ class Results:
     def note(self, **line):
         """Adds a line. It is on the disk when this returns."""
         self.lines.append(line)
-        with open(self.folder / "results.jsonl", "a", encoding="utf-8") as file:
+        with open(self.folder / LINES, "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
             file.flush()
             os.fsync(file.fileno())
@@ -57,8 +62,20 @@ class Results:
         return archive
 
 
+def is_run(folder):
+    return (folder / PLAN).is_file() or (folder / LINES).is_file()
+
+
+def lines_of(folder):
+    """The lines of an earlier run. A run that was killed may have left a part of a line."""
+    path = folder / LINES
+    for line in path.read_text().splitlines() if path.exists() else ():
+        with contextlib.suppress(ValueError):
+            yield json.loads(line)
+
+
 def unsettled(folder):
     """The parts of an earlier run that failed, or of which nothing is known."""
-    lines = [json.loads(line) for line in (pathlib.Path(folder) / "results.jsonl").read_text().splitlines()]
-    last = {line["part"]: line["outcome"] for line in lines}
-    return [part for part, outcome in last.items() if outcome in ("failed", "unfinished")]
+    last = {line["part"]: line["outcome"] for line in lines_of(folder)}
+    planned = json.loads((folder / PLAN).read_text()) if (folder / PLAN).exists() else []
+    return [part for part in dict.fromkeys((*planned, *last)) if last.get(part) not in ("passed", "skipped")]
