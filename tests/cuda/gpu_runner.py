@@ -46,7 +46,9 @@ for name in ("run", "_child.py", "_device.py", "_gpu.py", "_results.py"):
 part("facts", "print('figure first 1')\nprint('figure cost 2.5e-06')\n") # the name of the first part of all
 part("zz_fails", "assert 1 + 1 == 3, 'sums'\n")
 part("beside", "open('out.mst', 'w').write('a ledger')\nprint('figure is_so true')\n")
-part("huge", "open('huge', 'w').truncate(1 << 30)\n")
+part("huge", '''for name, mib in (("huge", 1024), ("plain.mst", 70), ("huge.mst", 257)):
+    open(name, "w").truncate(mib << 20) # ComfyUI's ledger has 70 MiB
+''')
 part("skips", "print('no such library')\nraise SystemExit(77)\n")
 
 # --- results: a line a part, the most telling part first; a summary; an archive
@@ -65,7 +67,8 @@ with tarfile.open(support.HERE / "first.tar.gz") as archive:
     left_out = archive.extractfile("first/left_out.txt").read().decode()
 assert {"first/results.jsonl", "first/summary.json", "first/beside/out.mst",
         "first/zz_fails/output.txt"} <= names, names
-assert left_out == "huge/huge\n" and "first/huge/huge" not in names, left_out
+assert left_out == "huge/huge\nhuge/huge.mst\n" and not {"first/huge/huge", "first/huge/huge.mst"} & names, left_out
+assert "first/huge/plain.mst" in names, names
 
 # --- a second run: what failed, and what the first had no time for
 

@@ -5,7 +5,8 @@ import contextlib, json, os, pathlib, re, tarfile
 FAILED = re.compile(r"not so: .*|error -?\d+ of CUDA: .*|\w*(?:Error|Exception|Expired)\b.*|no end after .*")
 FIGURE = re.compile(r"figure (\S+) (-?[0-9.]+(?:e-?\d+)?|true|false)")
 PLAN, LINES = "planned.json", "results.jsonl"
-LARGEST = 16 << 20 # of a file in the archive
+LARGEST = {".mst": 256 << 20} # bytes of a file in the archive, by the end of its name: ledgers are what is wanted
+LARGEST_OTHER = 16 << 20
 
 
 def figures(said):
@@ -54,7 +55,7 @@ class Results:
         """Puts everything into one file beside the folder. Files that are too large are named, and left out."""
         archive = self.folder.with_name(self.folder.name + ".tar.gz")
         files = [p for p in sorted(self.folder.rglob("*")) if p.is_file() and not p.is_symlink()]
-        large = [p for p in files if p.stat().st_size > LARGEST]
+        large = [p for p in files if p.stat().st_size > LARGEST.get(p.suffix, LARGEST_OTHER)]
         (self.folder / "left_out.txt").write_text("".join(f"{p.relative_to(self.folder)}\n" for p in large))
         with tarfile.open(archive, "w:gz", compresslevel=1) as tar:
             for path in sorted({*files, self.folder / "left_out.txt"} - set(large)):
