@@ -3,7 +3,7 @@
 """The runner of the GPU suite: its results, its budget, parts that hang, and devices that break. Its parts here are
 small programs of this test, over the simulated driver, a test double; what a real device would do to them is played by
 doubles of functions of the runner."""
-import contextlib, importlib.machinery, importlib.util, json, os, re, shutil, signal, sys, tarfile, time
+import contextlib, importlib.machinery, importlib.util, json, os, re, shutil, signal, sys, tarfile, time, types
 
 import support, _simulated
 
@@ -124,7 +124,7 @@ assert (support.HERE / "hung/inner/work.out").read_text() == "began\n", "what a 
 # --- a budget: a part that it cuts short, and the later parts, are "unfinished", and left for the next run
 
 runner = load()
-runner.RESERVE, runner.LEAST = 1, 1
+RESERVE, runner.RESERVE, runner.LEAST = runner.RESERVE, 1, 1
 part("hangs", "import time\nprint('waits', flush=True)\ntime.sleep(600)\n")
 os.environ.update(ENVIRONMENT)
 
@@ -139,6 +139,34 @@ assert inside("short", "--budget", "15") == 1
 assert outcomes("short") == {"facts": "passed", "hangs": "unfinished", "later": "unfinished"}, outcomes("short")
 assert time.monotonic() - began < 100, "the part alone would take 300 s"
 assert "the time of the run was spent" in results("short")["hangs"]["why"]
+
+# --- at the end of the budget all hangs at once: the part, which SIGKILL does not end, dmesg, and nvidia-smi. Doubles of
+# them only let a clock go on, so what they may take is added up here
+
+clock = [0.0]
+execute, shutil_there, time_there = runner._child.execute, runner._device.shutil, runner.time
+
+
+def hanging(argv, seconds, said, look=None, **options):
+    """What is started in a folder of its own is the part. The probes of the device end well."""
+    is_part = "cwd" in options
+    if not is_part and argv[0] not in ("dmesg", "nvidia-smi"):
+        return execute(argv, seconds, said, **options)
+    clock[0] += seconds
+    waited_for = look(-1) if is_part else ""
+    clock[0] += runner._child.ENDS
+    return runner._child.Ended(None, "", waited_for, is_left=True)
+
+
+part("hangs", "# timeout: 900\n")
+runner.RESERVE, mine = RESERVE, runner.RESERVE
+runner._child.execute, runner._device.shutil = hanging, types.SimpleNamespace(which=lambda program: program)
+runner.time = types.SimpleNamespace(monotonic=lambda: clock[0])
+assert inside("worst", "--budget", "560", "hangs") == 1
+runner._child.execute, runner._device.shutil, runner.time = execute, shutil_there, time_there
+runner.RESERVE = mine
+assert outcomes("worst") == {"hangs": "unfinished"}, results("worst")
+assert 500 < clock[0] <= 560 - 5, f"{clock[0]} s, and the archive has 5"
 
 # --- a process that waits in the driver, and that SIGKILL does not end: here nobody kills it. Often only something that
 # the part has started is left, with one thread: its other threads are gone, and it looks like a zombie
