@@ -4,7 +4,7 @@
 """The GPU suite without a GPU. Every part is skipped, with that reason. The Python code of each part compiles. Its
 programs are right over the simulated driver, a test double, where no figure is shown. Failures are reported. The folder
 that is carried to another machine is complete."""
-import importlib.util, os, pathlib, re, sys, tarfile, types
+import importlib.util, os, pathlib, re, sys, tarfile, time, types
 
 import support, _simulated
 
@@ -114,6 +114,12 @@ assert set(found.values()) == {"passed"} and len(found) == 9, lines
 limits = set((support.HERE / "limits").read_text().split())
 assert limits == {"None"}, f"the runner limits a part, and nothing in it has a limit of its own: {limits}"
 assert not re.search(r"\d (ns|GB/s)|figure us_", "\n".join(lines)), "times of a test double are not shown"
+
+# What is measured has run for a second before.
+for what in ("pairs", "kernels"):
+    began = time.monotonic()
+    assert "over a test double" in support.run(support.BUILD / "tests/gpu/speed", what, env=double).stdout
+    assert time.monotonic() - began >= 1, what
 
 # A program that is killed has already said what it knew.
 with open("costs.txt", "w") as file:
