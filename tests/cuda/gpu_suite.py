@@ -128,13 +128,13 @@ support.wait_for(lambda: "figure first_pinned_takes" in pathlib.Path("costs.txt"
 costs.kill()
 
 # Which calls wait for a kernel is a fact of a driver: the part finds it out. The first stream may take memory.
-busy = {**double, "SIMCUDA_LATENCY_US": "300000"}
+busy = {**double, "SIMCUDA_LATENCY_US": "200000", "SIMCUDA_CAPACITY": "3G", "SIMCUDA_FILL": "0"}
 waits = {mode: {word.split()[1]: word.split()[2] for word in suite("costs", env={**busy, **settings})
                 if word.strip().startswith("figure waits_")}
          for mode, settings in {"free": {}, "drains": {"SIMCUDA_DRAINS": "1"}}.items()}
-assert {name for name, is_so in waits["free"].items() if is_so == "1"} == {"waits_unpin", "waits_free"}, waits
-assert {name for name in waits["free"] if waits["free"][name] != waits["drains"][name]} == {"waits_unmap",
-                                                                                           "waits_access"}, waits
+assert {name for name, is_so in waits["free"].items() if is_so == "1"} == {"waits_unpin_64", "waits_free_64"}, waits
+assert {name for name in waits["free"] if waits["free"][name] != waits["drains"][name]} == {
+    f"waits_{call}_{mib}" for call in ("unmap", "access") for mib in (2, 64, 1024)}, waits
 assert outcomes(suite("moves", env={**double, "SIMCUDA_FIRST": "6M"})) == {"moves": "passed"}
 
 lines = suite("moves", env={**double, "SIMCUDA_FAIL": "cuMemUnmap:1:1"}, status=1)

@@ -5,7 +5,9 @@
  * driver, a test double, no time is shown. */
 #include "gpu.h"
 
-enum { TIMES = 5, LARGEST = 1024, PIECE = 64, FEW = 1 << 20, MANY = 1 << 26 };
+enum { TIMES = 5, LARGEST = 1024, FEW = 1 << 20, MANY = 1 << 26 };
+static const size_t BESIDE[] = {2, 64, LARGEST}; /* MiB, of calls beside a kernel */
+enum { PIECE = 64 }; /* MiB, of all other calls beside a kernel: to pin more takes as long as the kernel, or longer */
 static const double ENOUGH = 0.3, LEAST = 0.05; /* seconds that the kernel should run, and must */
 
 static CUdeviceptr at, worked_on, allocated, in_stream;
@@ -113,20 +115,29 @@ static bool has_waited(const struct step *step, double *took) {
 }
 
 /* A call counts as waiting if it waits in each turn. On a busy machine any other call may end late in some turn. */
-static void waits(const struct step *steps, int count) {
+static void waits(const struct step *steps, int count, size_t mib) {
     enum { TURNS = 3, MOST = 32 };
     bool each_time[MOST];
     double took, least[MOST];
     MUST(count <= MOST);
+    size = mib * MIB;
     for (int turn = 0; turn < TURNS; turn++)
         for (int i = 0; i < count; i++) {
             each_time[i] = has_waited(&steps[i], &took) && (!turn || each_time[i]);
             if (!turn || took < least[i]) least[i] = took;
         }
     for (int i = 0; i < count; i++) {
-        printf("figure waits_%s %d\n", steps[i].name, each_time[i]);
-        if (!gpu_is_double) printf("figure us_%s_beside_a_kernel %.1f\n", steps[i].name, least[i] * 1e6);
+        printf("figure waits_%s_%zu %d\n", steps[i].name, mib, each_time[i]);
+        if (!gpu_is_double) printf("figure us_%s_%zu_beside_a_kernel %.1f\n", steps[i].name, mib, least[i] * 1e6);
     }
+}
+
+static bool has_room(size_t mib) { return gpu_free_bytes() > 2 * mib * MIB; }
+
+static void all_waits(void) {
+    for (size_t i = 0; i < sizeof BESIDE / sizeof *BESIDE; i++)
+        if (has_room(BESIDE[i])) waits(STEPS, STEPS_COUNT, BESIDE[i]);
+    waits(MORE, MORE_COUNT, PIECE);
 }
 
 /* --- what the first stream, and the first pinned memory, take from the device --- */
@@ -146,12 +157,9 @@ int main(void) {
     first();
     OK(cu.stream(&other, 1));
     for (size_t mib = 2; mib <= LARGEST; mib *= 8)
-        if (gpu_free_bytes() > 2 * mib * MIB) costs(mib);
+        if (has_room(mib)) costs(mib);
     OK(cu.alloc(&worked_on, (size_t)MANY * 4));
-    size = PIECE * MIB;
-    bool has_work = find_words();
-    if (has_work) waits(STEPS, STEPS_COUNT);
-    if (has_work) waits(MORE, MORE_COUNT);
+    if (find_words()) all_waits();
     puts("ok");
     return 0;
 }
