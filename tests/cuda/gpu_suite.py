@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: pip:comfy-aimdo==0.6.0
-# timeout: 600
+# timeout: 900
 """The GPU suite without a GPU. Every part is skipped, with that reason. The Python code of each part compiles. Its
 programs are right over the simulated driver, a test double, where no figure is shown. Failures are reported. The folder
 that is carried to another machine is complete."""
@@ -82,14 +82,29 @@ except TimeoutError as error:
 _device.LOOK = look
 
 import speed # tests/gpu/speed.py: its arithmetic, on invented figures
-speed.measure = lambda *words, options=None, **environment: {
-    "pairs": {"pair": 1e-6 if options is None else 1.4e-6}, "kernels": {"kernels": 1.0},
-    "moves": {"copy_out": 0.02, "first_out": 0.08, "later_out": 0.02, "copy_back": 0.02, "first_back": 0.02,
-              "later_back": 0.04}}[words[0]]
+pinned = []
+
+
+def invented(*words, options=None, **environment):
+    pinned[:] = [environment["MEMSTOW_CUDA_PINNED"]] if "MEMSTOW_CUDA_PINNED" in environment else []
+    return {"pairs": {"pair": 1e-6 if options is None else 1.4e-6}, "kernels": {"kernels": 1.0},
+            "moves": {"copy_out": 0.02, "first_out": 0.08, "later_out": 0.021, "copy_back": 0.02, "first_back": 0.02,
+                      "later_back": 0.022}}[words[0]]
+
+
+speed.measure = invented
+speed.stayed_pinned = lambda: sum(map(int, pinned))
 table = list(speed.rows([1 << 30]))
-assert [met for _line, met in table] == [True, True, True, True, True, True, True, True, False], table
+assert [met for _line, met in table] == [True] * 8 + [False] + [True] * 6, table
 assert "400 ns" in table[0][0] and "53.7 GB/s" in table[3][0] and "0.25" in table[4][0], table
-assert table[8][0].endswith("MISSED"), table
+assert "stays pinned" in table[8][0] and ">= 0.95" in table[5][0] and table[8][0].endswith("MISSED"), table
+assert all("buffers" in line and ">=" not in line for line, _met in table[9:]), table
+pinned_at_the_end, speed.stayed_pinned = speed.stayed_pinned, lambda: 64 << 20 # the buffers alone
+try:
+    raise AssertionError(f"nothing stayed pinned, and it was measured: {list(speed.rows([1 << 30]))}")
+except AssertionError as error:
+    assert "67108864 bytes stayed pinned" in str(error), error
+speed.stayed_pinned = pinned_at_the_end
 whole = speed.measure
 for name in ("pair", "kernels", *(f"{when}_{way}" for when in ("copy", "first", "later") for way in ("out", "back"))):
     speed.measure = lambda *words, left_out=name, **more: {
@@ -102,7 +117,7 @@ for name in ("pair", "kernels", *(f"{when}_{way}" for when in ("copy", "first", 
 double = _simulated.environment(
     13, LD_LIBRARY_PATH=f"{_simulated.LIBRARIES}:{_simulated.LIBRARIES}/13:{_simulated.LIBRARIES}/12")
 double.pop("COMFYUI", None)
-lines = suite("moves", "graphs", "rescue", "kept", "routes", "cupti", "speed", "comfyui", "lib_jax", "lib_aimdo",
+lines = suite("moves", "moves_pinned", "graphs", "rescue", "kept", "routes", "cupti", "speed", "comfyui", "lib_jax", "lib_aimdo",
               "facts", "costs", env=limits_noted(double), python=os.path.relpath(sys.executable))
 assert "Simulated device 0 (test double)" in lines[0] and lines[1].startswith("Python 3."), lines
 assert "test double" in lines[2], lines
@@ -110,7 +125,7 @@ found = outcomes(lines)
 has_rescue = b"MEMSTOW_CUDA_RESCUE" in support.LIBRARY.read_bytes()
 assert found.pop("rescue") == ("passed" if has_rescue
                                else "skipped") and found.pop("lib_jax") == found.pop("comfyui") == "skipped", lines
-assert set(found.values()) == {"passed"} and len(found) == 9, lines
+assert set(found.values()) == {"passed"} and len(found) == 10, lines
 limits = set((support.HERE / "limits").read_text().split())
 assert limits == {"None"}, f"the runner limits a part, and nothing in it has a limit of its own: {limits}"
 assert not re.search(r"\d (ns|GB/s)|figure us_", "\n".join(lines)), "times of a test double are not shown"
@@ -135,7 +150,8 @@ waits = {mode: {word.split()[1]: word.split()[2] for word in suite("costs", env=
 assert {name for name, is_so in waits["free"].items() if is_so == "1"} == {"waits_unpin_64", "waits_free_64"}, waits
 assert {name for name in waits["free"] if waits["free"][name] != waits["drains"][name]} == {
     f"waits_{call}_{mib}" for call in ("unmap", "access") for mib in (2, 64, 1024)}, waits
-assert outcomes(suite("moves", env={**double, "SIMCUDA_FIRST": "6M"})) == {"moves": "passed"}
+assert outcomes(suite("moves", "moves_pinned", env={**double, "SIMCUDA_FIRST": "6M"})) == dict.fromkeys(
+    ("moves", "moves_pinned"), "passed")
 
 lines = suite("moves", env={**double, "SIMCUDA_FAIL": "cuMemUnmap:1:1"}, status=1)
 assert any(line.startswith("failed  moves") for line in lines) and lines[-1] == "0 passed, 1 failed, 0 skipped", lines

@@ -3,7 +3,7 @@
  * lines; over the simulated driver, a test double, it prints only that it ran. */
 #include "gpu.h"
 
-static const double WARM = 1; /* seconds of work before it is measured */
+static const double WARM = 1, USED = 3; /* seconds of work before it is measured; of a model that then leaves */
 enum { TURNS = 200, EACH = 500, LIVE = 1000, STEPS = 400, WORDS = 16 << 20 };
 
 static void say(const char *name, double seconds) {
@@ -14,8 +14,8 @@ static void say(const char *name, double seconds) {
 }
 
 /* The driver loads a kernel at its first launch, a pool grows, clocks rise: all that is over after a while. */
-static void warm_up(void (*work)(void)) {
-    double until = gpu_seconds() + WARM;
+static void work_for(double seconds, void (*work)(void)) {
+    double until = gpu_seconds() + seconds;
     for (; gpu_seconds() < until; OK(cu.synchronize())) work();
 }
 
@@ -43,7 +43,7 @@ static void pairs(void) {
         CUdeviceptr at;
         OK(cu.alloc_async(&at, 4096, NULL));
     }
-    warm_up(some_pairs);
+    work_for(WARM, some_pairs);
     for (int i = 0; i < turns; i++) {
         double took = turn();
         if (took < least) least = took;
@@ -68,7 +68,7 @@ static void kernels(void) {
     words = gpu_is_double ? MIB : WORDS;
     OK(cu.alloc(&from, words * 4));
     gpu_fill(from, words, 1, NULL);
-    warm_up(step);
+    work_for(WARM, step);
     double begin = gpu_seconds();
     for (int i = 0; i < steps; i++) step();
     OK(cu.synchronize());
@@ -76,9 +76,11 @@ static void kernels(void) {
 }
 
 /* The driver's own copies of the same size between pinned memory and the device. Moves are compared with them. */
-static void copies(CUdeviceptr at, size_t bytes) {
+static void copies(size_t bytes) {
     void *pinned;
+    CUdeviceptr at;
     double to_host = 1e9, to_device = 1e9;
+    OK(cu.alloc(&at, bytes));
     OK(cu.host_alloc(&pinned, bytes, 0));
     memset(pinned, 1, bytes);
     for (int i = 0; i < 4; i++) {
@@ -91,17 +93,22 @@ static void copies(CUdeviceptr at, size_t bytes) {
         if (end - between < to_device) to_device = end - between;
     }
     OK(cu.host_free(pinned));
+    OK(cu.free(at));
     say("copy_out", to_host);
     say("copy_back", to_device);
 }
 
+static void fill(void) { gpu_fill(from, words, 77, NULL); }
+
+/* The copies are over before memstow begins to pin memory for the model. While the model is used, memstow may pin. */
 static void moves(size_t bytes) {
+    copies(bytes);
     uint32_t model = gpu_model("unet");
     CUdeviceptr at = gpu_alloc_for(model, bytes, NULL);
     double out = 1e9, back = 1e9;
-    gpu_fill(at, bytes / 4, 77, NULL);
-    OK(cu.synchronize());
-    copies(at, bytes);
+    from = at;
+    words = bytes / 4;
+    work_for(gpu_is_double ? 0 : USED, fill);
     gpu_write(at, 64 * MIB, 1);
     gpu_write(at + bytes - 64 * MIB, 64 * MIB, 2);
     MUST(!abi_memstow_owner_idle(model, 1));

@@ -2,7 +2,8 @@
 # shows
 """The speed table. What the hooks add to a pair of cuMemAllocAsync and cuMemFreeAsync; what they add while the device
 is busy; and moves, compared with the driver's own copies of the same amount of pinned memory in the same run. A missed
-goal fails."""
+goal fails. Moves have a goal where the host's memory may stay pinned, and none where their content goes through
+buffers: there, the host's processors and memory decide, too."""
 import os, pathlib, statistics
 
 import _gpu, support
@@ -27,7 +28,7 @@ def measure(*words, options=None, **environment):
 
 
 def row(what, figure, goal, met):
-    return f"{what:52} {figure:>12}  {goal:>10}{'' if met else '  MISSED'}", met
+    return f"{what:72} {figure:>12}  {goal:>10}{'' if met else '  MISSED'}", met
 
 
 def pair_rows():
@@ -43,25 +44,40 @@ def kernel_row():
     return row("kernel-bound work, of the time without memstow", f"{ratio:.4f}", "<= 1.005", ratio <= 1.005)
 
 
-def move_rows(size):
-    found = measure("moves", size, options=[], MEMSTOW_CUDA_MOVES="2M")
+def stayed_pinned():
+    """The bytes of the host that were pinned at the end of the last measured program."""
+    return support.report("speed.mst")["residency"]["device_buffer_bytes"]
+
+
+def measure_moves(size, pins):
+    """pins: the content goes to memory that stays pinned. Otherwise it goes through pinned buffers."""
+    wish = {"MEMSTOW_CUDA_PINNED": str(2 * size)} if pins else {}
+    found = measure("moves", size, options=[], MEMSTOW_CUDA_MOVES="2M", **wish)
+    assert (stayed_pinned() >= size) == pins, f"{stayed_pinned()} bytes stayed pinned, for a model of {size}"
+    return found
+
+
+def move_rows(size, pins):
+    found = measure_moves(size, pins)
     for way in ("out", "back"):
         copy, first, later = found[f"copy_{way}"], found[f"first_{way}"], found[f"later_{way}"]
-        name = f"{size // GIB} GiB {way}"
+        name = f"{size // GIB} GiB {way}, {'memory that stays pinned' if pins else 'through pinned buffers'}"
         yield row(f"{name}: pinned copy", f"{size / copy / 1e9:.1f} GB/s", "", True)
         yield row(f"{name}: first time, of the copy's speed", f"{copy / first:.2f}", "", True)
-        yield row(f"{name}: warm, of the copy's speed", f"{copy / later:.2f}", ">= 0.90", copy / later >= 0.9)
+        yield row(f"{name}: warm, of the copy's speed", f"{copy / later:.2f}", ">= 0.95" if pins else "",
+                  not pins or copy / later >= 0.95)
 
 
 def rows(sizes):
     yield from pair_rows()
     yield kernel_row()
     for size in sizes:
-        yield from move_rows(size)
+        yield from move_rows(size, pins=True)
+        yield from move_rows(size, pins=False)
 
 
 def fits(size):
-    """Whether the host's memory has room for it twice."""
+    """Whether the host's memory has room for it twice, and as much is left: memstow pins no more than is left."""
     available = next(int(line.split()[1]) << 10 for line in pathlib.Path("/proc/meminfo").read_text().split("\n")
                      if line.startswith("MemAvail"))
     return 3 * size <= available
@@ -69,13 +85,15 @@ def fits(size):
 
 def outside():
     if _gpu.is_double():
-        measure("pairs"), measure("kernels",
-                                  options=[]), measure("moves", 256 << 20, options=[], MEMSTOW_CUDA_MOVES="2M")
+        measure("pairs"), measure("kernels", options=[])
+        measure_moves(256 << 20, pins=True), measure_moves(256 << 20, pins=False)
         print("over a test double: no figures")
         return
-    table = list(rows([size for size in (GIB, 4 * GIB) if fits(size)]))
-    print(*(line for line, _met in table), sep="\n")
-    assert all(met for _line, met in table), "a goal was missed"
+    missed = 0
+    for line, met in rows([size for size in (GIB, 4 * GIB) if fits(size)]):
+        print(line, flush=True)
+        missed += not met
+    assert not missed, "a goal was missed"
 
 
 if __name__ == "__main__":
