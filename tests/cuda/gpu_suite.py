@@ -175,6 +175,14 @@ assert len(wanted) > 20 and max(wanted.values()) <= (2, 35), wanted # docs/insta
 lines = suite("graphs", folder=carried / "tests/gpu", build=carried / "build/dev", env=double)
 assert outcomes(lines) == {"graphs": "passed"}, lines
 
+# Whoever reads what a GPU has shown finds each feature, also those that none has shown.
+sources = "".join(path.read_text() for path in (support.ROOT / "preload").rglob("*.c"))
+settings = set(re.findall(r'"MEMSTOW_CUDA(_[A-Z]+)"', sources))
+rows = (support.ROOT / "docs/gpu.md").read_text().split("## What has been seen")[1]
+named = set(re.findall(r"(?:MEMSTOW_CUDA|`)(_[A-Z]+)`", rows))
+assert settings and settings == named, settings ^ named
+assert all(word in rows for word in ("memstow_owner_discard", "memstow_load_begin", "workspaces", "error 700")), rows
+
 # A part that does not end leaves no process behind: it would hold the GPU's memory during the next part.
 (carried / "tests/gpu/hangs.py").write_text("""# timeout: 10
 import subprocess
