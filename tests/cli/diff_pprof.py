@@ -86,6 +86,23 @@ found = samples(pprof("-raw", "by.pb.gz"))
 assert found[("py:load", "model:unet (a.st)"), False] == (80, 800), found
 assert found[(*SHOP, "(untagged)"), False] == (4, 4000) and found[("(3 more)",), True] == (-16, -160), found
 
+# Models of one name from two files have labels of their own.
+def two_files(a_size, b_size, **header):
+    one = ledger(path, offsets, **header)
+    for file, size in (("a.st", a_size), ("b.st", b_size)):
+        tag = one.tag(model=one.owner(1, "MODEL WAN21", file))
+        one.count(one.site(0, tag, stack=one.node([one.python("load", "/opt/load.py", 5)])), alloc=(size, 1))
+    return one
+
+
+two_files(900, 100).save("files.a.mst")
+two_files(200, 800, pid=2000, run_id=b"b" * 16).save("files.b.mst")
+write("files.pb.gz", "diff", "files.a.mst", "files.b.mst", "--pprof")
+tags = pprof("-tags", "-unit=B", "-sample_index=inuse_space", "files.pb.gz")
+assert "MODEL WAN21 (a.st)" in tags and "MODEL WAN21 (b.st)" in tags, tags
+grown = pprof("-top", "-unit=B", "-sample_index=inuse_space", r"-tagfocus=model=\(b\.st\)", "files.pb.gz")
+assert re.search(r"\b700B .* py:load", grown), grown
+
 write("python.pb.gz", "diff", "a.mst", "b.mst", "--pprof", "--python")
 found = samples(pprof("-raw", "python.pb.gz"))
 assert found[("(no Python)",), False] == (4, 4000) and found[("py:load",), False] == (80, 800), found

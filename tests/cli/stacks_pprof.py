@@ -87,20 +87,30 @@ for size, name, tag in ((900, "large", unet), (60, "small", unet), (50, "tiny", 
                alloc=(size, 1))
 tree.count(tree.site(lib, tag=unet), alloc=(7, 1))
 tree.save("tree.mst")
-OUT, IN, ROOT_NAME = ("py:main", "libx.so+0x10"), ("libx.so+0x20",), ("model:UNET (a.st)",)
+OUT, IN, UNET = ("py:main", "libx.so+0x10"), ("libx.so+0x20",), "UNET (a.st)"
+ROOT_NAME = (f"model:{UNET}",)
 assert stacks_of(profile("tree.mst")) == {
-    (*IN, "py:large", *OUT, "UNET"): 900, (*IN, "py:small", *OUT, "UNET"): 60, (*IN, "py:tiny", *OUT, "UNET"): 50,
-    (*IN, "py:(unknown)", *OUT): 40, ("libx.so", "UNET"): 7}
+    (*IN, "py:large", *OUT, UNET): 900, (*IN, "py:small", *OUT, UNET): 60, (*IN, "py:tiny", *OUT, UNET): 50,
+    (*IN, "py:(unknown)", *OUT): 40, ("libx.so", UNET): 7}
 assert stacks_of(profile("tree.mst", "--by=model", "--python")) == {
-    ("py:large", "py:main", *ROOT_NAME, "UNET"): 900, ("py:small", "py:main", *ROOT_NAME, "UNET"): 60,
-    ("py:tiny", "py:main", *ROOT_NAME, "UNET"): 50, ("py:(unknown)", "py:main", "(untagged)"): 40,
-    ("(no Python)", *ROOT_NAME, "UNET"): 7}
+    ("py:large", "py:main", *ROOT_NAME, UNET): 900, ("py:small", "py:main", *ROOT_NAME, UNET): 60,
+    ("py:tiny", "py:main", *ROOT_NAME, UNET): 50, ("py:(unknown)", "py:main", "(untagged)"): 40,
+    ("(no Python)", *ROOT_NAME, UNET): 7}
 assert stacks_of(profile("tree.mst", "--min=61")) == {
-    (*IN, "py:large", *OUT, "UNET"): 900, ("(smaller)", *OUT, "UNET"): 110, ("(smaller)", *OUT): 40,
-    ("libx.so", "UNET"): 7}
+    (*IN, "py:large", *OUT, UNET): 900, ("(smaller)", *OUT, UNET): 110, ("(smaller)", *OUT): 40,
+    ("libx.so", UNET): 7}
 assert stacks_of(profile("tree.mst", "--top=2", "--by=run")) == {
-    (*IN, "py:large", *OUT, "(untagged)", "UNET"): 900, (*IN, "py:small", *OUT, "(untagged)", "UNET"): 60,
+    (*IN, "py:large", *OUT, "(untagged)", UNET): 900, (*IN, "py:small", *OUT, "(untagged)", UNET): 60,
     ("(3 more)",): 97}
+
+# Models of one name from several files are told apart.
+files = Ledger()
+load = files.node([files.python("load", "/a.py", 5)])
+for size, file in ((500, "a.st"), (300, "b.st")):
+    files.count(files.site(0, files.tag(model=files.owner(1, "MODEL WAN21", file)), stack=load), alloc=(size, 1))
+files.save("files.mst")
+assert stacks_of(profile("files.mst")) == {
+    ("py:load", "MODEL WAN21 (a.st)"): 500, ("py:load", "MODEL WAN21 (b.st)"): 300}
 
 # Opened by pprof itself, if Go is installed. It leaves the names of Python functions and owners whole.
 if shutil.which("go"):

@@ -21,7 +21,7 @@ static struct pprof_sample sample_of(const struct diff_rows *rows, const struct 
                                   .root = rows->roots[diff_rows_root(rows, row)],
                                   .nowhere = diff_rows_nowhere(rows, row)};
     for (int i = 0; i < 3; i++)
-        if (groups_owner_words(groups, names[i], false, labels->text[i], sizeof labels->text[i]))
+        if (groups_owner_words(groups, names[i], true, labels->text[i], sizeof labels->text[i]))
             sample.labels[i] = labels->text[i];
     return sample;
 }

@@ -43,12 +43,13 @@ static void figures_add(struct profiled *to, const struct profiled *one) {
 static void put_sample(struct writer *writer, const struct profiled *one) {
     const struct report *report = writer->report;
     const struct snap_tag *tag = image_tag(report->image, one->tag);
+    char model[2048];
     struct pprof_sample sample = {.stack = one->stack,
                                   .module = one->module,
                                   .inner = one->inner,
                                   .nowhere = report_no_frames(report, one->module)};
     if (one->tag != MANY_TAGS) sample.root = writer->roots.names[roots_of(&writer->roots, one->tag)];
-    sample.labels[PPROF_MODEL] = image_owner_name(report->image, tag->model);
+    sample.labels[PPROF_MODEL] = image_owner_words(report->image, tag->model, model, sizeof model);
     sample.labels[PPROF_NODE] = image_owner_name(report->image, tag->node);
     sample.labels[PPROF_RUN] = image_owner_name(report->image, tag->run);
     for (int i = 0; i < PPROF_VALUES; i++) sample.values[i] = one->values[i];

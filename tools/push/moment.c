@@ -21,9 +21,10 @@ static void moment_put(struct moment *moment, struct pprof *pprof, const struct 
     struct churn_entry grown = churn_take(&moment->churn, image, total);
     const struct snap_tag *tag = image_tag(image, total->tag);
     const char *path = image_module(image, total->module);
+    char model[2048];
     struct pprof_sample sample = {.stack = total->stack, .module = total->module};
     sample.nowhere = path ? text_base_name(path) : "(call stack unknown)";
-    sample.labels[PPROF_MODEL] = image_owner_name(image, tag->model);
+    sample.labels[PPROF_MODEL] = image_owner_words(image, tag->model, model, sizeof model);
     sample.labels[PPROF_NODE] = image_owner_name(image, tag->node);
     sample.labels[PPROF_RUN] = image_owner_name(image, tag->run);
     sample.values[0] = (int64_t)grown.grown_blocks;
