@@ -112,3 +112,29 @@ long.save("long.mst")
 Ledger().save("nothing.mst")
 document = json.loads(memstow("diff", "nothing.mst", "long.mst", "--by=model", "--json").stdout)
 assert [row["growth_bytes"] for row in document["rows"]] == [200, 100], document["rows"]
+
+# Models of one name from several files are told apart, in JSON by their origins.
+def two_files(*sizes, **header):
+    made = Ledger(**header)
+    stack = made.node([made.python("load", "/opt/nodes.py", 5)])
+    for file, size in zip(("a.st", "b.st"), sizes):
+        tag = made.tag(made.owner(1, "MODEL WAN21", file), made.owner(2, "Loader", f"node of {file}"))
+        made.count(made.site(0, tag, stack=stack), alloc=(size, 1))
+    made.count(made.site(), alloc=(sizes[0], 1))
+    return made.save(f"files{header['pid']}.mst")
+
+
+files = two_files(9 * MIB, 2 * MIB, pid=1), two_files(2 * MIB, 9 * MIB, pid=2)
+changes = {"a.st": -7 * MIB, "b.st": 7 * MIB, None: -7 * MIB}
+found = rows(*files)
+assert {row["model_origin"]: row["growth_bytes"] for row in found} == changes and len(found) == 3, found
+assert {(row["model"], row["node"], row["node_origin"]) for row in found} == {
+    ("MODEL WAN21", "Loader", "node of a.st"), ("MODEL WAN21", "Loader", "node of b.st"), (None, None, None)}, found
+for by, origins in (("model", ["b.st", None, "a.st"]), ("node", ["node of b.st", None, "node of a.st"])):
+    found = rows(*files, by=by)
+    assert [row["growth_bytes"] for row in found] == [7 * MIB, -7 * MIB, -7 * MIB], found
+    assert sorted(map(str, origins)) == sorted(str(row["origin"]) for row in found) and found[0]["origin"] == origins[0]
+assert all("origin" not in row for row in rows(*files, by="module"))
+for by in ("model", "site"):
+    text = memstow("diff", *files, f"--by={by}").stdout
+    assert "MODEL WAN21 (a.st)" in text and "MODEL WAN21 (b.st)" in text, text

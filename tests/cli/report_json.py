@@ -1,5 +1,5 @@
 """The JSON report has the keys that scripts rely on."""
-from _ledger import Ledger, FORK_CHILD
+from _ledger import FORK_CHILD, Ledger, MIB
 from support import report
 
 ledger = Ledger(total_peak=1, flags=FORK_CHILD, inherited=1000, lost={5: 7})
@@ -37,3 +37,19 @@ assert document["sites"][1]["stack"] == [
     {"function": None, "file": None, "line": None, "module": "/opt/program", "kind": "native"}]
 assert document["lost"]["blocks"] == 7 and len(document["lost"]["reasons"]) == 1
 assert document["modules"][0]["live_bytes"] == 6596
+
+# Models of one name from several files are told apart wherever a place in memory has a model.
+MODEL, NODE = 1, 2
+ledger = Ledger()
+for number, file in enumerate(("a.st", "b.st"), 1):
+    tag = ledger.tag(ledger.owner(MODEL, "MODEL WAN21", file), ledger.owner(NODE, "Loader", f"node {number}"))
+    site = ledger.site(ledger.module("/opt/program"), tag)
+    ledger.count(site, alloc=(MIB, 1))
+    ledger.block(number * MIB, MIB, site)
+ledger.count(ledger.site(), alloc=(1, 1))
+document = report(ledger.save("files.mst"))
+for key in ("sites", "large_blocks"):
+    told = [tuple(one[name] for name in ("model", "model_origin", "node", "node_origin")) for one in document[key]]
+    assert sorted(told[:2]) == [("MODEL WAN21", "a.st", "Loader", "node 1"), ("MODEL WAN21", "b.st", "Loader",
+                                                                              "node 2")], told
+assert told[2:] == [] and document["sites"][2]["model_origin"] is None, document["sites"]

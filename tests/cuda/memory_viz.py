@@ -17,14 +17,14 @@ int main(void) {
     CUdeviceptr at, segment;
     if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context)) return 1;
     abi_find();
-    uint32_t unet = (uint32_t)CALL(0, memstow_owner_open, MEMSTOW_MODEL, "unet", "", 0, 1);
-    uint32_t clip = (uint32_t)CALL(0, memstow_owner_open, MEMSTOW_MODEL, "clip", "", 0, 2);
+    uint32_t unet = (uint32_t)CALL(0, memstow_owner_open, MEMSTOW_MODEL, "unet", "a.st", 0, 1);
+    uint32_t other = (uint32_t)CALL(0, memstow_owner_open, MEMSTOW_MODEL, "unet", "b.st", 0, 2);
     CALL(0, memstow_scope_enter, unet);
     if (cuMemAllocAsync(&at, 8 << 20, NULL)) return 1;
     CALL(0, memstow_scope_leave, unet);
     if (cuMemAlloc_v2(&segment, 20 << 20)) return 1;
     CALL(0, memstow_assign, unet, (void *)(segment + (2 << 20)), 4 << 20);
-    CALL(0, memstow_assign, clip, (void *)(segment + (6 << 20)), 1 << 20);
+    CALL(0, memstow_assign, other, (void *)(segment + (6 << 20)), 1 << 20);
     return 0;
 }
 """
@@ -40,10 +40,10 @@ with open("out.pickle", "rb") as file:
 segments = sorted(snapshot["segments"], key=lambda s: s["total_size"])
 assert [s["total_size"] for s in segments] == [8 << 20, 20 << 20]
 owners = [[f["name"] for f in b["frames"] if f["name"].startswith("model: ")] for b in segments[1]["blocks"]]
-assert owners == [[], ["model: unet"], ["model: clip"], []], owners
+assert owners == [[], ["model: unet (a.st)"], ["model: unet (b.st)"], []], owners
 assert [b["size"] >> 20 for b in segments[1]["blocks"]] == [2, 4, 1, 13]
 assert segments[0]["blocks"][0]["frames"][0]["name"] == "main"
-assert segments[0]["blocks"][0]["frames"][-1]["name"] == "model: unet"
+assert segments[0]["blocks"][0]["frames"][-1]["name"] == "model: unet (a.st)"
 
 import types
 

@@ -33,6 +33,15 @@ static void json_owner(struct json *json, const char *key, const struct groups *
     json_string(json, key, groups_owner_words(groups, name, false, text, sizeof text) ? text : NULL);
 }
 
+/* Rows of owners that have one name differ by origin. */
+static void json_origin(struct json *json, const char *key, const struct groups *groups, uint32_t name) {
+    struct groups_owner owner;
+    char text[2048];
+    bool known = groups_owner_parts(groups, name, &owner);
+    if (known) snprintf(text, sizeof text, "%.*s", owner.origin_length, owner.origin);
+    json_string(json, key, known ? text : NULL);
+}
+
 static void json_row_stack(struct json *json, struct diff *diff, const struct row *row) {
     int side = (int)row->stack_side;
     const struct image *image = diff_stacks(diff, row);
@@ -51,9 +60,13 @@ static void json_row(struct json *json, struct diff *diff, const struct groups *
     groups_label(groups, row, label, sizeof label);
     json_object(json, NULL);
     json_string(json, "name", label);
+    if (groups->view == BY_MODEL) json_origin(json, "origin", groups, row->model);
+    if (groups->view == BY_NODE) json_origin(json, "origin", groups, row->node);
     if (groups->view == BY_SITE) {
         json_owner(json, "model", groups, row->model);
+        json_origin(json, "model_origin", groups, row->model);
         json_owner(json, "node", groups, row->node);
+        json_origin(json, "node_origin", groups, row->node);
         json_owner(json, "run", groups, row->run);
         json_string(json, "module", *groups_member(groups, row) ? groups_member(groups, row) : NULL);
         json_row_stack(json, diff, row);

@@ -15,10 +15,16 @@ Item = dict[str, Any] # an object of the report, or of PyTorch's snapshot
 VIEWED = {"device", "pool", "managed", "vmm"}
 
 
+def label(name: str, origin: str) -> str:
+    """The name of a model for people, with its origin, which tells models of one name apart."""
+    return f"{name} ({origin})" if origin else name
+
+
 def owner_frames(item: Item) -> list[Item]:
     """The owners of an item as frames; the outermost is the model."""
-    return [{"name": f"{kind}: {item[kind]}", "filename": "", "line": 0} for kind in ("run", "node", "model")
-            if item[kind]]
+    model = item["model"] and label(item["model"], item["model_origin"])
+    named = (("run", item["run"]), ("node", item["node"]), ("model", model))
+    return [{"name": f"{kind}: {name}", "filename": "", "line": 0} for kind, name in named if name]
 
 
 def frames(site: Optional[Item], item: Item) -> list[Item]:

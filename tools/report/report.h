@@ -74,7 +74,7 @@ void report_json_vbars(struct json *json, const struct report *report);
 int report_text_table(const struct report *report, enum view view);
 /* Prints the table by model, if there are owners. Returns 0, or -1: no memory. */
 int report_text_owners(const struct report *report);
-/* Writes model, node and run of a tag. */
+/* Writes model, node and run of a tag, and the origins of model and node. */
 void report_json_tag(struct json *json, const struct image *image, uint32_t id);
 /* Writes id and name of an owner. For id 0 (no owner) both are null. If no owner has that id, the name is null. */
 void report_json_owner(struct json *json, const struct image *image, uint64_t id);
