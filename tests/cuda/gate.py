@@ -55,9 +55,10 @@ def check(*mib, status=0, options=(), baseline="base.txt"):
 done = check(8, 1, options=("--update-baseline",))
 assert "and 9.0 MiB on CUDA devices, " in done.stderr, done.stderr
 text = pathlib.Path("base.txt").read_text()
-assert text.startswith("memstow-baseline 2\n") and "\ncuda-total 9437184 2\n" in text, text
+assert text.startswith("memstow-baseline 3\n") and "\ncuda-total 9437184 2\n" in text, text
 assert '\ncuda-owner 8388608 1 model "the model" "m.bin"\n' in text, text
-assert '\ncuda-site 8388608 1 at "load_weights@(program)" "main@(program)" of "model:the model"\n' in text, text
+assert ('\ncuda-site 8388608 1 at "load_weights@(program)" "main@(program)" of "model:the model" from "m.bin"\n'
+        in text), text
 check(options=("--update-baseline",), baseline="plain.txt")
 assert pathlib.Path("plain.txt").read_text().startswith("memstow-baseline 1\n"), "as before"
 check(8, 1, options=("--update-baseline",))
@@ -91,7 +92,11 @@ assert totals == [("total", "host", "fine", "all memory"),
 assert "memstow.cuda_total" in check(8, 1, options=("--junit=-",)).stdout
 
 # An earlier baseline has nothing of devices: the verdict says so, and does not judge them.
-old = "".join(line for line in text.splitlines(True)
+second = text.replace(' from "m.bin"', "").replace("baseline 3", "baseline 2") # as before sites had their models' files
+pathlib.Path("second.txt").write_text(second)
+check(20, 1, baseline="second.txt", options=("--fail-over=5M",), status=1)
+check(8, 1, baseline="second.txt", options=("--fail-over=0,site:0,owner:0",))
+old = "".join(line for line in second.splitlines(True)
               if not line.startswith("cuda-")).replace("baseline 2", "baseline 1")
 pathlib.Path("old.txt").write_text(old)
 done = check(20, 1, baseline="old.txt", options=("--fail-over=5M",))
@@ -99,7 +104,7 @@ assert ("Memory of CUDA devices is not judged: the baseline has no figures of it
         "(--update-baseline).") in done.stdout, done.stdout
 assert json.loads(check(20, 1, baseline="old.txt", options=("--json",)).stdout)["cuda_left_out"] is True
 assert json.loads(check(8, 1, options=("--json",)).stdout)["cuda_left_out"] is False
-pathlib.Path("wrong.txt").write_text(text.replace("baseline 2", "baseline 1"))
+pathlib.Path("wrong.txt").write_text(second.replace("baseline 2", "baseline 1"))
 assert "total, owner or site expected" in check(8, 1, baseline="wrong.txt", status=3).stderr
 pathlib.Path("twice.txt").write_text(text + "cuda-total 1 1\n")
 assert "the total is given twice" in check(8, 1, baseline="twice.txt", status=3).stderr

@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         figures_begin(&figures);
         figure_name_frame(name, sizeof name, "operator new[](unsigned long)", "libstdc++.so.6");
         figure_name_frame(name, sizeof name, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "x@y");
-        figure_name_of(name, sizeof name, "model", "UN\xc3\x89T");
+        figure_name_of(name, sizeof name, "model", "UN\xc3\x89T", "wan");
         figure = figures_add(&figures, FIGURE_SITE, name, 1, 1);
     }
     scan_begin(&scan, "input", (const char *)data, size);

@@ -17,7 +17,8 @@ static void add_run(struct figures *figures, uint64_t bytes, const char *home) {
     add(figures, FIGURE_TOTAL, "", bytes);
     figure_name_frame(name, sizeof name, "make|it\n", "/usr/lib/libx.so");
     figure_name_frame(name, sizeof name, "main", "prog");
-    figure_name_of(name, sizeof name, "model", "UN\xc3\x89T\xff");
+    figure_name_of(name, sizeof name, "model", "UN\xc3\x89T\xff", path);
+    figure_name_of(name, sizeof name, "node", "KSampler", "");
     add(figures, FIGURE_SITE, name, bytes / 2);
     figure_name_owner(name, sizeof name, "model", "UN\xc3\x89T\xff", path);
     add(figures, FIGURE_OWNER, name, bytes / 4);
@@ -34,14 +35,26 @@ static char *text_of(struct figures *figures) {
 }
 
 static const char *const whole =
-    "memstow-baseline 1\n"
+    "memstow-baseline 3\n"
     "# Bytes and blocks, the lowest and the highest of several runs: 'memstow check --update-baseline' writes it.\n"
     "measure live\n"
     "runs 2\n"
     "floor 1\n"
     "total 4000..4400 40..44\n"
     "owner 1000..1100 10..11 model \"UN\xc3\x89T\\xff\" \"wan \\\"2\\\".safetensors\"\n"
-    "site 2000..2200 20..22 at \"make|it\\n@libx.so\" \"main@prog\" of \"model:UN\xc3\x89T\\xff\"\n";
+    "site 2000..2200 20..22 at \"make|it\\n@libx.so\" \"main@prog\" of \"model:UN\xc3\x89T\\xff\" "
+    "from \"wan \\\"2\\\".safetensors\" \"node:KSampler\"\n";
+
+/* As earlier versions of memstow wrote it: a call site has its model without the file. */
+static const char *const earlier =
+    "memstow-baseline 2\n"
+    "# Bytes and blocks, the lowest and the highest of several runs: 'memstow check --update-baseline' writes it.\n"
+    "measure live\n"
+    "runs 1\n"
+    "floor 1\n"
+    "total 4000 40\n"
+    "cuda-total 7000 70\n"
+    "site 2000 20 at \"make@libx.so\" of \"model:UNET\" \"node:KSampler\"\n";
 
 static const char *const with_devices =
     "memstow-baseline 2\n"
@@ -55,6 +68,17 @@ static const char *const with_devices =
     "cuda-owner 6000 60 model \"UNET\" \"\"\n"
     "site 100 1 at \"f@m\"\n"
     "cuda-site 6000 60 at \"f@m\"\n";
+
+#define SITE_OF_TWO "at \"f@m\" of \"model:a\" from \"b\" \"custom:c\" from \"d\" \"node:e\""
+static const char *const devices_and_origins =
+    "memstow-baseline 3\n"
+    "# Bytes and blocks, the lowest and the highest of several runs: 'memstow check --update-baseline' writes it.\n"
+    "measure live\n"
+    "runs 1\n"
+    "floor 1\n"
+    "total 4000 40\n"
+    "cuda-total 7000 70\n"
+    "cuda-site 2000 20 " SITE_OF_TWO "\n";
 
 /* Figures of host and devices have the same names, and are separate. A program without devices has the same text as
  * before. */
@@ -104,20 +128,74 @@ Test(baseline, is_read_as_it_was_written) {
     char *text = text_of(&figures);
     cr_expect_str_eq(text, whole);
     free(text);
+    cr_expect(!figures.without_origins && !figures.with_cuda);
     const struct figure *total = figures_find(&figures, FIGURE_TOTAL, "");
     cr_expect(total && total->bytes.low == 4000 && total->bytes.high == 4400 && total->blocks.high == 44);
     figures_end(&figures);
 }
 
+/* Only call sites of models and custom owners have origins. So a file without such sites is complete in any version. */
+Test(baseline, without_origins_is_known_as_such) {
+    static const struct {
+        const char *text;
+        bool without;
+    } files[] = {
+        {earlier, true},
+        {"memstow-baseline 1\ntotal 1 1\nsite 1 1 at \"f@m\" of \"custom:a\"", true},
+        {"memstow-baseline 1\ntotal 1 1\nsite 1 1 at \"f@m\" \"model:a@m\" of \"node:KSampler\"", false},
+        {"memstow-baseline 1\ntotal 1 1\nowner 1 1 model \"a\" \"b\"\nsite 1 1 at \"f@m\"", false},
+        {"memstow-baseline 3\ntotal 1 1\nsite 1 1 at \"f@m\" of \"model:a\"", false},
+        {"memstow-baseline 3\ntotal 1 1\nsite 1 1 at \"f@m\" of \"model:a\" from \"b\"", false},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct figures figures;
+        struct scan scan;
+        figures_begin(&figures);
+        scan_begin(&scan, "base.txt", files[i].text, strlen(files[i].text));
+        cr_assert_eq(baseline_read(&figures, &scan), 0, "case %zu: %s", i, scan.error);
+        cr_expect_eq(figures.without_origins, files[i].without, "case %zu", i);
+        figures_again(&figures);
+        cr_expect_eq(figures.without_origins, files[i].without, "case %zu: also in the next runs", i);
+        figures_end(&figures);
+    }
+}
+
+/* Reads a file, and expects that it is written as it was. The caller ends the figures. */
+static void read_and_write(struct figures *figures, const char *text) {
+    struct scan scan;
+    figures_begin(figures);
+    scan_begin(&scan, "base.txt", text, strlen(text));
+    cr_assert_eq(baseline_read(figures, &scan), 0, "%s", scan.error);
+    char *written = text_of(figures);
+    cr_expect_str_eq(written, text);
+    free(written);
+}
+
+Test(baseline, of_any_version_is_written_as_it_was) {
+    struct figures figures;
+    char words[FIGURE_KEY_MOST];
+    read_and_write(&figures, earlier);
+    cr_expect(figures.with_cuda && figures.without_origins);
+    figures_end(&figures);
+    read_and_write(&figures, devices_and_origins);
+    cr_expect(figures.with_cuda && !figures.without_origins);
+    const struct figure *site = figures_find_cuda(&figures, FIGURE_SITE, SITE_OF_TWO);
+    cr_assert_not_null(site);
+    figure_words(site, words, sizeof words);
+    cr_expect_str_eq(words, "f@m, model:a (b), custom:c (d), node:e on CUDA devices");
+    figures_end(&figures);
+}
+
 #define HEAD "memstow-baseline 1\n"
 #define OF_DEVICES "memstow-baseline 2\n"
+#define OF_ORIGINS "memstow-baseline 3\n"
 static const struct {
     const char *text, *message;
 } bad[] = {
     {"", "base.txt:1:1: not a baseline: the file is empty"},
     {"hello", "base.txt:1:1: not a baseline: the file does not begin with memstow-baseline"},
     {"memstow-baseline", "base.txt:1:17: a version expected"},
-    {"memstow-baseline 3", "base.txt:1:18: a later memstow wrote it: version 3"},
+    {"memstow-baseline 4", "base.txt:1:18: a later memstow wrote it: version 4"},
     {"memstow-baseline 1 x", "base.txt:1:20: nothing more belongs on this line"},
     {HEAD, "base.txt:2:1: the file has no total"},
     {HEAD "<<<<<<< HEAD", "base.txt:2:1: measure, runs, floor, total, owner or site expected"},
@@ -142,6 +220,11 @@ static const struct {
     {HEAD "site 1 1 at", "base.txt:2:12: function@module expected, in quotes"},
     {HEAD "site 1 1 at \"f@m\" in \"model:a\"", "base.txt:2:19: of expected"},
     {HEAD "site 1 1 at \"f@m\" of", "base.txt:2:21: kind:name expected, in quotes"},
+    {HEAD "site 1 1 at \"f@m\" of \"model:a\" from \"b\"", "base.txt:2:32: nothing more belongs on this line"},
+    {OF_ORIGINS "site 1 1 at \"f@m\" of \"model:a\" in \"b\"", "base.txt:2:32: from expected"},
+    {OF_ORIGINS "site 1 1 at \"f@m\" of \"model:a\" from", "base.txt:2:36: an origin expected, in quotes"},
+    {OF_ORIGINS "site 1 1 at \"f@m\" from \"b\"", "base.txt:2:19: of expected"},
+    {OF_ORIGINS "cuda-total 1 1", "base.txt:2:1: the file has no total"},
     {HEAD "site 1 1 at \"f@m", "base.txt:2:13: the quotes are not closed"},
     {HEAD "total 1 1\ncuda-total 1 1", "base.txt:3:1: measure, runs, floor, total, owner or site expected"},
     {OF_DEVICES "cuda-total 1 1", "base.txt:2:1: the file has no total"},

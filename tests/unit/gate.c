@@ -155,6 +155,32 @@ Test(gate, suppressed_growth_counts_nowhere) {
     }
 }
 
+/* Models of one name differ by file: what is suppressed of one is not subtracted from the other. A site without a file
+ * may be of each. */
+#define OF_FILE(file) "at \"load@prog\" of \"model:UNET\" from \"" file "\" \"node:KSampler\""
+
+Test(gate, a_call_site_is_of_the_model_of_its_file) {
+    static const struct {
+        const char *site, *owner;
+        bool is_of;
+    } pairs[] = {
+        {OF_FILE("a.st"), "model \"UNET\" \"a.st\"", true},
+        {OF_FILE("a.st"), "model \"UNET\" \"b.st\"", false},
+        {OF_FILE("a.st"), "model \"a.st\" \"\"", false},
+        {OF_FILE("a.st"), "node \"KSampler\" \"node 3\"", true},
+        {SITE, "model \"UNET\" \"b.st\"", true},
+        {"at \"f@m\" of \"model:UNET\" from \"a.st\" \"model:UNET\" from \"b.st\"", "model \"UNET\" \"b.st\"", true},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        struct figures figures;
+        figures_begin(&figures);
+        const struct figure *site = figures_add(&figures, FIGURE_SITE, pairs[i].site, 1, 1);
+        const struct figure *owner = figures_add(&figures, FIGURE_OWNER, pairs[i].owner, 1, 1);
+        cr_expect_eq(gate_is_of(site, owner), pairs[i].is_of, "case %zu", i);
+        figures_end(&figures);
+    }
+}
+
 /* Host and device memory are judged separately. A shrinking host does not hide a leak on a device, and a suppression
  * for one does not hold for the other. */
 static void add_both(struct figures *figures, uint64_t host, uint64_t device) {

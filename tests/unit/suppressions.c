@@ -59,8 +59,8 @@ static struct figure *site(struct figures *figures) {
     char text[FIGURE_KEY_MOST] = "at";
     figure_name_frame(text, sizeof text, "json_cache_fill", "/usr/lib/libjson-1.2.so");
     figure_name_frame(text, sizeof text, "main", "prog");
-    figure_name_of(text, sizeof text, "model", "UNET 1");
-    figure_name_of(text, sizeof text, "node", "KSampler");
+    figure_name_of(text, sizeof text, "model", "UNET 1", "origin.bin");
+    figure_name_of(text, sizeof text, "node", "KSampler", "");
     return figures_add(figures, FIGURE_SITE, text, 1, 1);
 }
 
@@ -77,6 +77,9 @@ static const struct {
     {"function=main module=libjson*", false, false, false}, /* both globs must match one frame */
     {"owner=model:UNET*", true, true, false},
     {"owner=\"UNET 1\"", true, true, false},
+    {"owner=\"UNET 1 (origin.bin)\"", true, true, false},
+    {"owner=\"model:UNET 1 (*.bin)\"", true, true, false},
+    {"owner=\"UNET 1 (b.bin)\"", false, false, false},
     {"owner=KSampler", true, false, false},
     {"owner=*", true, true, true},
     {"owner=model:*", true, true, true},

@@ -15,9 +15,13 @@ static const char magic[] = "memstow-baseline";
 /* --- reading a baseline --- */
 
 struct parsed {
+    uint64_t version;
     bool measure, runs, floor, total, cuda_total;
     bool cuda; /* the current line is about devices */
 };
+
+/* The versions since which a file may have figures of devices, and has the origins of call sites' owners. */
+enum { SINCE_CUDA = 2, SINCE_ORIGINS = 3 };
 
 static int read_range(struct scan *scan, struct range *range, const char *expected) {
     scan_more(scan);
@@ -73,28 +77,42 @@ static int read_owner(struct figures *figures, struct scan *scan, bool cuda, con
     return scan_end_of_line(scan) < 0 ? -1 : figure_take(figures, scan, FIGURE_OWNER, cuda, name, ranges);
 }
 
-static int read_site(struct figures *figures, struct scan *scan, bool cuda, const struct range ranges[2]) {
+/* Reads the word, and appends it to `name`, which has space for FIGURE_KEY_MOST bytes. */
+static int read_lead(struct scan *scan, char *name, const char *expected) {
+    char word[16];
+    size_t used = strlen(name);
+    scan_word(scan, word, sizeof word);
+    if (strcmp(word, expected) != 0) return scan_fail(scan, "%s expected", expected);
+    if (used + strlen(word) + 2 > FIGURE_KEY_MOST) return scan_fail(scan, "the line is too long");
+    snprintf(name + used, FIGURE_KEY_MOST - used, " %s", word);
+    return 0;
+}
+
+/* Reads the owners of a call site. Each may have an origin, behind "from". */
+static int read_owners(struct scan *scan, char *name, bool origins) {
+    if (read_lead(scan, name, "of") < 0 || read_texts(scan, name, 1, 4, "kind:name") < 0) return -1;
+    while (origins && scan_more(scan))
+        if (read_lead(scan, name, "from") < 0 || read_texts(scan, name, 1, 4, "an origin") < 0) return -1;
+    return 0;
+}
+
+static int read_site(struct figures *figures, struct scan *scan, const struct parsed *parsed,
+                     const struct range ranges[2]) {
     char name[FIGURE_KEY_MOST] = "at", word[16];
     scan_word(scan, word, sizeof word);
     if (strcmp(word, "at") != 0) return scan_fail(scan, "at expected");
     if (read_texts(scan, name, 1, 16, "function@module") < 0) return -1;
-    if (scan_more(scan)) {
-        scan_word(scan, word, sizeof word);
-        if (strcmp(word, "of") != 0) return scan_fail(scan, "of expected");
-        size_t used = strlen(name);
-        if (used + 4 > sizeof name) return scan_fail(scan, "the line is too long");
-        strcpy(name + used, " of");
-        if (read_texts(scan, name, 1, 4, "kind:name") < 0) return -1;
-    }
-    return scan_end_of_line(scan) < 0 ? -1 : figure_take(figures, scan, FIGURE_SITE, cuda, name, ranges);
+    if (scan_more(scan) && read_owners(scan, name, parsed->version >= SINCE_ORIGINS) < 0) return -1;
+    return scan_end_of_line(scan) < 0 ? -1 : figure_take(figures, scan, FIGURE_SITE, parsed->cuda, name, ranges);
 }
 
 static int read_figure(struct figures *figures, struct scan *scan, const char *word, struct parsed *parsed) {
     struct range ranges[2];
     if (read_range(scan, &ranges[0], "bytes") < 0 || read_range(scan, &ranges[1], "a number of blocks") < 0) return -1;
     scan_more(scan);
+    figures->with_cuda |= parsed->cuda;
     if (strcmp(word, "owner") == 0) return read_owner(figures, scan, parsed->cuda, ranges);
-    if (strcmp(word, "site") == 0) return read_site(figures, scan, parsed->cuda, ranges);
+    if (strcmp(word, "site") == 0) return read_site(figures, scan, parsed, ranges);
     if (scan_end_of_line(scan) < 0) return -1;
     scan->token = scan->line;
     if (baseline_once(scan, parsed->cuda ? &parsed->cuda_total : &parsed->total, "the total") < 0) return -1;
@@ -130,33 +148,40 @@ static int baseline_read_line(struct figures *figures, struct scan *scan, struct
         figures->runs = runs < UINT32_MAX ? (uint32_t)runs : UINT32_MAX;
         return result;
     }
-    static const char cuda[] = "cuda-"; /* begins the words for devices, which version 2 added */
-    parsed->cuda = figures->with_cuda && strncmp(word, cuda, sizeof cuda - 1) == 0;
+    static const char cuda[] = "cuda-"; /* begins the words for devices */
+    parsed->cuda = parsed->version >= SINCE_CUDA && strncmp(word, cuda, sizeof cuda - 1) == 0;
     const char *of = parsed->cuda ? word + sizeof cuda - 1 : word;
     if (strcmp(of, "total") != 0 && strcmp(of, "owner") != 0 && strcmp(of, "site") != 0)
         return scan_fail(scan, "measure, runs, floor, total, owner or site expected");
     return read_figure(figures, scan, of, parsed);
 }
 
-static int read_head(struct figures *figures, struct scan *scan) {
+static int read_head(struct figures *figures, struct scan *scan, uint64_t *version) {
     char word[32];
-    uint64_t version;
     if (!scan_line(scan)) return scan_fail(scan, "not a baseline: the file is empty");
     scan_word(scan, word, sizeof word);
     if (strcmp(word, magic) != 0) return scan_fail(scan, "not a baseline: the file does not begin with %s", magic);
     scan_more(scan);
-    if (scan_number(scan, &version, "a version") < 0) return -1;
-    if (version != 1 && version != 2) return scan_fail(scan, "a later memstow wrote it: version %" PRIu64, version);
-    figures->with_cuda = version == 2;
+    if (scan_number(scan, version, "a version") < 0) return -1;
+    if (!*version || *version > SINCE_ORIGINS)
+        return scan_fail(scan, "a later memstow wrote it: version %" PRIu64, *version);
+    figures->with_cuda = *version == SINCE_CUDA;
     return scan_end_of_line(scan);
+}
+
+static bool names_origins(const struct figures *figures) {
+    for (const struct figure *figure = figures->table; figure; figure = figure->hh.next)
+        if (figure_has_origin(figure)) return true;
+    return false;
 }
 
 int baseline_read(struct figures *figures, struct scan *scan) {
     struct parsed parsed = {.total = false};
-    if (read_head(figures, scan) < 0) return -1;
+    if (read_head(figures, scan, &parsed.version) < 0) return -1;
     while (scan_line(scan))
         if (baseline_read_line(figures, scan, &parsed) < 0) return -1;
     if (!figures->runs) figures->runs = 1;
+    figures->without_origins = parsed.version < SINCE_ORIGINS && names_origins(figures);
     return parsed.total ? 0 : scan_fail(scan, "the file has no total");
 }
 
@@ -167,10 +192,19 @@ static void write_range(FILE *to, struct range range) {
     if (range.high != range.low) fprintf(to, "..%" PRIu64, range.high);
 }
 
+/* The lowest version that has all that these figures need, so that files of programs without devices or models stay as
+ * they are. */
+static int version_of(const struct figures *figures) {
+    if (!figures->without_origins && names_origins(figures)) return SINCE_ORIGINS;
+    for (const struct figure *figure = figures->table; figure; figure = figure->hh.next)
+        if (figure->cuda) return SINCE_CUDA;
+    return 1;
+}
+
 void baseline_write(struct figures *figures, FILE *to) {
     static const char *const words[] = {"total", "owner", "site"};
     figures_sort(figures);
-    fprintf(to, "%s %d\n", magic, figures_find_cuda(figures, FIGURE_TOTAL, "") ? 2 : 1);
+    fprintf(to, "%s %d\n", magic, version_of(figures));
     fputs("# Bytes and blocks, the lowest and the highest of several runs: 'memstow check --update-baseline' writes "
           "it.\n",
           to);

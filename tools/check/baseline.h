@@ -8,10 +8,17 @@
  *     floor 1024                    call sites that held fewer bytes in every run are not listed
  *     total 71200..73010 405..411   bytes, and blocks
  *     owner 65536 1 model "UNET" "wan.safetensors"
- *     site 4096 2 at "make@libx.so" "main@prog" of "model:UNET"
+ *     site 4096 2 at "make@libx.so" "main@prog"
  *
  * If a program uses CUDA, the version is 2. Lines "cuda-total", "cuda-owner" and "cuda-site" then have the same figures
- * for devices. A file of version 1 has no figures for devices. */
+ * for devices. A file of version 1 has no figures for devices.
+ *
+ * If a call site belongs to a model or a custom owner, the version is 3, with or without devices:
+ *
+ *     site 4096 2 at "make@libx.so" "main@prog" of "model:UNET" from "wan.safetensors" "node:KSampler"
+ *
+ * Earlier versions have no origins there, so call sites of models of one name are one. Figures that are compared with
+ * such a file are added up in the same way (figures.without_origins). */
 #ifndef MEMSTOW_BASELINE_H
 #define MEMSTOW_BASELINE_H
 

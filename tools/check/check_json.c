@@ -14,10 +14,10 @@ static void json_range(struct json *json, const char *key, const struct range ra
 static void json_parts(struct json *json, const struct figure *figure) {
     char text[SCAN_STRING_MOST];
     const char *next = figure_name(figure);
-    bool owner = false;
+    enum figure_part part = PART_FRAME;
     if (figure->kind == FIGURE_TOTAL) return;
     json_array(json, "name_parts");
-    while (figure_part(&next, &owner, text, sizeof text)) json_string(json, NULL, text);
+    while (figure_part(&next, &part, text, sizeof text)) json_string(json, NULL, text);
     json_end_array(json);
 }
 
@@ -66,6 +66,7 @@ void check_json(const struct check *check, FILE *to) {
     json_number(&json, "warnings", check->gate.warnings);
     json_number(&json, "suppressed", check->gate.suppressed);
     json_bool(&json, "cuda_left_out", gate_leaves_out_cuda(&check->gate));
+    json_bool(&json, "origins_left_out", gate_leaves_out_origins(&check->gate));
     json_array(&json, "findings");
     for (size_t i = 0; i < check->gate.count; i++) json_finding(&json, &check->gate.list[i]);
     json_end_array(&json);

@@ -43,11 +43,16 @@ static void put_part(struct lines *lines, const char *tail, const char *lead, co
 }
 
 static void put_site(struct lines *lines, const struct figure *figure) {
-    char text[SCAN_STRING_MOST];
+    char text[SCAN_STRING_MOST], origin[SCAN_STRING_MOST + 2];
     const char *next = figure_name(figure);
-    bool owner = false;
-    while (figure_part(&next, &owner, text, sizeof text))
-        put_part(lines, owner ? "," : "", owner || lines->column == NAME ? "" : "< ", text);
+    enum figure_part part = PART_FRAME;
+    while (figure_part(&next, &part, text, sizeof text)) {
+        snprintf(origin, sizeof origin, "(%s)", text);
+        if (part == PART_FRAME)
+            put_part(lines, "", lines->column == NAME ? "" : "< ", text);
+        else
+            put_part(lines, part == PART_OWNER ? "," : "", "", part == PART_OWNER ? text : origin);
+    }
     if (figure->cuda) put_part(lines, "", "", "on CUDA devices");
 }
 
@@ -101,5 +106,8 @@ void check_text(const struct check *check, FILE *to) {
     if (left) fprintf(to, "… and %s more that changed within limits (--top=N shows N)\n", text_count(left).s);
     if (gate_leaves_out_cuda(&check->gate))
         fputs("Memory of CUDA devices is not judged: the baseline has no figures of it (--update-baseline).\n", to);
+    if (gate_leaves_out_origins(&check->gate))
+        fputs("Call sites of models of one name count as one: the baseline lacks the files (--update-baseline).\n",
+              to);
     known_text(&check->suppressions, check->suppressed_in, to);
 }

@@ -230,6 +230,7 @@ static int load_baseline(struct check *check) {
             return complain_usage("check", "--peak: %s is a baseline of live memory, not of the peak",
                                   TEXT_SAFE(check->baseline));
         check->now.peak = check->before.peak;
+        check->now.without_origins = check->before.without_origins;
     }
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }

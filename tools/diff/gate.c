@@ -65,6 +65,8 @@ bool gate_leaves_out_cuda(const struct gate *gate) {
     return !gate->before->with_cuda && figures_find_cuda(gate->now, FIGURE_TOTAL, "");
 }
 
+bool gate_leaves_out_origins(const struct gate *gate) { return gate->before->without_origins && !gate->owners_only; }
+
 static int overs_collect(struct gate *gate) {
     size_t capacity = gate->before->count + gate->now->count;
     int result = 0;
@@ -83,16 +85,18 @@ static void take_off(int64_t *growth, int64_t most) {
 }
 
 bool gate_is_of(const struct figure *site, const struct figure *owner) {
-    char text[SCAN_STRING_MOST], name[SCAN_STRING_MOST];
+    char text[SCAN_STRING_MOST], name[SCAN_STRING_MOST], origin[SCAN_STRING_MOST];
     const char *next = figure_name(site), *own = figure_name(owner);
     size_t kind = strcspn(own, " ");
-    bool behind_of = false, dummy;
-    if (!figure_part(&own, &dummy, name, sizeof name)) return false;
-    while (figure_part(&next, &behind_of, text, sizeof text))
-        if (behind_of && strncmp(text, figure_name(owner), kind) == 0 && text[kind] == ':' &&
-            strcmp(text + kind + 1, name) == 0)
-            return true;
-    return false;
+    enum figure_part part = PART_FRAME;
+    bool named = false; /* the last owner has this kind and name */
+    if (!figure_part(&own, &part, name, sizeof name) || !figure_part(&own, &part, origin, sizeof origin)) return false;
+    while (figure_part(&next, &part, text, sizeof text)) {
+        if (named && (part != PART_ORIGIN || strcmp(text, origin) == 0)) return true;
+        named = part == PART_OWNER && strncmp(text, figure_name(owner), kind) == 0 && text[kind] == ':' &&
+                strcmp(text + kind + 1, name) == 0;
+    }
+    return named;
 }
 
 static int64_t sum_capped(int64_t a, int64_t b) { return a > INT64_MAX - b ? INT64_MAX : a + b; }

@@ -47,8 +47,10 @@ void gate_end(struct gate *gate);
 /* Whether the present runs have memory of CUDA devices which is not judged, because the baseline has no figures for
  * devices. */
 bool gate_leaves_out_cuda(const struct gate *gate);
-/* Whether the call site belongs to the owner: the site's name has an owner of the same kind and name. Origins are not
- * compared. */
+/* Whether call sites of models of one name were judged as one, because the baseline has no origins for call sites. */
+bool gate_leaves_out_origins(const struct gate *gate);
+/* Whether the call site belongs to the owner: the site's name has an owner of the same kind and name, and either with
+ * the same origin or with none. */
 bool gate_is_of(const struct figure *site, const struct figure *owner);
 
 #endif

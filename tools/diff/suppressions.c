@@ -121,26 +121,36 @@ static bool owner_matches(const char *glob, const char *owner) {
 
 static bool site_matches(const struct suppression *one, const struct figure *figure) {
     char text[SCAN_STRING_MOST];
+    char name[SCAN_STRING_MOST] = "", words[2 * SCAN_STRING_MOST + 4];
     const char *next = figure_name(figure);
-    bool behind_of = false, frame = !one->function && !one->module, owner = !one->owner;
-    while (figure_part(&next, &behind_of, text, sizeof text)) {
-        if (behind_of)
-            owner = owner || owner_matches(one->owner, text);
-        else
+    enum figure_part part = PART_FRAME;
+    bool frame = !one->function && !one->module, owner = !one->owner;
+    while (figure_part(&next, &part, text, sizeof text)) {
+        if (part == PART_FRAME) {
             frame = frame || frame_matches(one, text);
+        } else if (part == PART_OWNER) {
+            owner = owner || owner_matches(one->owner, text);
+            snprintf(name, sizeof name, "%s", text);
+        } else {
+            snprintf(words, sizeof words, "%s (%s)", name, text);
+            owner = owner || owner_matches(one->owner, words);
+        }
     }
     return frame && owner;
 }
 
 /* Whether the line matches an owner. A line with a function or a module does not apply to a whole owner. */
 static bool owner_figure_matches(const struct suppression *one, const struct figure *figure) {
-    char text[SCAN_STRING_MOST], owner[SCAN_STRING_MOST + 16];
+    char text[SCAN_STRING_MOST], origin[SCAN_STRING_MOST], owner[2 * SCAN_STRING_MOST + 16];
     const char *next = figure_name(figure);
     int kind = (int)strcspn(next, " ");
-    bool behind_of;
+    enum figure_part part = PART_FRAME;
     if (!one->owner || one->function || one->module) return false;
-    if (!figure_part(&next, &behind_of, text, sizeof text)) return false;
-    snprintf(owner, sizeof owner, "%.*s:%s", kind, figure_name(figure), text);
+    if (!figure_part(&next, &part, text, sizeof text)) return false;
+    int used = snprintf(owner, sizeof owner, "%.*s:%s", kind, figure_name(figure), text);
+    if (owner_matches(one->owner, owner)) return true;
+    if (!figure_part(&next, &part, origin, sizeof origin)) return false;
+    snprintf(owner + used, sizeof owner - (size_t)used, " (%s)", origin);
     return owner_matches(one->owner, owner);
 }
 

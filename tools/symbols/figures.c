@@ -92,9 +92,10 @@ void figures_end_run(struct figures *figures) {
 }
 
 void figures_again(struct figures *figures) {
-    bool peak = figures->peak;
+    bool peak = figures->peak, without_origins = figures->without_origins;
     figures_end(figures);
     figures->peak = peak;
+    figures->without_origins = without_origins;
 }
 
 const char *figure_name(const struct figure *figure) { return figure->key + 1; }
@@ -202,15 +203,18 @@ bool figure_name_frame(char *to, size_t capacity, const char *function, const ch
     return put_pair(to, capacity, " ", function, "@", module);
 }
 
-bool figure_name_of(char *to, size_t capacity, const char *kind, const char *name) {
-    return put_pair(to, capacity, strstr(to, "\" of \"") ? " " : " of ", kind, ":", name);
+bool figure_name_of(char *to, size_t capacity, const char *kind, const char *name, const char *origin) {
+    if (!put_pair(to, capacity, strstr(to, "\" of \"") ? " " : " of ", kind, ":", name)) return false;
+    return !*origin || put_pair(to, capacity, " from ", origin, "", "");
 }
 
-bool figure_part(const char **next, bool *owner, char *to, size_t capacity) {
+bool figure_part(const char **next, enum figure_part *part, char *to, size_t capacity) {
     struct scan scan;
     *next += strspn(*next, " ");
-    if (**next && **next != '"') { /* "at", "of", or the kind of an owner */
-        *owner = strncmp(*next, "of ", 3) == 0;
+    if (*part == PART_ORIGIN) *part = PART_OWNER; /* an origin is one text */
+    if (**next && **next != '"') {                /* "at", "of", "from", or the kind of an owner */
+        bool of = strncmp(*next, "of ", 3) == 0, from = strncmp(*next, "from ", 5) == 0;
+        *part = of ? PART_OWNER : from ? PART_ORIGIN : PART_FRAME;
         *next += strcspn(*next, "\"");
     }
     if (!**next) return false;
@@ -220,24 +224,34 @@ bool figure_part(const char **next, bool *owner, char *to, size_t capacity) {
     return true;
 }
 
+bool figure_has_origin(const struct figure *figure) {
+    char text[SCAN_STRING_MOST];
+    const char *next = figure_name(figure);
+    enum figure_part part = PART_FRAME;
+    while (figure->kind == FIGURE_SITE && figure_part(&next, &part, text, sizeof text))
+        if (part == PART_OWNER && (strncmp(text, "model:", 6) == 0 || strncmp(text, "custom:", 7) == 0)) return true;
+    return false;
+}
+
 static void owner_words(const struct figure *figure, char *to, size_t capacity) {
     char name[SCAN_STRING_MOST] = "", origin[SCAN_STRING_MOST] = "";
     const char *next = figure_name(figure);
-    bool owner;
+    enum figure_part part = PART_FRAME;
     int kind = (int)strcspn(next, " ");
-    figure_part(&next, &owner, name, sizeof name);
-    figure_part(&next, &owner, origin, sizeof origin);
+    figure_part(&next, &part, name, sizeof name);
+    figure_part(&next, &part, origin, sizeof origin);
     snprintf(to, capacity, *origin ? "%.*s %s (%s)" : "%.*s %s", kind, figure_name(figure), name, origin);
 }
 
 static void site_words(const struct figure *figure, char *to, size_t capacity) {
     char text[SCAN_STRING_MOST];
     const char *next = figure_name(figure);
-    bool owner = false;
+    enum figure_part part = PART_FRAME;
     to[0] = 0;
-    while (figure_part(&next, &owner, text, sizeof text)) {
-        if (*to) name_put(to, capacity, owner ? ", " : " < ");
+    while (figure_part(&next, &part, text, sizeof text)) {
+        if (*to) name_put(to, capacity, part == PART_ORIGIN ? " (" : part == PART_OWNER ? ", " : " < ");
         name_put(to, capacity, text);
+        if (part == PART_ORIGIN) name_put(to, capacity, ")");
     }
 }
 

@@ -4,7 +4,9 @@
  * entry. Names have the form of a baseline:
  *
  *     model "UNET" "wan.safetensors"                          an owner: kind, name, origin
- *     at "malloc_it@libx.so" "main@prog" of "model:UNET"      a call site: its innermost frames, and its owner
+ *     at "malloc_it@libx.so" "main@prog" of "model:UNET" from "wan.safetensors"
+ *                                                             a call site: its innermost frames, its owners, and the
+ *                                                             origins of those that are models or custom owners
  *
  * Host memory and memory of CUDA devices are separate figures under the same names. */
 #ifndef MEMSTOW_FIGURES_H
@@ -40,6 +42,9 @@ struct figures {
     uint64_t floor; /* call sites that stay below this many bytes in every run may be missing; 1: none are missing */
     bool peak;      /* figures of the peak, not of live memory */
     bool with_cuda; /* devices were looked at, so a missing figure of a device means 0 */
+    /* Call sites are named without the origins of their owners, as earlier versions of memstow named them. So sites of
+     * models of one name are one site. */
+    bool without_origins;
 };
 
 void figures_begin(struct figures *figures);
@@ -54,7 +59,7 @@ struct figure *figures_add_cuda(struct figures *figures, enum figure_kind kind, 
 /* Ends the present run. */
 void figures_end_run(struct figures *figures);
 
-/* Removes all runs, so that they can be added again. */
+/* Removes all runs, so that they can be added again, with names of the same form. */
 void figures_again(struct figures *figures);
 
 /* The figure with this name, of host memory or of CUDA memory. NULL: there is none. */
@@ -82,15 +87,20 @@ void figures_cut(struct figures *figures, const struct figures *before, size_t m
  * name. False: the name does not fit. */
 bool figure_name_owner(char *to, size_t capacity, const char *kind, const char *name, const char *origin);
 /* For the name of a call site, begin with to = "at". figure_name_frame then adds its frames, innermost first, and after
- * these figure_name_of its owners, if any. */
+ * these figure_name_of its owners, if any. An origin of "" is left out. */
 bool figure_name_frame(char *to, size_t capacity, const char *function, const char *module);
-bool figure_name_of(char *to, size_t capacity, const char *kind, const char *name);
+bool figure_name_of(char *to, size_t capacity, const char *kind, const char *name, const char *origin);
 
-/* The name for people: "model UNET (wan.safetensors)", "malloc_it@libx.so < main@prog, model:UNET". */
+/* The name for people: "model UNET (wan.safetensors)", "malloc_it@libx.so < main@prog, model:UNET (wan.safetensors)".
+ */
 void figure_words(const struct figure *figure, char *to, size_t capacity);
 
-/* Copies the next quoted text of a name to `to`; false at the end. Begin with *next = name. *owner: whether the text is
- * behind "of". */
-bool figure_part(const char **next, bool *owner, char *to, size_t capacity);
+/* What a quoted text of a call site's name is. The texts of other names are all PART_FRAME. */
+enum figure_part { PART_FRAME, PART_OWNER, PART_ORIGIN /* of the owner before it */ };
+/* Copies the next quoted text of a name to `to`; false at the end. Begin with *next = name and *part = PART_FRAME. */
+bool figure_part(const char **next, enum figure_part *part, char *to, size_t capacity);
+/* Whether the figure is a call site of an owner that has an origin in the name of the site: a model or a custom owner.
+ * The origin may be empty; then the name lacks it. */
+bool figure_has_origin(const struct figure *figure);
 
 #endif

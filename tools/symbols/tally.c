@@ -154,15 +154,20 @@ static void name_stack(char *name, size_t capacity, const struct image *image, s
         name_frames(name, capacity, &stack, python, PYTHON, true);
 }
 
-/* Adds an owner to the name. `owner`: its key (groups.h): name, origin and kind with separators between them; NULL:
- * none. */
-static void name_owner(char *name, size_t capacity, const char *owner) {
-    char text[1024];
-    if (!owner) return;
-    const char *kind = strrchr(owner, '\x1f');
-    const struct snap_owner of_kind = {.kind = kind ? (unsigned)atoi(kind + 1) : 0};
-    snprintf(text, sizeof text, "%.*s", (int)strcspn(owner, "\x1f"), owner);
-    figure_name_of(name, capacity, roster_kind(&of_kind), text);
+/* Adds the owner with the name id `id` to the name of a site, as groups_owner_words names it: models and custom owners
+ * have their origin. */
+static int name_owner(char *name, size_t capacity, const struct groups *groups, uint32_t id, bool without_origins) {
+    struct groups_owner owner;
+    if (!groups_owner_parts(groups, id, &owner)) return 0;
+    const struct snap_owner of_kind = {.kind = owner.kind};
+    bool told = !without_origins && (owner.kind == SNAP_OWNER_MODEL || owner.kind == SNAP_OWNER_CUSTOM);
+    char *text = strndup(owner.name, (size_t)owner.name_length);
+    char *origin = strndup(owner.origin, told ? (size_t)owner.origin_length : 0);
+    if (text && origin) figure_name_of(name, capacity, roster_kind(&of_kind), text, origin);
+    int result = text && origin ? 0 : -1;
+    free(text);
+    free(origin);
+    return result;
 }
 
 /* Notes the source file and line of the site in its figure, for output forms that can show them. */
@@ -187,8 +192,9 @@ static int add_site(struct figures *figures, const struct groups *groups, const 
     if (row->stack && own_stack(image, row->stack_node)) return 0;
     if (row->stack) name_stack(name, sizeof name, image, symbols, row->stack_node);
     if (!name[2]) figure_name_frame(name, sizeof name, "?", name_of_member(image, groups_member(groups, row)));
-    name_owner(name, sizeof name, groups_owner(groups, row->model));
-    name_owner(name, sizeof name, groups_owner(groups, row->node));
+    if (name_owner(name, sizeof name, groups, row->model, figures->without_origins) < 0 ||
+        name_owner(name, sizeof name, groups, row->node, figures->without_origins) < 0)
+        return -1;
     struct figure *figure =
         figure_of_side(figures, side, FIGURE_SITE, name, row->side[0].live_bytes, row->side[0].live_blocks);
     if (figure && row->stack) figure_locate(figure, image, symbols, row->stack_node);

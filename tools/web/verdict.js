@@ -51,6 +51,9 @@ export class Verdict {
             check.cuda_left_out ?
                 element("p.quiet", {}, "The baseline has no figures of CUDA devices: they were left out.") :
                 null,
+            check.origins_left_out ?
+                element("p.quiet", {}, "Call sites of models of one name count as one: the baseline lacks the files.") :
+                null,
             element("p.quiet", {}, "The other views show one process of the last run: the process that held most."));
     }
 
