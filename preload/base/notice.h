@@ -9,7 +9,7 @@
 
 #pragma GCC visibility push(hidden)
 
-enum { NOTICE_MOST = 640 };
+enum { NOTICE_MOST = 1024 };
 
 struct notice {
     size_t used;

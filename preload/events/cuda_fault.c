@@ -162,14 +162,21 @@ static void trace_fault(const char *name, const struct stowed *stowed) {
     }
 }
 
+/* Writes "unet (unet.safetensors)": models of one name differ by origin. */
+static void put_owner(struct notice *self, const struct owner *owner) {
+    notice_put(self, owner && owner->name ? owner->name : "no owner");
+    if (!owner || !owner->origin || !*owner->origin) return;
+    notice_put(self, " (");
+    notice_put(self, owner->origin);
+    notice_put(self, ")");
+}
+
 static void put_owners(struct notice *self, const struct stowed *stowed) {
     for (uint32_t i = 0; i < stowed->owner_count && i < OWNERS_NAMED; i++) {
-        const struct owner *owner = owner_known(stowed->owners[i].owner);
         notice_put(self, i ? ", " : "; memory off its device: ");
-        notice_put(self, owner && owner->name ? owner->name : "no owner");
-        notice_put(self, " (");
         notice_number(self, stowed->owners[i].bytes >> 20);
-        notice_put(self, " MiB)");
+        notice_put(self, " MiB of ");
+        put_owner(self, owner_known(stowed->owners[i].owner));
     }
     if (!stowed->owner_count) notice_put(self, "; no memory was off its device");
 }

@@ -28,7 +28,7 @@ def functions(place):
 
 for case, trigger in (("stowed", 1), ("asked", None)):
     errors, used, faults, misuses = run(case, MEMSTOW_CUDA_MOVES="2M")
-    assert "found by cuCtxSynchronize; memory off its device: unet (14 MiB)" in errors, errors
+    assert "found by cuCtxSynchronize; memory off its device: 14 MiB of unet (unet.safetensors)" in errors, errors
     fault, stowed = faults
     assert (fault["kind"], fault["cuda_error"], fault["bytes"]) == ("FAULT", 700, 14 * MIB), fault
     assert (stowed["kind"], stowed["owner"], stowed["bytes"], stowed["blocks"], stowed.get("of_trigger")) == (
