@@ -11,8 +11,8 @@ class Request(ctypes.Structure):
                 ("owner", ctypes.c_uint32), ("reason", ctypes.c_uint32), ("text", ctypes.c_char * 256),
                 ("needed", ctypes.c_uint64)]
 abi.memstow_owner_open.restype = ctypes.c_int64
-def owner(name, kind=4):
-    return abi.memstow_owner_open(kind, name.encode(), b"test", ctypes.c_uint64(0), ctypes.c_uint64(0))
+def owner(name, kind=4, origin="test"):
+    return abi.memstow_owner_open(kind, name.encode(), origin.encode(), ctypes.c_uint64(0), ctypes.c_uint64(0))
 def take(milliseconds=20000):
     request = Request(size=ctypes.sizeof(Request))
     code = abi.memstow_request_next(ctypes.byref(request), milliseconds)

@@ -302,7 +302,7 @@ static int find_socket(struct order *order, const struct image *image) {
 }
 
 static int find_owner(struct order *order, const struct image *image) {
-    char why[400];
+    char why[800];
     snprintf(order->subject, sizeof order->subject, "process %d", (int)order->pid);
     if (!order->meant) return EXIT_FINE;
     const struct snap_owner *owner = roster_find(image, order->meant, why, sizeof why);

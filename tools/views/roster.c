@@ -119,6 +119,14 @@ static const struct snap_owner *find_id(const struct image *image, const char *m
     return NULL;
 }
 
+/* The id, with the origin, which tells owners of one name apart: "7 (wan.safetensors)". */
+static struct text_line roster_id(const struct image *image, const struct snap_owner *owner) {
+    struct text_line text;
+    const char *origin = image_string(image, owner->origin);
+    snprintf(text.s, sizeof text.s, *origin ? "%u (%s)" : "%u", owner->id, text_fit(origin, 60).s);
+    return text;
+}
+
 static const struct snap_owner *find_name(const struct image *image, const char *meant, char *error, size_t size) {
     const struct snap_owner *found = NULL;
     for (size_t i = 0; i < image->owner_count; i++) {
@@ -127,8 +135,8 @@ static const struct snap_owner *find_name(const struct image *image, const char 
             strcmp(image_string(image, owner->name), meant) != 0)
             continue;
         if (found) {
-            snprintf(error, size, "'%s' is the name of owners %u and %u: say which id", TEXT_SAFE(meant), found->id,
-                     owner->id);
+            snprintf(error, size, "'%s' is the name of owners %s and %s: say which id", TEXT_SAFE(meant),
+                     roster_id(image, found).s, roster_id(image, owner).s);
             return NULL;
         }
         found = owner;
