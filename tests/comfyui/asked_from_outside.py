@@ -80,3 +80,18 @@ queue.run(prompt("stow", 4), ["look"])
 assert answer(double.memstow_double_ask(STOW, runs.last["owners"][0]["owner"], b"")) < 0 and is_idle() == [True]
 queue.run(prompt("keep", 5), ["look"])
 assert in_run == [[False]] * 5 and is_idle() == [False], in_run
+
+# The trigger of the page's order to free a model names the model with its file, which tells models of one name apart.
+texts, decide = [], memstow.decide
+
+
+def deciding(reason, text, needed=0):
+    texts.append(text)
+    return decide(reason, text, needed)
+
+
+memstow.decide = deciding
+identity, = runs.registry.all()
+identity.origin = "a.st"
+given, text = runs.orders["free"](identity, None)
+assert given >= 0 and texts == [f"free {identity.owner.name} (a.st)"], (given, text, texts)

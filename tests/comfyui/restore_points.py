@@ -195,6 +195,19 @@ for name, way in WAYS.items():
     way()
     assert not points.out and not Elsewhere.broken, name
 
+# A model that does not come back is named with its file, which tells models of one name apart.
+patcher, identity = loaded()
+identity.origin, memstow.restore = "a.st", lambda owner: 0
+try:
+    patcher.get_model_object(KEY)
+except memstow.Error as error:
+    assert f"{identity.owner.name} (a.st): {1 << 20} bytes are still out of the device" in str(error), error
+else:
+    raise AssertionError("it goes on without its memory")
+memstow.restore = restoring
+patcher.get_model_object(KEY)
+assert not points.out and not Elsewhere.broken
+
 # Calls that touch no weights bring nothing back.
 patcher, identity = loaded()
 clone = patcher.clone()

@@ -8,7 +8,7 @@ import threading
 import weakref
 from typing import Any, Callable, Optional
 
-from . import memstow, unload
+from . import memstow, report, unload
 from .hooks import quietly, wrap
 from .registry import Identity, Registry
 
@@ -113,7 +113,8 @@ class Points:
             memstow.restore(identity.owner)
             left = memstow.figures(identity.owner).device_stowed_bytes
         if left:
-            raise memstow.Error(errno.EBUSY, f"{identity.owner.name}: {left} bytes are still out of the device")
+            name = report.label(identity.owner.name, identity.origin)
+            raise memstow.Error(errno.EBUSY, f"{name}: {left} bytes are still out of the device")
 
     def _make_room(self, identity: Identity) -> None:
         """Unloads all models from the devices, except this one, and except models that are out themselves, which take

@@ -443,7 +443,7 @@ class Runs:
         the text says why."""
         identity.free_now = True
         try:
-            given = self.trigger("request", f"free {identity.owner.name}")
+            given = self.trigger("request", f"free {report.label(identity.owner.name, identity.origin)}")
         finally:
             identity.free_now = False
         if given is None or self.last is None:
