@@ -33,7 +33,7 @@ assert grows.startswith(size_text(round(leak["bytes_per_run"])) + " a run, Leaky
 assert leak["confidence"] in grows and f"{leak['grew']} of {leak['judged']} runs" in grows, grows
 assert "leaking" in grows and browser.all(".curve .line")
 gone = next(card for card in cards if "old model" in card)
-assert f"model old model is gone, and left {size_text(document['retired'][0]['live_bytes'])}" in gone, gone
+assert f"model old model (old.bin) is gone, and left {size_text(document['retired'][0]['live_bytes'])}" in gone, gone
 browser.all("summary")[0].click()
 assert browser.all(".stack .name")[0].text
 browser.click("[data-view=flame]")

@@ -79,7 +79,7 @@ browser.is_clean()
 # The chosen owner's memory over time: at marks, and at the last moment. An owner without marks has no curve.
 S = 10**9
 timed = Ledger(start_ns=S, end_ns=11 * S)
-unet, other, last = timed.owner(1, "<b>unet"), timed.owner(1, "other"), timed.owner(3, "first")
+unet, other, last = timed.owner(1, "<b>unet", "a.st"), timed.owner(1, "other"), timed.owner(3, "first")
 timed.count(timed.site(timed.module("/opt/program"), tag=timed.tag(unet)), alloc=(3 * MIB, 1))
 timed.count(timed.site(timed.module("/opt/program"), tag=timed.tag(other)), alloc=(2 * MIB, 1))
 timed.mark(3 * S, 2, last)
@@ -92,11 +92,11 @@ browser.type("[type=search]", "unet")
 browser.open_first()
 assert [item.text for item in browser.all(".details h3")] == [
     "Live memory, at runs and moves", "Memory on devices, at runs and moves"], browser.text(".details")
-assert browser.one(".details .timeline").get_attribute("aria-label") == "Live memory of <b>unet over time"
+assert browser.one(".details .timeline").get_attribute("aria-label") == "Live memory of <b>unet (a.st) over time"
 said = lambda *keys: browser.press(".details .timeline", *keys) or browser.text(".details .moment")
 assert browser.text(".details .moment") == "5.0 MiB at most, after 2.0 s; 3.0 MiB at the end, after 10.0 s."
 assert said("HOME") == "After 2.0 s: 5.0 MiB", said()
-assert said("ARROW_RIGHT") == "After 4.0 s: 1.0 MiB, <b>unet stowed", said()
+assert said("ARROW_RIGHT") == "After 4.0 s: 1.0 MiB, <b>unet (a.st) stowed", said()
 assert said("END") == "After 10.0 s: 3.0 MiB", said()
 browser.size(390, 800)
 browser.wait("document.querySelector('.details .timeline canvas').getBoundingClientRect().right <= 390")

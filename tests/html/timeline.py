@@ -42,7 +42,7 @@ def moment(*keys):
 
 assert moment("HOME") == "After 0 ms: 1.0 MiB, 1.0 MiB of it heap, run first, run first began", moment()
 assert moment("ARROW_RIGHT", "ARROW_RIGHT") == "After 2.0 s: 4.0 MiB, 3.0 MiB of it heap, 1.0 MiB mapped, run first"
-assert moment("PAGE_DOWN") == "After 3.0 s: 4.0 MiB, 4.0 MiB of it heap, run first, node sampler, unet stowed"
+assert moment("PAGE_DOWN") == "After 3.0 s: 4.0 MiB, 4.0 MiB of it heap, run first, node sampler, unet (unet.st) stowed"
 assert moment("PAGE_DOWN").endswith(", run first ended (failed)")
 assert moment("PAGE_UP").startswith("After 3.0 s") and moment("ARROW_LEFT").startswith("After 2.0 s")
 assert moment("END").startswith("After 10.0 s: 7.0 MiB") and moment("ESCAPE").startswith("7.0 MiB at most")

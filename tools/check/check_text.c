@@ -107,7 +107,6 @@ void check_text(const struct check *check, FILE *to) {
     if (gate_leaves_out_cuda(&check->gate))
         fputs("Memory of CUDA devices is not judged: the baseline has no figures of it (--update-baseline).\n", to);
     if (gate_leaves_out_origins(&check->gate))
-        fputs("Call sites of models of one name count as one: the baseline lacks the files (--update-baseline).\n",
-              to);
+        fputs("Call sites of models of one name count as one: the baseline lacks the files (--update-baseline).\n", to);
     known_text(&check->suppressions, check->suppressed_in, to);
 }

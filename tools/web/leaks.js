@@ -116,7 +116,7 @@ export class LeaksView {
     // ---- memory of retired owners
 
     retired(owner) {
-        const title = `${owner.kind} ${safeText(owner.name)} is gone, and left ${sizeText(owner.live_bytes)}`;
+        const title = `${owner.kind} ${safeText(ownerText(owner))} is gone, and left ${sizeText(owner.live_bytes)}`;
         const facts = [["Held by", owner.holders.map(holderText).join("; ")],
             ["Blocks", countText(owner.live_blocks)], ["Allocated", sizeText(owner.allocated_bytes)],
             ["Origin", safeText(owner.origin ?? "")], ["Runs since", countText(owner.runs_since)]];

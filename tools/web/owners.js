@@ -7,7 +7,7 @@ import { Order } from "./order.js";
 import { countWords, Table } from "./table.js";
 import { Timeline } from "./timeline.js";
 import { reasonText, whyText } from "./trace.js";
-import { blocksText, countText, durationText, safeText, sizeText } from "./words.js";
+import { blocksText, countText, durationText, ownerText, safeText, sizeText } from "./words.js";
 
 const OWNER_COLUMNS = [
     { key: "kind", title: "Kind", sortable: false },
@@ -111,7 +111,7 @@ export class OwnersView {
             ["Stowed", owner.stowed_bytes ? sizeText(owner.stowed_bytes) : ""],
             ["Why it is there", this.text(owner, "why")], ["Held by", this.text(owner, "held")]];
         const stacks = () => this.page.state.change({ view: "flame", owner: owner.id, zoom: "", row: -1, find: "" });
-        this.details.replaceChildren(element("h2", {}, `${owner.kind} ${safeText(owner.name)}`),
+        this.details.replaceChildren(element("h2", {}, `${owner.kind} ${safeText(ownerText(owner))}`),
             element("dl", {}, facts.filter(([, text]) => text !== "" && text !== null).map(([name, text]) =>
                 [element("dt", {}, name), element("dd", {}, String(text))])),
             element("div.actions", {}, element("button", { type: "button", onclick: stacks }, "Its call stacks")),
@@ -131,7 +131,7 @@ export class OwnersView {
         const named = [["Live memory", curve("live_bytes")], ["Memory on devices", curve("cuda_bytes")]];
         return named.filter(([, { bytes }]) => bytes.some(Boolean)).map(([name, one]) =>
             element("div", {}, element("h3", {}, `${name}, at runs and moves`),
-                new Timeline(`${name} of ${safeText(owner.name)}`, one).element));
+                new Timeline(`${name} of ${safeText(ownerText(owner))}`, one).element));
     }
 
     history(owner) {

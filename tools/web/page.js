@@ -60,6 +60,7 @@ class Page {
         for (const { id, words } of named?.names ?? []) this.ownerNames.set(id, safeText(words) || "(no name)");
         for (const owner of this.owners?.owners ?? [])
             this.ownerNames.set(owner.id, safeText(ownerText(owner)) || "(no name)");
+        for (const mark of this.report?.history?.marks ?? []) mark.name = this.ownerNames.get(mark.owner) ?? mark.name;
     }
 
     async loadLedger() {
