@@ -1,6 +1,6 @@
 # needs: cc
 """The head of a report says how the process ended. It knows this from the ledger, or else from the command that waited
-for the process. A raw exit, as Go programs make it, is not called killed."""
+for the process. A raw exit, as Go programs make it, is not called killed, also if nobody has waited for it."""
 import support
 from _ledger import ABRUPT, ENDED_EXITED, ENDED_KILLED, EXECED, EXITED, RUNNING, FORK_CHILD, simple
 from support import memstow, report
@@ -8,12 +8,12 @@ from support import memstow, report
 for state, ended, words, key in ((EXITED, (0, 0), "exited", "exited"),
                                  (ABRUPT, (0, 0), "ended by _exit", "abrupt_exit"),
                                  (ABRUPT, (ENDED_EXITED, 3), "ended by _exit", "abrupt_exit"),
-                                 (RUNNING, (0, 0), "ended unseen, by a raw exit or a signal", "killed"),
+                                 (RUNNING, (0, 0), "ended unseen, by a raw exit or a signal", "ended_unseen"),
                                  (RUNNING, (ENDED_EXITED, 3),
                                   "exited with 3, by a system call that memstow does not see", "raw_exit"),
                                  (RUNNING, (ENDED_KILLED, 9), "was killed by SIGKILL", "killed"),
                                  (RUNNING, (ENDED_KILLED, 40), "was killed by signal 40", "killed"),
-                                 (RUNNING, (77, 9), "ended unseen, by a raw exit or a signal", "killed"),
+                                 (RUNNING, (77, 9), "ended unseen, by a raw exit or a signal", "ended_unseen"),
                                  (EXECED, (0, 0), "replaced itself by another program (exec)", "execed"),
                                  (99, (0, 0), "in an unknown state", "unknown")):
     simple(state=state, ended=ended).save("x.mst")
@@ -70,4 +70,6 @@ memstow("run", "--quiet", "-o", "x.mst", "--", "sh", "-c", f"{program} 3; exit 7
 [child] = support.HERE.glob("x.mst.*")
 assert (memstow("report", child).stdout.startswith("leaves (pid ")
         and "), ended unseen, by a raw exit or a signal\n" in memstow("report", child).stdout)
-assert report("x.mst")["process"]["exit_status"] == 7 and report(child)["process"]["exit_status"] is None
+process = report(child)["process"]
+assert (process["state"], process["exit_status"], process["signal"]) == ("ended_unseen", None, None), process
+assert report("x.mst")["process"]["exit_status"] == 7

@@ -42,6 +42,16 @@ const legend = new Overview({{}}).residency({{ ...parts, rss_bytes, memstow_head
 const shown = legend.map((one) => Number(one.attributes["data-bytes"]));
 assert.deepEqual(shown.sort(), Object.values(parts).sort());
 
+// How the process ended, in the words of the text report.
+const {{ processLines }} = await module("overview");
+const ends = {{ running: "still running", exited: "exited", abrupt_exit: "ended by _exit", execed: "replaced itself",
+    killed: "killed by SIGKILL", raw_exit: "exited with 3, by a system call that memstow does not see",
+    ended_unseen: "ended unseen, by a raw exit or a signal", unknown: "in an unknown state" }};
+for (const [state, said] of Object.entries(ends)) {{
+    const [line] = processLines({{ pid: 7, state, exit_status: 3, signal: "SIGKILL", elapsed_seconds: 1 }});
+    assert.ok(line.startsWith(`pid 7, ${{said}}, tracked for `), line);
+}}
+
 // One run, one block, one site.
 const {{ LeaksView }} = await module("leaks");
 const verdict = {{ found: 0, verdict: "none", readings: {{}}, advice: null }};

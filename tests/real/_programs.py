@@ -15,7 +15,7 @@ class Program:
     names: tuple = ()       # processes whose ledgers must say that they allocated; by default the name's first word
     unseen: str = ""        # the reason why these have allocated nothing, or have no ledger
     frames: str = ""        # the reason why call stacks end early
-    killed: tuple = ()      # processes that normally end by a signal, or, as Go's do, by a raw system call
+    killed: tuple = ()      # processes that normally end by a signal, or, as Go's do, unseen, by a raw system call
     differs: tuple = ()     # (pattern, replacement, reason) of text that differs between two runs without memstow
     exit: int = 0
     as_nobody: bool = False # it refuses to run as root

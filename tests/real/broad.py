@@ -28,6 +28,7 @@ FEWEST = 40       # programs that must have run, when all were to run
 ENDS_IN = 5       # seconds that processes which a program leaves running have to end by themselves
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 ENDED = {"exited", "abrupt_exit", "raw_exit", "execed"}
+ENDED_OTHERWISE = {"killed", "ended_unseen"} # of the processes in Program.killed
 OPTIONS = shlex.split(os.environ.get("RUN_OPTIONS", "")) # options of memstow run, by hand, such as --allocator=mimalloc
 VENV = support.ROOT / "build/venv/bin/python" # cmake/setup.sh puts packages of PyPI there
 CARGO = support.ROOT / "build/cargo"
@@ -203,8 +204,7 @@ def check_ledger(program, file):
     process = report["process"]
     if report["misuses"]:
         raise Wrong(f"{name}blocks misused: {report['misuses']}")
-    if process["state"] not in ENDED and (process["state"],
-                                          process["name"]) not in [("killed", n) for n in program.killed]:
+    if process["state"] not in (ENDED | ENDED_OTHERWISE if process["name"] in program.killed else ENDED):
         raise Wrong(f"{name}it is {process['state']}")
     if max(spent, more) >= SECOND:
         raise Wrong(f"{name}its report takes {spent:.2f} s, with --json {more:.2f} s, of processor time")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # needs: deb:gron deb:hjson-go
 """Programs in Go do the same under memstow. A dynamic one ends by a system call of its own, and the report says so,
-and not that it was killed. A static one cannot be preloaded: memstow says that it runs untracked, and keeps no file."""
+and not that it was killed, also if it is a child, for whose end only its parent waits. A static one cannot be preloaded:
+memstow says that it runs untracked, and keeps no file."""
 import support
 
 support.HERE.joinpath("data.json").write_text('{"names": ["a", "b"], "deep": {"er": [1, 2.5, null]}}\n')
@@ -19,6 +20,13 @@ for arguments in (["data.json"], ["absent.json"]):
     assert process["state"] == "raw_exit", process
     said = support.memstow("report", "gron.mst").stdout
     assert f"exited with {alone.returncode}" in said and "killed" not in said, said
+
+support.track("sh", "-c", "gron data.json; true", file="shell.mst")
+[child] = support.HERE.glob("shell.mst.*")
+process = support.report(child)["process"]
+assert (process["name"], process["state"], process["exit_status"], process["signal"]) == (
+    "gron", "ended_unseen", None, None), process
+assert ", ended unseen, by a raw exit or a signal" in support.memstow("report", child).stdout
 
 alone = support.run("hjson-cli", "-j", "data.json")
 tracked = support.memstow("run", "-o", "static.mst", "--", "hjson-cli", "-j", "data.json")

@@ -14,11 +14,23 @@
 
 static uint64_t report_json_most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
+/* The state of a process that did not record its end. Only a command that waited for it can tell a raw exit from a
+ * signal. */
+static const char *report_json_untold(uint32_t ended) {
+    switch (ended) {
+    case SNAP_ENDED_EXITED:
+        return "raw_exit";
+    case SNAP_ENDED_KILLED:
+        return "killed";
+    default:
+        return "ended_unseen";
+    }
+}
+
 static const char *state_key(const struct image *image) {
     switch (image->header.state) {
     case SNAP_RUNNING:
-        if (!last_word_is_untold(image)) return "running";
-        return image->header.ended == SNAP_ENDED_EXITED ? "raw_exit" : "killed";
+        return last_word_is_untold(image) ? report_json_untold(image->header.ended) : "running";
     case SNAP_EXITED:
         return "exited";
     case SNAP_ABRUPT_EXIT:

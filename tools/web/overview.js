@@ -248,11 +248,16 @@ export class Overview {
     }
 }
 
+/** How the process ended, in words like those of the text report. */
+function stateText({ state, exit_status: status, signal }) {
+    return { running: "still running", exited: "exited", abrupt_exit: "ended by _exit", execed: "replaced itself",
+        raw_exit: `exited with ${status}, by a system call that memstow does not see`, killed: `killed by ${signal}`,
+        ended_unseen: "ended unseen, by a raw exit or a signal", unknown: "in an unknown state" }[state] ?? state;
+}
+
 /** Facts about the process, in a few words under the title. */
 export function processLines(process) {
-    const state = { running: "still running", exited: "exited", killed: "killed", execed: "replaced itself",
-        abrupt_exit: "ended by _exit" }[process.state] ?? process.state;
-    const lines = [`pid ${process.pid}, ${state}, tracked for ${durationText(process.elapsed_seconds)}`];
+    const lines = [`pid ${process.pid}, ${stateText(process)}, tracked for ${durationText(process.elapsed_seconds)}`];
     if (process.start_time) lines.push(`started ${whenText(process.start_time)}`);
     if (process.stacks === "sample") lines.push("call stacks are sampled");
     return lines;
