@@ -50,6 +50,7 @@ def search(seconds, more_later):
     return [(line["blocks"], line.get("pack"), line.get("place")) for line in lines], missed
 
 
+assert blocks.parse(["a=1,2", "b=3", "a=4"]) == [("a", (1, 2, 4)), ("b", (3, ))], "words with one path"
 assert search(DEEP / 2, True) == ([], {PATH}), "the search did not reach a name"
 assert search(4 * DEEP, True) == ([(1, "keeper", "keeper.kept")], set())
 [(count, pack, place)], missed = search(DEEP / 2, False)

@@ -165,6 +165,15 @@ static int count_paths(const struct leaks_ask_stack *stacks, size_t count) {
     return paths;
 }
 
+/* Says that the program has not looked for all holders, and why. For one search, the program has said it. */
+static void say_what_is_left(const struct choice *choice, const struct leaks_ask *ask, int found, int paths) {
+    if (paths <= LEAKS_ASK_PATHS)
+        complain("process %d: %s", (int)choice->pid, TEXT_SAFE(ask->text));
+    else
+        complain("process %d: %d of %d call stacks: %s", (int)choice->pid, found, paths,
+                 choice->holders ? "there was no time for all" : "ask again, or with --holders");
+}
+
 /* Asks the process which objects hold the memory of those findings whose holder is not known yet. */
 static int ask_for_holders(const struct choice *choice, struct leaks_ask *ask) {
     struct leaks_ask_stack *stacks;
@@ -174,7 +183,7 @@ static int ask_for_holders(const struct choice *choice, struct leaks_ask *ask) {
     int result = count ? leaks_ask_holders(ask, stacks, count, leaks_last_judged(&leaks), choice->holders) : 0;
     free(stacks);
     if (result < 0) say_why_no_holders(choice, ask, result);
-    if (result >= 0 && result < paths) complain("process %d: %s", (int)choice->pid, TEXT_SAFE(ask->text));
+    if (result >= 0 && result < paths) say_what_is_left(choice, ask, result, paths);
     return count && result >= 0 ? find_again(choice) : EXIT_FINE;
 }
 

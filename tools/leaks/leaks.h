@@ -140,8 +140,8 @@ bool leaks_is_in_rest(const struct leak_site *site, const struct leak_finding *r
 int leaks_by_growth(const void *left, const void *right);
 
 struct leaks_ask_stack;
-/* Finds the call stacks of findings and of retired owners whose holders nobody has looked for yet. They are sorted by
- * path. The caller frees the list. Returns 0, or -1: no memory. */
+/* Finds the call stacks of findings and of retired owners whose holders nobody has looked for yet: those of the largest
+ * finding first, and the stacks of one path side by side. The caller frees the list. Returns 0, or -1: no memory. */
 int leaks_unknown(const struct leaks *self, struct leaks_ask_stack **stacks, size_t *count);
 /* The owner id of the last run that was judged. Blocks of later runs may be in use, so memstow does not ask who holds
  * them. 0: it asks for all runs, because a finding was judged by readings, or no run was judged. */

@@ -84,18 +84,18 @@ static int send_stacks(struct leaks_ask *self, const char *word, uint32_t before
     return request_ask(self, &message, "waiting until it has looked for holders between two runs");
 }
 
-/* Writes " PATH=PLACE,PLACE…": the first path in the list, and the places of its stacks (leaks_ask.h), at most 8.
- * Returns how many stacks have that path. */
+/* Writes " PATH=PLACE,PLACE…": the path of the first stack, and the places of the stacks that have this path, at most
+ * 8. Returns how many stacks these are. If there are more, the next word repeats the path. */
 static size_t write_path(char *to, size_t capacity, const struct leaks_ask_stack *stacks, size_t count) {
     enum { PLACES = 8 };
     size_t same = 1, used = (size_t)snprintf(to, capacity, " %" PRIx64 "=%" PRIx32, stacks->path, stacks->place);
-    for (; same < count && stacks[same].path == stacks->path; same++)
-        if (same < PLACES) used += (size_t)snprintf(to + used, capacity - used, ",%" PRIx32, stacks[same].place);
+    for (; same < count && same < PLACES && stacks[same].path == stacks->path; same++)
+        used += (size_t)snprintf(to + used, capacity - used, ",%" PRIx32, stacks[same].place);
     return same;
 }
 
-int leaks_ask_holders(struct leaks_ask *self, const struct leaks_ask_stack *stacks, size_t count, uint32_t before,
-                      bool meant) {
+static int ask_for_one_search(struct leaks_ask *self, const struct leaks_ask_stack *stacks, size_t count,
+                              uint32_t before, bool meant) {
     enum { MOST = WIRE_TEXT - 16 };
     char all[MOST] = "", one[128];
     for (size_t i = 0; i < count;) {
@@ -108,4 +108,25 @@ int leaks_ask_holders(struct leaks_ask *self, const struct leaks_ask_stack *stac
         strcat(all, one);
     }
     return send_stacks(self, meant ? "find" : "offer", before, all);
+}
+
+/* How many stacks the first LEAKS_ASK_PATHS paths have. */
+static size_t stacks_of_one_search(const struct leaks_ask_stack *stacks, size_t count) {
+    size_t paths = 0, i = 0;
+    for (; i < count; i++)
+        if ((i == 0 || stacks[i].path != stacks[i - 1].path) && ++paths > LEAKS_ASK_PATHS) break;
+    return i;
+}
+
+int leaks_ask_holders(struct leaks_ask *self, const struct leaks_ask_stack *stacks, size_t count, uint32_t before,
+                      bool meant) {
+    int found = 0;
+    for (size_t i = 0, some; i < count; i += some) {
+        some = stacks_of_one_search(&stacks[i], count - i);
+        int result = ask_for_one_search(self, &stacks[i], some, before, meant);
+        if (result < 0) return found ? found : result;
+        found += result;
+        if (!meant || !result) break;
+    }
+    return found;
 }

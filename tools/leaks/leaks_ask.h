@@ -25,14 +25,19 @@ void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double
  * has no socket. -ETIMEDOUT: it did not answer in time. -EAGAIN: it does this only if a person asks (`meant`). */
 int leaks_ask_collect(struct leaks_ask *self);
 
+/* The most paths in one search. The program has a time limit for each search (memstow_looks.py). */
+enum { LEAKS_ASK_PATHS = 64 };
+
 /* A call stack. path: the hash of its frames, which is its name in the trace. place: its number in the process
- * (tree.h). */
+ * (tree.h). order: paths with lower numbers are asked for first. */
 struct leaks_ask_stack {
     uint64_t path;
-    uint32_t place;
+    uint32_t place, order;
 };
-/* Stacks of one path must follow each other. Blocks of runs after `before` are left out; 0: no block is left out.
- * `meant`: a person asked for this and waits. Returns the answer, or -errno, as said above. */
+/* Asks for the holders in as many searches as are needed, until one finds nothing or the time is over. If nobody asked
+ * for this (not `meant`), the program searches once. Stacks of one path must follow each other. Blocks of runs after
+ * `before` are left out; 0: no block is left out. `meant`: a person asked for this and waits. Returns the sum of the
+ * answers or, if there is no answer, -errno, as said above. */
 int leaks_ask_holders(struct leaks_ask *self, const struct leaks_ask_stack *stacks, size_t count, uint32_t before,
                       bool meant);
 

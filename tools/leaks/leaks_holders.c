@@ -144,12 +144,20 @@ bool leaks_same_holder(const struct leak_holder *a, const struct leak_holder *b)
 
 /* --- call stacks whose holders nobody has looked for --- */
 
-enum { SITES_EACH = 3, SITES_MOST = 64, STACKS_MOST = 512 };
+enum { SITES_EACH = 3 };
+
+/* A path that is asked for. order: its position among all of them; a path that several sites have counts at the first
+ * one. */
+struct unknown_path {
+    uint64_t path;
+    uint32_t order;
+};
 
 struct unknown {
     const struct leaks *leaks;
-    uint32_t sites[SITES_MOST];
-    size_t count;
+    struct unknown_path *list;
+    size_t count, capacity;
+    bool failed; /* no memory */
 };
 
 static bool can_be_asked(const struct leaks *self, uint32_t site) {
@@ -157,9 +165,12 @@ static bool can_be_asked(const struct leaks *self, uint32_t site) {
 }
 
 static void add_site(struct unknown *unknown, uint32_t site) {
-    for (size_t i = 0; i < unknown->count; i++)
-        if (unknown->sites[i] == site) return;
-    if (unknown->count < SITES_MOST && can_be_asked(unknown->leaks, site)) unknown->sites[unknown->count++] = site;
+    if (unknown->failed || !can_be_asked(unknown->leaks, site)) return;
+    unknown->failed = !LIST_GROW(unknown->list, unknown->count, unknown->capacity);
+    if (unknown->failed) return;
+    unknown->list[unknown->count] =
+        (struct unknown_path){unknown->leaks->sites->list[site].path, (uint32_t)unknown->count};
+    unknown->count++;
 }
 
 /* Adds the largest sites without a known holder, among those for which `is` returns true: the sites of a retired owner,
@@ -199,44 +210,79 @@ static void add_finding(struct unknown *unknown, const struct leak_finding *find
     }
 }
 
-static int by_path(const void *left, const void *right) {
+/* Compares for qsort and bsearch. */
+static int unknown_path_compare(const void *left, const void *right) {
+    const struct unknown_path *a = left, *b = right;
+    return a->path < b->path ? -1 : a->path > b->path;
+}
+
+static int unknown_path_order(const void *left, const void *right) {
+    const struct unknown_path *a = left, *b = right;
+    int order = unknown_path_compare(a, b);
+    return order ? order : a->order < b->order ? -1 : a->order > b->order;
+}
+
+/* Sorts the list by path, and leaves each path in it once, with its lowest position. */
+static void unknown_sort(struct unknown *unknown) {
+    size_t kept = 0;
+    if (!unknown->count) return;
+    qsort(unknown->list, unknown->count, sizeof *unknown->list, unknown_path_order);
+    for (size_t i = 0; i < unknown->count; i++)
+        if (!kept || unknown->list[kept - 1].path != unknown->list[i].path) unknown->list[kept++] = unknown->list[i];
+    unknown->count = kept;
+}
+
+static int by_order(const void *left, const void *right) {
     const struct leaks_ask_stack *a = left, *b = right;
-    if (a->path != b->path) return a->path < b->path ? -1 : 1;
+    if (a->order != b->order) return a->order < b->order ? -1 : 1;
     return a->place < b->place ? -1 : a->place > b->place;
 }
 
-static bool is_wanted(const struct unknown *unknown, uint64_t path) {
-    for (size_t i = 0; i < unknown->count; i++)
-        if (unknown->leaks->sites->list[unknown->sites[i]].path == path) return true;
-    return false;
+struct unknown_stacks {
+    struct leaks_ask_stack *list;
+    size_t count, capacity;
+};
+
+/* Adds a place if its path is asked for. Returns 0, or -1: no memory. */
+static int unknown_place(const struct unknown *unknown, struct unknown_stacks *to, uint64_t path, uint32_t place) {
+    const struct unknown_path wanted = {.path = path};
+    const struct unknown_path *found =
+        path ? bsearch(&wanted, unknown->list, unknown->count, sizeof wanted, unknown_path_compare) : NULL;
+    if (!found) return 0;
+    if (!LIST_GROW(to->list, to->count, to->capacity)) return -1;
+    to->list[to->count++] = (struct leaks_ask_stack){path, place, found->order};
+    return 0;
 }
 
-/* Lists the stacks with the wanted paths, each with the process's number for it (its place), sorted by path. One path
- * may have several places, because a call in one line of Python may be at several instructions. Returns 0, or -1: no
- * memory. */
-static int find_places(const struct unknown *unknown, struct leaks_ask_stack **stacks, size_t *count) {
+/* Lists the stacks with the wanted paths, each with the process's number for it (its place), in the order of the paths.
+ * One path may have several places, because a call in one line of Python may be at several instructions. Returns 0, or
+ * -1: no memory. */
+static int find_places(const struct unknown *unknown, struct unknown_stacks *to) {
     const struct image *image = unknown->leaks->image;
     uint64_t *hashes = stack_hashes(image);
-    *stacks = malloc(STACKS_MOST * sizeof **stacks);
-    for (size_t i = 0; hashes && *stacks && i < image->place_count && *count < STACKS_MOST; i++) {
-        uint64_t path = hashes[image->places[i].node], paths[] = {path, leak_path_on_cuda(path)};
-        for (size_t k = 0; k < 2 && *count < STACKS_MOST; k++)
-            if (path && is_wanted(unknown, paths[k]))
-                (*stacks)[(*count)++] = (struct leaks_ask_stack){paths[k], image->places[i].place};
+    int result = hashes ? 0 : -1;
+    for (size_t i = 0; result == 0 && i < image->place_count; i++) {
+        uint64_t path = hashes[image->places[i].node];
+        result = unknown_place(unknown, to, path, image->places[i].place);
+        if (result == 0 && path) result = unknown_place(unknown, to, leak_path_on_cuda(path), image->places[i].place);
     }
-    bool failed = !hashes || !*stacks;
     free(hashes);
-    if (!failed && *count) qsort(*stacks, *count, sizeof **stacks, by_path);
-    return failed ? -1 : 0;
+    if (to->count) qsort(to->list, to->count, sizeof *to->list, by_order);
+    return result;
 }
 
 int leaks_unknown(const struct leaks *self, struct leaks_ask_stack **stacks, size_t *count) {
     struct unknown unknown = {.leaks = self};
-    *stacks = NULL;
-    *count = 0;
+    struct unknown_stacks found = {.list = NULL};
     for (size_t i = 0; i < self->count; i++) add_finding(&unknown, &self->list[i]);
     for (size_t i = 0; i < self->retired_leaks; i++)
         if (!self->retired[i].is_told && !self->retired[i].holder)
             add_largest(&unknown, is_of_retired, &self->retired[i]);
-    return unknown.count ? find_places(&unknown, stacks, count) : 0;
+    unknown_sort(&unknown);
+    int result = unknown.failed ? -1 : unknown.count ? find_places(&unknown, &found) : 0;
+    free(unknown.list);
+    if (result < 0) free(found.list);
+    *stacks = result < 0 ? NULL : found.list;
+    *count = result < 0 ? 0 : found.count;
+    return result;
 }

@@ -342,13 +342,14 @@ class Wanted(NamedTuple):
 
 
 def parse(words: Iterable[str]) -> list[Wanted]:
-    """Parses words of the form PATH=STACK,STACK…, in hexadecimal digits. Raises ValueError."""
-    found = []
+    """Parses words of the form PATH=STACK,STACK…, in hexadecimal digits. Words with the same path are about one call
+    stack. Raises ValueError."""
+    found: dict[str, list[int]] = {}
     for word in words:
         path, _, stacks = word.partition("=")
         int(path, 16)
-        found.append(Wanted(path, tuple(int(stack, 16) for stack in stacks.split(","))))
-    return found
+        found.setdefault(path, []).extend(int(stack, 16) for stack in stacks.split(","))
+    return [Wanted(path, tuple(stacks)) for path, stacks in found.items()]
 
 
 def spread(blocks: list[tuple[Block, list[Any]]], most: int) -> list[tuple[Block, list[Any]]]:

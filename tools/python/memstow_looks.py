@@ -52,7 +52,9 @@ class Looks:
                 self._take(request)
 
     def _take(self, request: Any) -> None:
-        if self.handler is not None:
+        if request.kind == "holders" and request.text.startswith("more"):
+            self._answer(request, *self.look(request)) # at once: a whole run could pass before each of these messages
+        elif self.handler is not None:
             self.handler(request)
         elif request.kind == "holders" and request.text.startswith("offer"):
             self._answer(request, -errno.EAGAIN, "the program looks for holders only where it is asked to")
@@ -108,5 +110,6 @@ class Looks:
         found, is_cut = self.holders_of(stacks, int(run, 16), seconds * (MANY_BLOCKS if apart else 1),
                                         seconds < SECONDS["find"])
         self.patience = 2 * self.patience if is_cut else 1 # with the same time the next search would come no further
-        took = f"{found} of {len(stacks)} call stacks, in {time.thread_time() - begun:.1f} s"
+        count = len({stack.partition("=")[0] for stack in stacks})
+        took = f"{found} of {count} call stacks, in {time.thread_time() - begun:.1f} s"
         return found, f"{took}: there was no time for all" if is_cut else took
