@@ -20,7 +20,9 @@ static bool is_file(const char *module, const char *name) {
 static bool is_of_threads(const char *module, const char *function) {
     static const char *const functions[] = {"allocate_dtv", "_dl_allocate_tls", "allocate_stack", "pthread_create",
                                             "__pthread_create"};
-    if (is_file(module, "libgomp") || is_file(module, "libiomp")) return true;
+    static const char *const openmp[] = {"libgomp", "libiomp", "libomp"}; /* of GCC, Intel and LLVM */
+    for (size_t i = 0; i < sizeof openmp / sizeof *openmp; i++)
+        if (is_file(module, openmp[i])) return true;
     for (size_t i = 0; function && i < sizeof functions / sizeof *functions; i++)
         if (strncmp(function, functions[i], strlen(functions[i])) == 0) return true;
     return false;
