@@ -110,7 +110,8 @@ _gpu.main(__file__, lambda: _gpu.under_memstow(__file__, 'work'), work=work)
 """)
 part("later", "")
 suite("--out", support.HERE / "hung", status=1)
-assert outcomes("hung") == {"facts": "passed", "hangs": "failed", "inner": "failed", "later": "passed"}, outcomes("hung")
+hung = {"facts": "passed", "hangs": "failed", "inner": "failed", "later": "passed"}
+assert outcomes("hung") == hung, outcomes("hung")
 assert results("hung")["hangs"]["failed"] == "no end after 5 s", results("hung")
 waited = (support.HERE / "hung/hangs/waited_for.txt").read_text()
 assert "sleep 600" in waited and waited.count("waits in") >= 2 and "system call" in waited, waited
@@ -140,8 +141,8 @@ assert outcomes("short") == {"facts": "passed", "hangs": "unfinished", "later": 
 assert time.monotonic() - began < 100, "the part alone would take 300 s"
 assert "the time of the run was spent" in results("short")["hangs"]["why"]
 
-# --- at the end of the budget all hangs at once: the part, which SIGKILL does not end, dmesg, and nvidia-smi. Doubles of
-# them only let a clock go on, so what they may take is added up here
+# --- at the end of the budget all hangs at once: the part, which SIGKILL does not end, dmesg, and nvidia-smi. Doubles
+# of them only let a clock go on, so what they may take is added up here
 
 clock = [0.0]
 execute, shutil_there, time_there = runner._child.execute, runner._device.shutil, runner.time

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # needs: pip:comfy-aimdo==0.6.0
-# timeout: 900
+# timeout: 1500
 """The GPU suite without a GPU. Every part is skipped, with that reason. The Python code of each part compiles. Its
 programs are right over the simulated driver, a test double, where no figure is shown. Failures are reported. The folder
 that is carried to another machine is complete."""
@@ -17,7 +17,7 @@ WITHOUT = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "
 def suite(*names, folder=SUITE, build=support.BUILD, status=0, env=WITHOUT, python=sys.executable):
     """The output of the suite, line by line."""
     return support.run(folder / "run", "--build", build, "--python", python, *names, status=status, env=env,
-                       timeout=500).stdout.splitlines()
+                       timeout=900).stdout.splitlines()
 
 
 def needed_glibc(path):
@@ -117,8 +117,8 @@ for name in ("pair", "kernels", *(f"{when}_{way}" for when in ("copy", "first", 
 double = _simulated.environment(
     13, LD_LIBRARY_PATH=f"{_simulated.LIBRARIES}:{_simulated.LIBRARIES}/13:{_simulated.LIBRARIES}/12")
 double.pop("COMFYUI", None)
-lines = suite("moves", "moves_pinned", "graphs", "rescue", "kept", "routes", "cupti", "speed", "comfyui", "lib_jax", "lib_aimdo",
-              "facts", "costs", env=limits_noted(double), python=os.path.relpath(sys.executable))
+lines = suite("moves", "moves_pinned", "graphs", "rescue", "kept", "routes", "cupti", "speed", "comfyui", "lib_jax",
+              "lib_aimdo", "facts", "costs", env=limits_noted(double), python=os.path.relpath(sys.executable))
 assert "Simulated device 0 (test double)" in lines[0] and lines[1].startswith("Python 3."), lines
 assert "test double" in lines[2], lines
 found = outcomes(lines)
@@ -138,7 +138,8 @@ for what in ("pairs", "kernels"):
 
 # A program that is killed has already said what it knew.
 with open("costs.txt", "w") as file:
-    costs = support.start(support.BUILD / "tests/gpu/costs", stdout=file, env={**double, "SIMCUDA_LATENCY_US": "600000000"})
+    costs = support.start(support.BUILD / "tests/gpu/costs", stdout=file,
+                          env={**double, "SIMCUDA_LATENCY_US": "600000000"})
 support.wait_for(lambda: "figure first_pinned_takes" in pathlib.Path("costs.txt").read_text(), 60, "a figure")
 costs.kill()
 

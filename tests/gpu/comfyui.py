@@ -4,7 +4,7 @@
 device after a run, and the output of the next run is the same to the bit."""
 import json, os, sys
 
-import _gpu, support # _gpu: no command has a limit of its own
+import _gpu, support
 
 sys.path.insert(0, str(support.ROOT / "tests/comfyui"))
 
@@ -65,4 +65,4 @@ def outside():
 
 
 if __name__ == "__main__":
-    outside()
+    _gpu.main(__file__, outside)

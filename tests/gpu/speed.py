@@ -97,4 +97,4 @@ def outside():
 
 
 if __name__ == "__main__":
-    outside()
+    _gpu.main(__file__, outside)
