@@ -82,7 +82,7 @@ browser.open(page, "#overview?from=3.5&to=7.5")
 browser.wait("document.querySelector('.born')")
 is_shown(3.5, 7.5)
 events = browser.text(".events")
-assert "After 5.0 s: early stowed (1.0 MiB, RSS 9.0 MiB)" in events, events
+assert "After 5.0 s: early (e.st) stowed (1.0 MiB, RSS 9.0 MiB)" in events, events
 owners = {row[0]: row[1:] for row in browser.js(
     "return [...document.querySelectorAll('.owners-then tbody tr')].map((row) => [...row.cells].map("
     "(cell) => cell.textContent))")}
