@@ -15,14 +15,14 @@ Item = dict[str, Any] # an object of the report, or of PyTorch's snapshot
 VIEWED = {"device", "pool", "managed", "vmm"}
 
 
-def label(name: str, origin: str) -> str:
+def label(name: str, origin: Optional[str]) -> str:
     """The name of a model for people, with its origin, which tells models of one name apart."""
     return f"{name} ({origin})" if origin else name
 
 
 def owner_frames(item: Item) -> list[Item]:
     """The owners of an item as frames; the outermost is the model."""
-    model = item["model"] and label(item["model"], item["model_origin"])
+    model = item["model"] and label(item["model"], item.get("model_origin"))
     named = (("run", item["run"]), ("node", item["node"]), ("model", model))
     return [{"name": f"{kind}: {name}", "filename": "", "line": 0} for kind, name in named if name]
 
