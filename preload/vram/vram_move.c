@@ -320,13 +320,16 @@ static void collect_backups(void) {
     if (pressure_left() < vram_stock_bytes()) vram_stock_shrink(&vram_driver);
 }
 
+static bool must_stop(const struct move *self) {
+    return move_is_ended(self->options->end) || vram_thread_must_end();
+}
+
 /* Takes the next block to move out. `first`: it is the first of those that move together. The wait for all contexts is
  * over, so `quieting` becomes false. From now on, a thread that ends a context waits for the mover only if that context
  * is one of these blocks' or the ring's. */
 static struct vram_block *take_next(struct move *self, bool first) {
     vram_table_lock();
-    bool ended = move_is_ended(self->options->end) || vram_thread_must_end();
-    struct vram_block *block = ended ? NULL : next_block(self, VRAM_LIVE);
+    struct vram_block *block = must_stop(self) ? NULL : next_block(self, VRAM_LIVE);
     if (block) block->in_move = first ? NULL : held;
     if (block || first) held = block;
     quieting = false;
@@ -415,11 +418,21 @@ static uint32_t of_one_context(const struct move *self, uint32_t first, uint32_t
     return i - first;
 }
 
+/* Gives back a block that stays as it was, because the move must stop. A kernel that hashes it may still read it. */
+static void stay(struct vram_block *block) {
+    block->copied = ring.unsettled || hash.unsettled;
+    vram_end_give_back(block, VRAM_LIVE);
+}
+
 static void leave_batch(struct move *self, uint32_t count) {
     for (uint32_t first = 0, n; first < count; first += n) {
         n = of_one_context(self, first, count);
-        if (wants_hashes(self)) hash_blocks(self, self->batch + first, n);
-        for (uint32_t i = first; i < first + n; i++) leave_in_its_context(self, self->batch[i]);
+        if (wants_hashes(self) && !must_stop(self)) hash_blocks(self, self->batch + first, n);
+        for (uint32_t i = first; i < first + n; i++)
+            if (must_stop(self))
+                stay(self->batch[i]);
+            else
+                leave_in_its_context(self, self->batch[i]);
     }
 }
 

@@ -27,8 +27,7 @@ struct vram_move_options {
     bool at_once;                     /* do not wait for another move */
     uint64_t trigger;                 /* the number of the trigger that began this move; 0: a request began it */
     struct vram_unchanged *unchanged; /* NULL, or where a move out tells what it did not copy */
-    /* for moving out: once the move is to end (move_is_ended), it stops after its present block, or after those that it
-     * hashes at once */
+    /* for moving out: once the move is to end (move_is_ended), it stops after its present block */
     struct move_end end;
 };
 /* Both return the bytes that moved. If bytes stayed, *refusal and *error (the driver's) say why. The first reason

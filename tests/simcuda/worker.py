@@ -2,7 +2,8 @@
 # What memstow's worker moves by itself (MEMSTOW_IDLE): the driver is called by a thread that has the program's
 # descriptors, and not after the program has ended. Over the simulated driver (a test double): each case of _worker.c by
 # itself.
-from _simcuda import run_cases
+import support
+from _simcuda import BUILD, environment, run_cases
 
 
 def wish(case):
@@ -11,3 +12,7 @@ def wish(case):
 
 
 run_cases("worker", 3, wish)
+
+# Blocks are hashed sixteen at once where copies are kept. The program does not wait for the copies of all sixteen.
+support.track(BUILD / "worker", "ends_meanwhile", file="kept.mst",
+              env=environment(MEMSTOW_CUDA_KEEP="64M", **wish("ends_meanwhile")))
