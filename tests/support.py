@@ -49,6 +49,15 @@ def track(*argv, options=(), file="out.mst", **more):
     return memstow("run", "--quiet", "-o", file, *options, "--", *argv, **more)
 
 
+def in_mode(environment):
+    """This environment with the settings of memstow that belong to a mode of the simulated driver (simcuda/_modes.py).
+    A mode has a name of its own for such a setting: the runner takes all variables MEMSTOW… out of the environment of a
+    test."""
+    if "SIMCUDA_KEEP" in environment:
+        environment.setdefault("MEMSTOW_CUDA_KEEP", environment["SIMCUDA_KEEP"])
+    return environment
+
+
 def report(file="out.mst", *arguments):
     """The JSON report of a file or a process id."""
     return json.loads(memstow("report", file, "--json", *arguments).stdout)

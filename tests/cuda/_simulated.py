@@ -12,7 +12,7 @@ SOURCES = support.ROOT / "tests/simcuda"
 def environment(generation="", **more):
     """An environment in which the simulated driver, and the runtime of one generation, are found."""
     folders = [LIBRARIES] + [LIBRARIES / str(g) for g in ([generation] if generation else (13, 12))]
-    return {**os.environ, "LD_LIBRARY_PATH": ":".join(map(str, folders)), **more}
+    return support.in_mode({**os.environ, "LD_LIBRARY_PATH": ":".join(map(str, folders)), **more})
 
 
 def clients():

@@ -18,7 +18,7 @@ RUNTIME = {"device": (3145728 + 10240 + 40960, 3), "managed": (4194304, 1), "poo
 
 def environment(**more):
     libraries = [BUILD / "lib", BUILD / "lib/12", BUILD / "lib/13"]
-    return dict(os.environ, LD_LIBRARY_PATH=":".join(map(str, libraries)), **more)
+    return support.in_mode(dict(os.environ, LD_LIBRARY_PATH=":".join(map(str, libraries)), **more))
 
 
 def client(route):
