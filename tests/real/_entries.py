@@ -4,9 +4,10 @@ import re
 
 import support
 
-ABOUT = re.compile(r"Capture|Alloc|Free|Bind|Pool|Export|External|Import|Ipc|Multicast|Array|Shareable|Graphics|"
-                   r"Mem(Create|Map|Unmap|Release|Retain)|Address(Reserve|Free)|Host(Un)?[Rr]egister|Endpoint|"
-                   r"GreenCtx|Checkpoint")
+# Capitals do not matter, except in the short names of other interfaces: cudaMalloc and cuMemAlloc both allocate.
+ABOUT = re.compile(r"Captur|Alloc|Free|Bind|Pool|Export|External|Import|Ipc|Multicast|Array|Shareable|Graphics|"
+                   r"Mem(Create|Map|Unmap|Release|Retain)|Address(Reserve|Free)|Host(Un)?Register|Endpoint|"
+                   r"GreenCtx|Checkpoint|(?-i:GL|VDPAU)", re.I)
 # Names (without suffixes) as expressions, and why they need no line.
 REASONS = {
     "it only tells, or sets what is allocated later":
@@ -14,15 +15,18 @@ REASONS = {
     r"cu(da)?Mem(Get|Set)\w*(Pool|Handle|Granularity)|cu(da)?Device[GS]et\w*MemPool|cu(da)?MemPool([GS]et\w+|TrimTo)|"
     r"cudaMipmappedArray\w+|cudaArrayGet\w+|cu(da)?Graph\w*GetParams|cuMulticastGetGranularity|cuTensorMapSet\w+|"
     r"cu(Tex|Surf)Ref[GS]et\w+|cuLogicalEndpoint(Query|GetLimits)|cuGreenCtxGet\w+|cuStreamGetGreenCtx|"
-    r"cu(da)?ThreadExchangeStreamCaptureMode|cu(da)?Stream(GetCaptureInfo|UpdateCaptureDependencies)",
+    r"cu(da)?ThreadExchangeStreamCaptureMode|cu(da)?Stream(IsCapturing|GetCaptureInfo|UpdateCaptureDependencies)",
     "it gives no memory, or a place that is bound already": r"cuMulticast(AddDevice|Unbind)|"
     r"cuLogicalEndpoint(AddDevice|Create|Destroy|Export|Import|IdRelease|IdReserve|Unbind)",
-    "it copies": r"cuda?Memcpy\w+|cuMemMapArrayAsync",
+    "it copies": r"cuda?Memcpy\w+",
+    "what it maps into a sparse array counts until its handles are released (docs/cuda.md, Limits)":
+    r"cuMemMapArrayAsync",
     "what it frees is a node's, and ends with the graph": r"cu(da)?GraphAddMemFreeNode",
     "it is about events and semaphores": r"cu(da)?(Graph\w*|Import|Destroy|Signal|Wait)ExternalSemaphore\w*|"
     r"cu(da)?Ipc(Get|Open)EventHandle",
     "memory of other interfaces is not counted (docs/cuda.md)":
-    r"cu(da)?(ImportExternalMemory|DestroyExternalMemory|ExternalMemoryGet\w+|Graphics\w+)",
+    r"cu(da)?(ImportExternalMemory|DestroyExternalMemory|ExternalMemoryGet\w+|Graphics\w+|(W?GL|EGL|VDPAU)\w+)|"
+    r"cu(da)?EventCreateFromEGLSync",
     "it exports or imports a pool as such; its pointers have lines":
     r"cu(da)?MemPool(Ex|Im)port(To|From)ShareableHandle",
     "the private tables of the driver": r"cu(da)?GetExportTable",
@@ -30,7 +34,7 @@ REASONS = {
     r"cu(da)?(GreenCtx(Create|Destroy|StreamCreate|RecordEvent|WaitEvent)|CtxFromGreenCtx)",
     "it is called by another process, or for a whole one": r"cuCheckpoint\w+",
     "it calls the driver's, which has a line": r"cudaStreamBeginRecaptureToGraph",
-    "it binds a texture or surface to memory that is there; gone since CUDA 12": r"cudaBind(Texture|Surface)\w*",
+    "it binds a texture or surface to memory that is there; gone since CUDA 12": r"cuda(Unb|B)ind(Texture|Surface)\w*",
 }
 # Versions of CUDA 2 and 3 on 32-bit systems.
 FIRST = 2000
@@ -57,6 +61,12 @@ def versions(include):
     for base, version, own, arguments in re.findall(r"PFN_(\w+?)_v(\d+)(_ptsz)?\)\((.*?)\);", text, re.S):
         found.setdefault(base, {})[int(version), bool(own)] = " ".join(arguments.split())
     return found
+
+
+def declared(include):
+    """The functions that any header declares: runtime, driver, and the parts for OpenGL, EGL and VDPAU."""
+    texts = [file.read_text(errors="replace") for file in sorted(include.glob("cu*.h"))]
+    return {name for text in texts for name in re.findall(r"\bCUDA(?:RT)?API\s+(cu\w+)\s*\(", text)}
 
 
 names, lines = table()

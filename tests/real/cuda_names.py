@@ -12,12 +12,15 @@ WANTED = "11.8 12.0 12.1 12.2 12.3 12.4 12.5 12.6 12.8 12.9 13.0 13.1 13.2 13.3 
 used = set()
 
 
+def base_of(name):
+    return re.sub(r"(_v\d+)?(_pt[ds]z?)?$", "", name)
+
+
 def unknown_in(include, entries):
     """The names that are neither in the table nor have a reason."""
-    text = (include / "cuda_runtime_api.h").read_text(errors="replace")
-    runtime = set(re.findall(r"CUDARTAPI\s+(cuda\w+)\s*\(", text))
+    declared = {name for name in _entries.declared(include) - _entries.names if base_of(name) not in _entries.bases}
     unknown = set()
-    for name in {base for base in entries if base not in _entries.bases} | (runtime - _entries.names):
+    for name in {base for base in entries if base not in _entries.bases} | declared:
         why = _entries.reasons_of(name)
         used.update(why)
         if _entries.is_about_memory(name) and not why:
@@ -49,6 +52,14 @@ def misled_in(entries):
                 yield f"{base} of version {version} has other arguments than the line of {max(older)}"
 
 
+# Names that are about memory, however they are written, and names that are not.
+for name in ("cudaMalloc", "cudaMallocPitch", "cudaMallocHost", "cuMemAlloc", "cuStreamIsCapturing", "cuGLCtxCreate",
+             "cudaVDPAUSetVDPAUDevice", "cuMemMapArrayAsync", "cuMemHostRegister"):
+    assert _entries.is_about_memory(name), name
+for name in ("cuLaunchKernel", "cudaGetSymbolAddress", "cudaSingleton"):
+    assert not _entries.is_about_memory(name), name
+assert not any("copies" in reason for reason in _entries.reasons_of("cuMemMapArrayAsync")), "it maps"
+
 found = _entries.headers()
 if not found:
     support.skip("no headers of CUDA are installed")
@@ -56,6 +67,9 @@ faults = []
 for label, include in found.items():
     entries = _entries.versions(include)
     assert len(entries) > 350, f"{label}: {len(entries)}"
+    seen = _entries.declared(include)
+    assert {"cudaMalloc", "cuMemAlloc", "cuGLCtxCreate", "cudaGLMapBufferObject", "cuVDPAUCtxCreate",
+            "cuEGLStreamConsumerConnect"} <= {base_of(name) for name in seen}, f"{label}: a header was not read"
     unknown, misled = unknown_in(include, entries), list(misled_in(entries))
     print(f"{label}: {len(entries)} entries of the driver, {len(unknown) + len(misled)} faults")
     if unknown:
