@@ -46,6 +46,17 @@ static void freed(void) {
     fails(plain);
 }
 
+__attribute__((noinline)) static void give_it_back_in_order(void) { MUST(!cudaFreeAsync(pooled, NULL)); }
+
+/* As above, for memory of cudaMallocAsync. When the stream has come to the free, the memory is gone. */
+static void freed_in_stream(void) {
+    size_t available, total;
+    load();
+    give_it_back_in_order();
+    MUST(!cudaDeviceSynchronize() && !cudaMemGetInfo(&available, &total));
+    fails(pooled);
+}
+
 /* A free is the first call that returns the error, as in a program that waits for nothing. */
 static void found_by_free(void) {
     load();
@@ -57,6 +68,7 @@ static void found_by_free(void) {
 
 int main(int argc, char **argv) {
     static const struct model_case cases[] = {
-        {"stowed", stowed}, {"asked", asked}, {"freed", freed}, {"found_by_free", found_by_free}};
+        {"stowed", stowed}, {"asked", asked}, {"freed", freed},
+        {"freed_in_stream", freed_in_stream}, {"found_by_free", found_by_free}};
     return model_main(argc, argv, cases, sizeof cases / sizeof *cases, NULL);
 }

@@ -1,6 +1,6 @@
 # At error 700 memstow names the memory that it may have been: on standard error, in the trace and in the report. Over
 # the simulated driver (a test double): each case of _faults.c by itself.
-import json
+import json, re
 
 import support
 from _simcuda import BUILD, environment
@@ -22,13 +22,25 @@ def run(case, **settings):
     return done.stderr, used, faults, support.report(f"{case}.mst")["misuses"]
 
 
+def freed_lines(faults, misuses):
+    """Checks that the trace has a line for each freed block of the report, the latest first."""
+    fault, *lines = faults
+    assert fault["kind"] == "FAULT" and not fault["bytes"], faults
+    assert [(line["kind"], line["address"], line["bytes"]) for line in lines] == [
+        ("FAULT_FREED", m["address"], m["size_bytes"]) for m in misuses], (faults, misuses)
+    assert all(0 < line["since_ns"] < fault["t"] for line in lines), faults
+    return [line.get("owner") for line in lines]
+
+
 def functions(place):
     return [frame["function"] for frame in place["stack"]]
 
 
 for case, trigger in (("stowed", 1), ("asked", None)):
     errors, used, faults, misuses = run(case, MEMSTOW_CUDA_MOVES="2M")
-    assert "found by cuCtxSynchronize; memory off its device: 14 MiB of unet (unet.safetensors)" in errors, errors
+    by = f"by trigger {trigger}" if trigger else "by a request"
+    assert re.search(rf"found by cuCtxSynchronize; memory off its device: 14 MiB of unet \(unet.safetensors\), "
+                     rf"stowed \d+ m?s ago {by}; more: memstow report ", errors), errors
     fault, stowed = faults
     assert (fault["kind"], fault["cuda_error"], fault["bytes"]) == ("FAULT", 700, 14 * MIB), fault
     assert (stowed["kind"], stowed["owner"], stowed["bytes"], stowed["blocks"], stowed.get("of_trigger")) == (
@@ -44,13 +56,26 @@ for case, trigger in (("stowed", 1), ("asked", None)):
     support.memstow("decisions", f"{case}.mst", "--check")
 
 errors, used, faults, misuses = run("freed")
-assert "no memory was off its device; the last blocks that were freed are noted" in errors, errors
+assert re.search(r"no memory was off its device; the last block that was freed: 8 MiB of unet, \d+ m?s ago; more",
+                 errors), errors
 assert [(m["kind"], m["size_bytes"], m["model"]) for m in misuses] == [
     ("device_fault_freed", 8 * MIB, "unet"), ("device_fault_freed", 8 * MIB, None)], misuses
+assert freed_lines(faults, misuses) == [1, None]
 assert misuses[0]["address"] == used[0]
 assert "give_it_back" in functions(misuses[0]["freed_first"]) and "load" in functions(misuses[0]["allocated"]), misuses
 text = support.memstow("report", "freed.mst").stdout
 assert "\n  next       look at the misused blocks below first\n" in text, text # no block was freed twice
 assert f"{NAME}: perhaps used by a kernel after it was freed" in text and "error 700 came from" in text, text
+
+# Memory of the driver's pool, and memory that memstow serves in its place.
+for settings in ({}, {"MEMSTOW_CUDA_MOVES": "2M"}):
+    errors, used, faults, misuses = run("freed_in_stream", **settings)
+    assert "the last block that was freed: 6 MiB of unet, " in errors, errors
+    assert [(m["kind"], m["address"], m["size_bytes"], m["model"]) for m in misuses] == [
+        ("device_fault_freed", used[0], 6 * MIB, "unet")], misuses
+    assert freed_lines(faults, misuses) == [1]
+    assert "give_it_back_in_order" in functions(misuses[0]["freed_first"]), misuses
+    assert "load" in functions(misuses[0]["allocated"]), misuses
+
 errors, _, faults, misuses = run("found_by_free")
-assert "found by cudaFree" in errors and len(faults) == 1 and len(misuses) == 1, (errors, faults, misuses)
+assert "found by cudaFree" in errors and len(misuses) == 1 and freed_lines(faults, misuses) == [1], (errors, misuses)
