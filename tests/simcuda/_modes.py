@@ -5,7 +5,8 @@ from _simcuda import BUILD, environment
 
 MODES = {"slow": {"SIMCUDA_VMM_US": "300"}, "drains": {"SIMCUDA_DRAINS": "1", "SIMCUDA_LATENCY_US": "200"},
          "first": {"SIMCUDA_FIRST": "6M"}, "pieces": {"SIMCUDA_FRAGMENTED": "16M"},
-         "keeps": {"SIMCUDA_KEEP": "64M"}} # a setting of memstow's: copies on the host are kept
+         "keeps": {"SIMCUDA_KEEP": "64M"}, # a setting of memstow's: copies on the host are kept
+         "pageable": {"SIMCUDA_PAGEABLE": "1"}}
 # Cases that need settings or a partner of their own: moves.py runs them.
 APART = {"killed_on_the_way_out", "killed_on_the_way_back", "asked", "off", "no_host", "no_vram", "exportable",
          "total_stays"}
