@@ -332,6 +332,13 @@ ENTRY(DRIVER, cuStreamSynchronize_ptsz, "cuStreamSynchronize", 7000, 1, (cuda_ha
       NOTHING)
 ENTRY(DRIVER, cuEventSynchronize, "cuEventSynchronize", 2000, 0, (cuda_handle event), (event), NOTHING, NOTHING)
 
+/* --- the driver: texts of errors. The first call that returns the error of a kernel may be one that has no line here
+ * (cuMemcpyDtoH, cuLaunchKernel). Programs ask for its text before they give up. --- */
+ENTRY(DRIVER, cuGetErrorName, "cuGetErrorName", 6000, 0, (int code, const char **text), (code, text),
+      ASKED_ABOUT(cuGetErrorName, code), NOTHING)
+ENTRY(DRIVER, cuGetErrorString, "cuGetErrorString", 6000, 0, (int code, const char **text), (code, text),
+      ASKED_ABOUT(cuGetErrorString, code), NOTHING)
+
 /* --- functions that answer with addresses of entries --- */
 RESOLVER(DRIVER, cuGetProcAddress, "cuGetProcAddress", 11030, 0,
          (const char *symbol, void **found, int version, uint64_t flags), (symbol, found, version, flags),

@@ -230,11 +230,13 @@ static void put_freed(struct notice *self, const struct freed *block) {
     put_age(self, block->ns);
 }
 
-static void write_line(const char *name, const struct stowed *stowed, const struct freed *freed, uint32_t count) {
+static void write_line(const char *how, const char *name, const struct stowed *stowed, const struct freed *freed,
+                       uint32_t count) {
     struct notice line;
     if (seal_is_set()) return;
     notice_begin(&line);
-    notice_put(&line, "illegal address on a device (error 700), found by ");
+    notice_put(&line, "illegal address on a device (error 700), ");
+    notice_put(&line, how);
     notice_put(&line, name);
     put_owners(&line, stowed);
     if (count) put_freed(&line, freed);
@@ -253,7 +255,7 @@ static bool is_first_of_context(void) {
     return __atomic_compare_exchange_n(&told_at, &last, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-void cuda_fault_seen(const struct cuda_call *call, const char *name) {
+static void cuda_fault_tell(const struct cuda_call *call, const char *how, const char *name) {
     struct stowed stowed = {.bytes = 0};
     struct freed freed[BLOCKS_TOLD];
     if (!is_first_of_context()) return;
@@ -263,7 +265,13 @@ void cuda_fault_seen(const struct cuda_call *call, const char *name) {
     for (uint32_t i = 0; i < stowed.block_count; i++) record_stowed(&stowed.blocks[i], now);
     for (uint32_t i = 0; i < count; i++) record_freed(&freed[i], now);
     trace_fault(name, &stowed, freed, count);
-    write_line(name, &stowed, freed, count);
+    write_line(how, name, &stowed, freed, count);
+}
+
+void cuda_fault_seen(const struct cuda_call *call, const char *name) { cuda_fault_tell(call, "found by ", name); }
+
+void cuda_fault_asked(const struct cuda_call *call, const char *name, int error) {
+    if (unlikely(error == CUDA_ILLEGAL_ADDRESS)) cuda_fault_tell(call, "whose text the program asked of ", name);
 }
 
 static void cuda_fault_abandon(void) {

@@ -142,6 +142,7 @@ static int runtime_version(void) {
 #define CAPTURE_ENDS(stream) cuda_capture_changes(&call, CUDA_CAPTURE_ENDS, stream)
 #define STREAM_ENDS(stream) cuda_capture_changes(&call, CUDA_STREAM_ENDS, stream)
 #define CAPTURED(graph) cuda_capture_becomes(&call, graph)
+#define ASKED_ABOUT(name, code) cuda_fault_asked(&call, #name, code)
 #define FIGURES(available, total) cuda_device_figures(available, total)
 #define ANSWERED(symbol, found, version, flags) hook_cuda_answered(&call, symbol, found, version, flags)
 #define ANSWERED_BY_RUNTIME(symbol, found, flags) hook_cuda_answered(&call, symbol, found, runtime_version(), flags)

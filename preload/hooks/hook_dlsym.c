@@ -86,9 +86,11 @@ static void look_at_unknown(void *handle, const char *name, const char *version,
     if (driver && process_tracked()) cuda_events_unknown(name);
 }
 
-/* Whether the search would find a hook that is not in the table (hook_cublas.c), and no real function behind it. */
+/* Whether the search would find a hook that is not in the table (hook_cublas.c, hook_cuda_text.c), and no real function
+ * behind it. */
 static bool is_ours_alone(void *handle, const char *name, const char *version, uintptr_t caller) {
-    if (handle != RTLD_DEFAULT || strncmp(name, "cublas", 6) != 0) return false;
+    bool is_hook = !strncmp(name, "cublas", 6) || !strncmp(name, "cudaGetError", 12);
+    if (handle != RTLD_DEFAULT || !is_hook) return false;
     const void *found = hook_dlsym_look_up(handle, name, version);
     return found && cuda_route_is_hook(found) && !found_without_us(handle, name, version, caller);
 }

@@ -19,7 +19,7 @@ STANDS_IN_FOR = re.compile(
     r"inotify_init1?|fanotify_init|thrd_create|pidfd_(open|getfd)|(posix_)?(openpt|getpt)|openpty|forkpty|"
     r"freopen(64)?|setmntent|"
     r"open_by_handle_at|mq_open|__mq_open_2|"
-    r"cublas(SetWorkspace_v2|LtMatmul)|"
+    r"cublas(SetWorkspace_v2|LtMatmul)|cudaGetError(Name|String)|"
     r"(pkey_)?mprotect|prctl|syscall|_Zn[aw]\w+|_Zd[al]\w+")
 OLDEST = 35 # glibc 2.35
 NEWER = {"pidfd_open", "pidfd_getfd"} # names of system calls: programs have no functions of their own with these names

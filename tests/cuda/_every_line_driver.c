@@ -514,6 +514,18 @@ CASE(cuEventSynchronize) {
     OK(f.cuEventSynchronize(event));
     OK(h.cuEventDestroy_v2(event));
 }
+CASE(cuGetErrorName) {
+    const char *text = NULL;
+    UNUSED;
+    OK(f.cuGetErrorName(2, &text));
+    MUST(text);
+}
+CASE(cuGetErrorString) {
+    const char *text = NULL;
+    UNUSED;
+    OK(f.cuGetErrorString(2, &text));
+    MUST(text);
+}
 CASE(cuMemGetInfo_v2) {
     size_t available = 1, total = 0;
     UNUSED;

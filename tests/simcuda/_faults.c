@@ -5,6 +5,11 @@
 
 enum { ILLEGAL_ADDRESS = 700 };
 
+const char *cudaGetErrorName(int);
+const char *cudaGetErrorString(int);
+CUresult cuGetErrorName(CUresult, const char **);
+CUresult cuGetErrorString(CUresult, const char **);
+
 static void use(void *at) {
     CUmodule module;
     CUfunction function;
@@ -66,9 +71,43 @@ static void found_by_free(void) {
     MUST(cudaFree(small) == ILLEGAL_ADDRESS);
 }
 
+/* The first call that returns the error has no hook, as where a program copies a result (`.item()` in Python). The
+ * program asks for the error's text, by the runtime's function or the driver's, and gives up. */
+static void copy_fails(void) {
+    char to;
+    load();
+    give_it_back();
+    use(plain);
+    while (!usage().faults) usleep(1000);
+    MUST(cuMemcpyDtoH_v2(&to, (CUdeviceptr)(uintptr_t)outside, 1) == ILLEGAL_ADDRESS);
+}
+
+static void found_by_a_copy(void) {
+    copy_fails();
+    MUST(!strcmp(cudaGetErrorName(ILLEGAL_ADDRESS), "CUDA_ERROR_ILLEGAL_ADDRESS")); /* the double's only name of it */
+    MUST(cudaGetErrorString(ILLEGAL_ADDRESS));
+}
+
+static void found_by_a_copy_of_the_driver(void) {
+    const char *text;
+    copy_fails();
+    MUST(!cuGetErrorString(ILLEGAL_ADDRESS, &text) && text);
+    MUST(!cuGetErrorName(ILLEGAL_ADDRESS, &text) && !strcmp(text, "CUDA_ERROR_ILLEGAL_ADDRESS"));
+}
+
+/* Other texts name no memory. */
+static void asks_of_others(void) {
+    const char *text;
+    copy_fails();
+    MUST(!cuGetErrorString(2, &text) && text && cudaGetErrorString(2) && cudaGetErrorName(719));
+    MUST(cudaFree(small) == ILLEGAL_ADDRESS);
+}
+
 int main(int argc, char **argv) {
     static const struct model_case cases[] = {
         {"stowed", stowed}, {"asked", asked}, {"freed", freed},
-        {"freed_in_stream", freed_in_stream}, {"found_by_free", found_by_free}};
+        {"freed_in_stream", freed_in_stream}, {"found_by_free", found_by_free},
+        {"found_by_a_copy", found_by_a_copy}, {"found_by_a_copy_of_the_driver", found_by_a_copy_of_the_driver},
+        {"asks_of_others", asks_of_others}};
     return model_main(argc, argv, cases, sizeof cases / sizeof *cases, NULL);
 }

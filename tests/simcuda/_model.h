@@ -65,8 +65,8 @@ static inline void find_memstow(void) {
 #undef F
 }
 
-/* How many pinned buffers a move out makes in a context: four for copies and, where copies on the host are kept, a small
- * one for hashes. */
+/* How many pinned buffers a move out makes in a context: four for copies and, where copies on the host are kept, a
+ * small one for hashes. */
 static inline uint64_t buffers(void) { return 4 + (getenv("MEMSTOW_CUDA_KEEP") != NULL); }
 
 /* Fills device memory with content that follows from the seed. */

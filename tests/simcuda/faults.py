@@ -79,3 +79,10 @@ for settings in ({}, {"MEMSTOW_CUDA_MOVES": "2M"}):
 
 errors, _, faults, misuses = run("found_by_free")
 assert "found by cudaFree" in errors and len(misuses) == 1 and freed_lines(faults, misuses) == [1], (errors, misuses)
+for case, by in (("found_by_a_copy", "whose text the program asked of cudaGetErrorName"),
+                 ("found_by_a_copy_of_the_driver", "whose text the program asked of cuGetErrorString"),
+                 ("asks_of_others", "found by cudaFree")):
+    errors, used, faults, misuses = run(case)
+    assert f"(error 700), {by}; no memory was off its device; the last block" in errors, errors
+    assert len(misuses) == 1 and freed_lines(faults, misuses) == [1], (faults, misuses)
+    assert "give_it_back" in functions(misuses[0]["freed_first"]), misuses
