@@ -479,6 +479,34 @@ static void host_pools(void) {
     EXPECT("cuda.foreign_frees", 0);
 }
 
+/* Memory of a managed pool counts as managed memory: on the device that it prefers, or else on the caller's. */
+static void managed_pools(void) {
+    CUmemPoolProps on_device = {.allocType = 2, .location = {1, 2}}, on_host = {.allocType = 2, .location = {2, 0}};
+    CUmemPoolProps anywhere = {.allocType = 2}, shared = {.allocType = 2, .location = {1, 2}, .handleTypes = 1};
+    CUmemLocation none = {0, 0};
+    CUmemoryPool pools[4];
+    CUdeviceptr at[5];
+    first_context();
+    int (*first_of)(CUmemoryPool *, CUmemLocation *, int);
+    MUST(first_of = (int (*)(CUmemoryPool *, CUmemLocation *, int))dlsym(RTLD_DEFAULT, "cuMemGetDefaultMemPool"));
+    MUST(cuMemPoolCreate(&pools[0], &shared));
+    OK(cuMemPoolCreate(&pools[0], &on_device));
+    OK(cuMemPoolCreate(&pools[1], &on_host));
+    OK(cuMemPoolCreate(&pools[2], &anywhere));
+    OK(first_of(&pools[3], &none, 2));
+    for (int i = 0; i < 4; i++) OK(cuMemAllocFromPoolAsync(&at[i], MIB << i, pools[i], NULL));
+    OK(cuMemAllocFromPoolAsync(&at[4], 16 * MIB, pools[0], NULL));
+    OK(cuCtxSynchronize());
+    for (int i = 0; i < 4; i++) *(char *)(uintptr_t)at[i] = 1; /* the host sees it */
+    OK(cuMemFreeAsync(at[4], NULL));
+    LIVE("managed", 15 * MIB);
+    LIVE("pinned", 0);
+    LIVE("pool", 0);
+    EXPECT("cuda.devices[device=2].live_bytes", MIB);
+    EXPECT("cuda.devices[device=0].live_bytes", 14 * MIB);
+    EXPECT("cuda.foreign_frees", 0);
+}
+
 /* An entry that memstow does not know is passed on and noted, on every route. */
 static void unknown(void) {
     CUdeviceptr at;
@@ -774,6 +802,7 @@ int main(int count, char **arguments) {
                  {"contexts", contexts},
                  {"pools", pools},
                  {"host_pools", host_pools},
+                 {"managed_pools", managed_pools},
                  {"pools_outlive_contexts", pools_outlive_contexts},
                  {"refused", refused},
                  {"forks", forks},

@@ -164,19 +164,25 @@ static struct sim_phys *managed_new(struct device *device, size_t size) {
     return phys;
 }
 
-API(cuMemAllocManaged, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr * out, size_t bytes, unsigned flags), (out, bytes, flags)) {
-    struct sim_context *ctx = context_current();
-    if (!out || !bytes || (flags != 1 && flags != 2)) return CUDA_ERROR_INVALID_VALUE;
-    struct sim_phys *phys = managed_new(ctx->device, round_up(bytes, GRANULE));
+CUresult managed_take(CUdeviceptr *out, size_t bytes, struct device *device, struct block model) {
+    struct sim_phys *phys = managed_new(device, round_up(bytes, GRANULE));
+    struct block *block;
     if (!phys) return CUDA_ERROR_OUT_OF_MEMORY;
-    struct block model = {.kind = KIND_MANAGED, .asked = bytes, .ctx = ctx, .readable = ~0ull, .writable = ~0ull},
-                 *block;
+    model.kind = KIND_MANAGED;
+    model.asked = bytes;
+    model.readable = model.writable = ~0ull;
     CUresult result = map_new(phys, model, &block);
     if (result) return result;
     space_protect(block->at, block->size, phys->fd, 0, true);
     *out = block->at;
     call_details(bytes, block->at);
     return CUDA_SUCCESS;
+}
+
+API(cuMemAllocManaged, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr * out, size_t bytes, unsigned flags), (out, bytes, flags)) {
+    struct sim_context *ctx = context_current();
+    if (!out || !bytes || (flags != 1 && flags != 2)) return CUDA_ERROR_INVALID_VALUE;
+    return managed_take(out, bytes, ctx->device, (struct block){.ctx = ctx});
 }
 
 static CUresult release(CUdeviceptr at) {

@@ -35,10 +35,10 @@ struct sim_pool {
     uint64_t reserved, reserved_high, used, used_high;
     uint64_t readable, writable;
     size_t live;
-    bool gone, imported, of_host;
+    bool gone, imported, of_host, managed;
 };
 
-static struct sim_pool *pools, *host_pool;
+static struct sim_pool *pools, *host_pool, *managed_pool;
 
 static struct sim_pool *pool_new(struct device *device) {
     struct sim_pool *self = calloc(1, sizeof *self);
@@ -192,6 +192,7 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes, struct sim_pool *pool, 
     call_details(bytes, 0);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;
     if (!out || !bytes || !pool || pool->imported) return CUDA_ERROR_INVALID_VALUE;
+    if (pool->managed && !stream->capture) return managed_take(out, bytes, pool->device, (struct block){.pool = pool});
     if (pool->of_host && !stream->capture) return host_take(out, bytes);
     if (stream->capture) return graph_memory(stream->capture->graph, pool->device, bytes, out, NULL);
     struct block *block = block_take(pool, bytes, stream, &behind);
@@ -267,6 +268,10 @@ static CUresult release(CUdeviceptr at, CUstream handle) {
     bool is_part = block && block->kind == KIND_IPC && block->pool; /* it starts inside the mapped pool */
     if (!block || (block->at != at && !is_part) || block->gone) return CUDA_ERROR_INVALID_VALUE;
     call_details(block->asked, at);
+    if (block->kind == KIND_MANAGED && block->pool) {
+        engine_drain_stream(stream);
+        return memory_free(block);
+    }
     if (block->kind == KIND_GRAPH) {
         block->gmem->refs++;
         return engine_add(stream, &(struct op){.kind = OP_GFREE, .memory = {.gmem = block->gmem}}, NULL);
@@ -319,6 +324,14 @@ static CUresult pool_set(CUdevice id, CUmemoryPool handle) {
 }
 SAME(cuDeviceSetMemPool, NEEDS_INIT, (CUdevice id, CUmemoryPool pool), pool_set(id, pool))
 
+/* The default pool of managed memory: it prefers no place. */
+static CUresult managed_pool_out(CUmemoryPool *out) {
+    if (!out) return CUDA_ERROR_INVALID_VALUE;
+    if (!managed_pool && (managed_pool = pool_new(device_get(0)))) managed_pool->managed = true;
+    *out = managed_pool;
+    return managed_pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
 /* The host's pool: there is only this one. */
 static CUresult host_pool_out(CUmemoryPool *out) {
     if (!out) return CUDA_ERROR_INVALID_VALUE;
@@ -328,27 +341,36 @@ static CUresult host_pool_out(CUmemoryPool *out) {
 }
 
 #define OF_HOST(location) ((location) && (location)->type == CU_MEM_LOCATION_HOST)
+#define OF_NONE(location) ((location) && (location)->type == CU_MEM_LOCATION_NONE)
 #define OF_DEVICE(location) ((location) && (location)->type == CU_MEM_LOCATION_DEVICE)
 SAME(cuMemGetDefaultMemPool, NEEDS_INIT, (CUmemoryPool * out, CUmemLocation *location, int type),
-     type != CU_MEM_ALLOCATION_PINNED ? CUDA_ERROR_NOT_SUPPORTED
-     : OF_HOST(location)              ? host_pool_out(out)
-     : OF_DEVICE(location)            ? pool_out(out, location->id, true)
-                                      : CUDA_ERROR_NOT_SUPPORTED)
+     type == CU_MEM_ALLOCATION_MANAGED && OF_NONE(location) ? managed_pool_out(out)
+     : type != CU_MEM_ALLOCATION_PINNED                     ? CUDA_ERROR_NOT_SUPPORTED
+     : OF_HOST(location)                                    ? host_pool_out(out)
+     : OF_DEVICE(location)                                  ? pool_out(out, location->id, true)
+                                                            : CUDA_ERROR_NOT_SUPPORTED)
 SAME(cuMemGetMemPool, NEEDS_INIT, (CUmemoryPool * out, CUmemLocation *location, int type),
      OF_DEVICE(location) && type == CU_MEM_ALLOCATION_PINNED ? pool_out(out, location->id, false)
                                                              : CUDA_ERROR_NOT_SUPPORTED)
 SAME(cuMemSetMemPool, NEEDS_INIT, (CUmemLocation * location, int type, CUmemoryPool pool),
      OF_DEVICE(location) && type == CU_MEM_ALLOCATION_PINNED ? pool_set(location->id, pool) : CUDA_ERROR_NOT_SUPPORTED)
 
+/* Managed memory prefers the place of its pool, or none. Others cannot be given it, and it has no greatest size. */
+static bool pool_is_possible(const CUmemPoolProps *props) {
+    bool has_place = OF_DEVICE(&props->location) || OF_HOST(&props->location);
+    if (props->allocType == CU_MEM_ALLOCATION_MANAGED)
+        return (has_place || OF_NONE(&props->location)) && !props->handleTypes && !props->maxSize;
+    return props->allocType == CU_MEM_ALLOCATION_PINNED && has_place && !(props->handleTypes & ~CU_MEM_HANDLE_POSIX_FD);
+}
+
 API(cuMemPoolCreate, NEEDS_INIT, (CUmemoryPool * out, const CUmemPoolProps *props), (out, props)) {
-    if (!out || !props || props->allocType != CU_MEM_ALLOCATION_PINNED ||
-        !(OF_DEVICE(&props->location) || OF_HOST(&props->location)) || props->handleTypes & ~CU_MEM_HANDLE_POSIX_FD)
-        return CUDA_ERROR_INVALID_VALUE;
-    if (!device_get(props->location.id)) return CUDA_ERROR_INVALID_DEVICE;
-    struct sim_pool *self = pool_new(device_get(props->location.id));
-    if (!self) return CUDA_ERROR_OUT_OF_MEMORY;
+    if (!out || !props || !pool_is_possible(props)) return CUDA_ERROR_INVALID_VALUE;
+    struct device *device = device_get(OF_DEVICE(&props->location) ? props->location.id : 0);
+    struct sim_pool *self = device ? pool_new(device) : NULL;
+    if (!self) return device ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_DEVICE;
     self->props = *props;
-    self->of_host = OF_HOST(&props->location);
+    self->managed = props->allocType == CU_MEM_ALLOCATION_MANAGED;
+    self->of_host = OF_HOST(&props->location) && !self->managed;
     *out = self;
     call_details(0, (uint64_t)(uintptr_t)self);
     tell(self);

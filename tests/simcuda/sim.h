@@ -225,6 +225,8 @@ struct pinned {
 struct pinned *host_find(const void *at);
 bool host_leaves(uint64_t at, uint64_t bytes); /* a range that begins in pinned memory and ends outside of it */
 void host_forget(struct sim_context *ctx);
+/* Managed memory; `model` has its context or its pool. */
+CUresult managed_take(CUdeviceptr *out, size_t bytes, struct device *device, struct block model);
 CUresult host_take(CUdeviceptr *out, size_t size); /* memory of a host pool; host_give returns false for other memory */
 bool host_give(CUdeviceptr at);
 void host_bytes(uint64_t *pinned, uint64_t *registered);
