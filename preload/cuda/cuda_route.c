@@ -80,27 +80,83 @@ int cuda_route_meant(const char *base, int version, uint64_t flags) {
     return best;
 }
 
-/* Beginnings of names. `memory`: functions that concern memory, captures or binding. `harmless`: functions whose names
- * begin in the same way, but that neither allocate, free nor bind memory. tests/real/cuda_names compares both lists
- * with NVIDIA's headers. */
+/* `memory`: beginnings of the names of functions that concern memory, captures or binding. `harmless`: whole names,
+ * without suffix, of functions among them that neither allocate, free nor bind memory; they are whole, so that a newer
+ * function is not taken for one of them. `families`: beginnings of such names. tests/real/cuda_names compares these
+ * lists with NVIDIA's headers. */
+static const char *const harmless[] = {
+    "cuArray3DGetDescriptor",
+    "cuArrayGetDescriptor",
+    "cuArrayGetMemoryRequirements",
+    "cuArrayGetPlane",
+    "cuArrayGetSparseProperties",
+    "cuIpcGetEventHandle",
+    "cuIpcOpenEventHandle",
+    "cuMemAdvise",
+    "cuMemBatchDecompressAsync",
+    "cuMemDiscardAndPrefetchBatchAsync",
+    "cuMemDiscardBatchAsync",
+    "cuMemGetAccess",
+    "cuMemGetAddressRange", /* this and cuMemGetInfo: of CUDA 2; the later ones have lines */
+    "cuMemGetAllocationGranularity",
+    "cuMemGetAllocationPropertiesFromHandle",
+    "cuMemGetDefaultMemPool",
+    "cuMemGetInfo",
+    "cuMemGetLocationInfo",
+    "cuMemGetMemPool",
+    "cuMemHostGetDevicePointer",
+    "cuMemHostGetFlags",
+    "cuMemMapArrayAsync",
+    "cuMemPoolExportToShareableHandle",
+    "cuMemPoolGetAccess",
+    "cuMemPoolImportFromShareableHandle",
+    "cuMemPrefetchAsync",
+    "cuMemPrefetchBatchAsync",
+    "cuMemRangeGetAttribute",
+    "cuMemRangeGetAttributes",
+    "cuMemSetAccess",
+    "cuMemSetMemPool",
+    "cuMipmappedArrayGetLevel",
+    "cuMipmappedArrayGetMemoryRequirements",
+    "cuMipmappedArrayGetSparseProperties",
+    "cuMulticastAddDevice",
+    "cuMulticastGetGranularity",
+    "cuMulticastUnbind",
+};
+static const char *const families[] = {"cuMemcpy", "cuMemset"};
+static const char *const memory[] = {
+    "cuMem",
+    "cuArray",
+    "cuMipmappedArray",
+    "cuStreamBegin",
+    "cuStreamEnd",
+    "cuMulticast",
+    "cuLogicalEndpointBind",
+    "cuIpc",
+    "cuGraphAddMemAlloc",
+    "cuGraphAddNode",
+};
+
+static bool cuda_route_begins(const char *name, const char *const *with, size_t count) {
+    size_t i = 0;
+    while (i < count && strncmp(name, with[i], strlen(with[i])) != 0) i++;
+    return i < count;
+}
+
+/* Whether the text is what CUDA appends to the name of a function: _v2, _ptds, _ptsz, _v2_ptsz, or nothing. */
+static bool is_suffix(const char *text) {
+    if (text[0] == '_' && text[1] == 'v' && text[2] >= '0' && text[2] <= '9') text += 3;
+    return !*text || !strcmp(text, "_ptds") || !strcmp(text, "_ptsz");
+}
+
+static bool is_harmless(const char *name) {
+    for (size_t i = 0, length; i < sizeof harmless / sizeof *harmless; i++)
+        if (!strncmp(name, harmless[i], length = strlen(harmless[i])) && is_suffix(name + length)) return true;
+    return cuda_route_begins(name, families, sizeof families / sizeof *families);
+}
+
 bool cuda_route_is_unknown_memory(const char *name) {
-    static const char *const harmless[] = {
-        "cuMemcpy",        "cuMemset",      "cuMemGet",       "cuMemSet",      "cuMemHostGet",    "cuMemPrefetch",
-        "cuMemAdvise",     "cuMemRange",    "cuMemPoolGet",   "cuMemPoolSet",  "cuMemPoolTrimTo", "cuMemPoolExport",
-        "cuMemPoolImport", "cuMemDiscard",  "cuMemBatch",     "cuMemMapArray", "cuArrayGet",      "cuMipmappedArrayGet",
-        "cuArray3DGet",    "cuIpcGetEvent", "cuIpcOpenEvent",
-    };
-    static const char *const memory[] = {
-        "cuMem",           "cuArray",           "cuMipmappedArray",      "cuStreamBegin", "cuStreamEnd",
-        "cuMulticastBind", "cuMulticastCreate", "cuLogicalEndpointBind", "cuIpc",         "cuGraphAddMemAlloc",
-        "cuGraphAddNode",
-    };
-    bool is_memory = false;
-    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
-        if (!strncmp(name, harmless[i], strlen(harmless[i]))) return false;
-    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
-        is_memory |= !strncmp(name, memory[i], strlen(memory[i]));
-    return is_memory;
+    return cuda_route_begins(name, memory, sizeof memory / sizeof *memory) && !is_harmless(name);
 }
 
 /* --- kinds of loaded objects, by the names of their files --- */

@@ -2,6 +2,8 @@
  * another thread may get a block with the same number. */
 #include "preload/events/cuda_events.h"
 
+#include <string.h>
+
 #include "preload/cuda/cuda_captures.h"
 #include "preload/cuda/cuda_counts.h"
 #include "preload/events/cuda_fault.h"
@@ -386,12 +388,30 @@ void cuda_events_refused(const struct cuda_call *call) {
 
 /* --- entries that memstow does not know --- */
 
+static struct lock naming; /* held while a name is noted */
+
+/* Notes a name, if it is not there yet and there is room for it. */
+static void note_unknown(struct snap_cuda *head, const char *name) {
+    char known[sizeof head->unknown];
+    os_copy(known, sizeof known, name); /* a long name is cut */
+    for (uint32_t i = 0; i < SNAP_CUDA_UNKNOWN; i++) {
+        char *at = i ? head->unknown_more[i - 1] : head->unknown;
+        if (!strcmp(at, known)) return;
+        if (*at) continue;
+        os_copy(at, sizeof known, known);
+        return;
+    }
+}
+
 void cuda_events_unknown(const char *name) {
     struct snap_cuda *head = cuda_counts_head();
-    if (!__atomic_fetch_add(&head->unknown_entries, 1, __ATOMIC_RELAXED))
-        os_copy(head->unknown, sizeof head->unknown, name);
+    add_one(&head->unknown_entries);
+    if (lock_wait(&naming)) {
+        note_unknown(head, name);
+        lock_let_go(&naming);
+    }
     ledger_lost(SNAP_LOST_CUDA);
 }
 
-static void cuda_events_abandon(void) { using = (struct lock){0}; }
+static void cuda_events_abandon(void) { using = naming = (struct lock){0}; }
 FORKED(cuda_events_abandon);

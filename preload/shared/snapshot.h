@@ -596,7 +596,7 @@ static inline int snap_cuda_on_device(uint32_t kind) {
     return kind >= SNAP_CUDA_DEVICE_MEMORY && kind <= SNAP_CUDA_PHYSICAL;
 }
 
-enum { SNAP_CUDA_DEVICES = 64 };
+enum { SNAP_CUDA_DEVICES = 64, SNAP_CUDA_UNKNOWN = 4 };
 
 struct snap_cuda {
     int64_t live;           /* [live] bytes on devices */
@@ -607,12 +607,13 @@ struct snap_cuda {
     uint64_t refused;      /* [live] requests for which the driver had no memory; refused_…: the latest of them */
     uint64_t refused_bytes, refused_ns, refused_live;
     uint32_t refused_device, refused_kind;
-    /* [live] entries of CUDA that memstow does not know, also counted in SNAP_LOST_CUDA; unknown: the first one's
-     * name */
+    /* [live] look-ups of entries of CUDA that memstow does not know, also counted in SNAP_LOST_CUDA; unknown: the first
+     * one's name */
     uint64_t unknown_entries;
     char unknown[64];
     uint32_t captures;      /* [live] streams in capture */
     uint32_t refused_files; /* how many snapshots were made at refusals: FILE.oom1.mst and so on */
+    char unknown_more[SNAP_CUDA_UNKNOWN - 1][64]; /* the names of the next unknown entries */
 };
 
 /* A device. At the time figures_ns (0: never) the driver gave `total`, `available`, and the figures of the pool and of
@@ -823,7 +824,7 @@ _Static_assert(sizeof(struct snap_owner_mark) == 32, "owner mark");
 _Static_assert(sizeof(struct snap_region) == 40, "region");
 _Static_assert(sizeof(struct snap_ring) == 32, "ring");
 _Static_assert(sizeof(struct snap_line) == 16, "line");
-_Static_assert(sizeof(struct snap_cuda) == 160, "cuda");
+_Static_assert(sizeof(struct snap_cuda) == 352, "cuda");
 _Static_assert(sizeof(struct snap_cuda_device) == 184, "cuda device");
 _Static_assert(sizeof(struct snap_nvml) == 56, "nvml");
 _Static_assert(sizeof(struct snap_nvml_process) == 32, "nvml process");

@@ -515,14 +515,15 @@ static void unknown(void) {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     MUST(library && !dlsym(library, "cuMemVanish") && dlerror());
     MUST(dlsym(library, "cuMemcpyHtoD_v2") && dlsym(library, "cuArray3DGetDescriptor_v2"));
-    EXPECT("cuda.unknown_entries", 2);
+    MUST(dlsym(library, "cuMemGetConjured") && dlsym(library, "cuMemGetDefaultMemPool"));
+    EXPECT("cuda.unknown_entries", 3);
     MUST(conjure = (int (*)(CUdeviceptr *, size_t))dlsym(library, "cuMemConjure"));
     OK(conjure(&at, MIB));
     OK(cuMemFree_v2(at)); /* frees memory of the unknown entry */
     OK(cuGetProcAddress_v2("cuMemConjure", (void **)&conjure, 13000, 0, &status));
     MUST(conjure);
     OK(conjure(&at, MIB));
-    EXPECT("lost.cuda", 2);
+    EXPECT("lost.cuda", 3);
     EXPECT("cuda.foreign_frees", 1);
     LIVE("device", 0);
 }

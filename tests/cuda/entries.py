@@ -16,3 +16,10 @@ for case in support.run(program, env=environment).stdout.split():
     wrong = _simulated.wrong(lines, f"{case}.mst")
     assert not wrong, f"{case}:\n" + "\n".join(wrong)
     print(f"{case}: {len(lines)} expectations")
+
+# The names of unknown entries, each once.
+NAMES = ["cuMemGetConjured", "cuMemConjure"]
+cuda = support.report("unknown.mst")["cuda"]
+assert (cuda["unknown_names"], cuda["first_unknown"]) == (NAMES, NAMES[0]), cuda["unknown_names"]
+text = support.memstow("report", "unknown.mst").stdout
+assert "CUDA functions for memory, not counted: 3, the first cuMemGetConjured, cuMemConjure\n" in text, text

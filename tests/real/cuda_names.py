@@ -28,16 +28,16 @@ def unknown_in(include, entries):
     return sorted(unknown)
 
 
-def prefixes(array):
-    """The words of one array in cuda_route_is_unknown_memory."""
+def words(array):
+    """The words of one array beside cuda_route_is_unknown_memory."""
     text = (support.ROOT / "preload/cuda/cuda_route.c").read_text()
     return tuple(re.findall(r'"(\w+)"', re.search(rf"const {array}\[\] = {{(.*?)}}", text, re.S)[1]))
 
 
 def reported_in(entries):
     """Known names that a report would call unknown."""
-    return sorted(base for base in entries if base not in _entries.bases and base.startswith(prefixes("memory")) and
-                  not base.startswith(prefixes("harmless")))
+    return sorted(base for base in entries if base not in _entries.bases and base.startswith(words("memory")) and
+                  base not in words("harmless") and not base.startswith(words("families")))
 
 
 def misled_in(entries):
@@ -79,4 +79,6 @@ for label, include in found.items():
 assert not faults, "\n".join(faults)
 missing = sorted(set(WANTED) - set(found))
 assert not missing, f"no headers of {', '.join(missing)}"
+real = {base for include in found.values() for base in _entries.versions(include)}
+assert set(words("harmless")) <= real, f"no functions of NVIDIA's: {set(words('harmless')) - real}"
 assert used == set(_entries.REASONS), f"reasons of nothing: {set(_entries.REASONS) - used}"

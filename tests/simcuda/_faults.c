@@ -104,10 +104,13 @@ static void asks_of_others(void) {
 }
 
 int main(int argc, char **argv) {
-    static const struct model_case cases[] = {
-        {"stowed", stowed}, {"asked", asked}, {"freed", freed},
-        {"freed_in_stream", freed_in_stream}, {"found_by_free", found_by_free},
-        {"found_by_a_copy", found_by_a_copy}, {"found_by_a_copy_of_the_driver", found_by_a_copy_of_the_driver},
-        {"asks_of_others", asks_of_others}};
+    static const struct model_case cases[] = {{"stowed", stowed},
+                                              {"asked", asked},
+                                              {"freed", freed},
+                                              {"freed_in_stream", freed_in_stream},
+                                              {"found_by_free", found_by_free},
+                                              {"found_by_a_copy", found_by_a_copy},
+                                              {"found_by_a_copy_of_the_driver", found_by_a_copy_of_the_driver},
+                                              {"asks_of_others", asks_of_others}};
     return model_main(argc, argv, cases, sizeof cases / sizeof *cases, NULL);
 }

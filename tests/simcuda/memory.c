@@ -122,6 +122,7 @@ SAME(cuMemAlloc_v2, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr * out, size_t bytes),
      (call_details(bytes, 0), allocate(out, bytes)))
 
 /* Stands for an entry of a later CUDA, which memstow does not know. */
+SAME(cuMemGetConjured, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr * out, size_t bytes), allocate(out, bytes))
 SAME(cuMemConjure, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr * out, size_t bytes), allocate(out, bytes))
 
 /* The interface of CUDA 2, with 32-bit addresses: its memory lies below 4 GiB. */

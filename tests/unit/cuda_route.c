@@ -95,6 +95,15 @@ Test(cuda_route, what_may_be_memory_and_is_not_known_is_told_apart) {
     cr_assert(cuda_route_is_unknown_memory("cuMulticastBindOrb"));
     cr_assert(cuda_route_is_unknown_memory("cuIpcOpenOrb"));
     cr_assert(cuda_route_is_unknown_memory("cuGraphAddNode_v9"));
+    cr_assert(cuda_route_is_unknown_memory("cuMemGetOrb"), "no newer name is taken for a harmless one");
+    cr_assert(cuda_route_is_unknown_memory("cuMemSetAccessOfOrbs"));
+    cr_assert(cuda_route_is_unknown_memory("cuMemBatchConjureAsync"));
+    cr_assert(cuda_route_is_unknown_memory("cuMemMapArrayAsync_v2x"));
+    cr_assert_not(cuda_route_is_unknown_memory("cuMemMapArrayAsync_ptsz"));
+    cr_assert_not(cuda_route_is_unknown_memory("cuMemPrefetchAsync_v2_ptsz"));
+    cr_assert_not(cuda_route_is_unknown_memory("cuMemHostGetDevicePointer_v2"));
+    cr_assert_not(cuda_route_is_unknown_memory("cuMemcpyAsync_ptsz"));
+    cr_assert_not(cuda_route_is_unknown_memory("cuMemsetD8_v2_ptds"));
     cr_assert_not(cuda_route_is_unknown_memory("cuIpcOpenEventHandle"));
     cr_assert_not(cuda_route_is_unknown_memory("cuStreamSynchronize"));
     cr_assert_not(cuda_route_is_unknown_memory("cuMemcpyDtoH"));

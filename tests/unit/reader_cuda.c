@@ -124,6 +124,24 @@ Test(reader_cuda, no_more_devices_than_there_can_be) {
     builder_end(&builder);
 }
 
+/* An older library writes the name of one unknown entry, and its record is shorter. */
+Test(reader_cuda, names_of_unknown_entries) {
+    struct snap_cuda head = {.unknown_entries = 7, .unknown = "cuMemOne", .unknown_more = {"cuMemTwo", "cuMemThree"}};
+    const size_t sizes[] = {offsetof(struct snap_cuda, unknown_more), sizeof head};
+    for (int newer = 0; newer < 2; newer++) {
+        struct builder builder;
+        struct image image;
+        builder_begin(&builder, SNAP_SNAPSHOT);
+        builder_section(&builder, SNAP_CUDA, sizes[newer], &head, 1, 0);
+        load(&image, builder.bytes, builder.size);
+        cr_expect(image.cuda.used && image.cuda.head.unknown_entries == 7);
+        cr_expect_str_eq(image.cuda.head.unknown, "cuMemOne");
+        cr_expect_str_eq(image.cuda.head.unknown_more[1], newer ? "cuMemThree" : "");
+        image_clear(&image);
+        builder_end(&builder);
+    }
+}
+
 /* In a killed process, a counter may lack events that its frees have: the result is never negative. */
 Test(reader_cuda, more_freed_than_allocated) {
     struct snap_cuda_site sites[SITES] = {[1] = site(SNAP_CUDA_DEVICE_MEMORY, UINT32_MAX, UINT32_MAX, 10, UINT64_MAX)};

@@ -95,6 +95,8 @@ static int load_head(struct reader *reader) {
     cuda->used = count != 0;
     if (count) cuda->head = heads[0];
     cuda->head.unknown[sizeof cuda->head.unknown - 1] = 0;
+    for (uint32_t i = 0; i + 1 < SNAP_CUDA_UNKNOWN; i++)
+        cuda->head.unknown_more[i][sizeof cuda->head.unknown_more[i] - 1] = 0;
     free(heads);
     return 0;
 }

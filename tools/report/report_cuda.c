@@ -37,6 +37,20 @@ static void text_kinds(const struct cuda_image *cuda) {
     }
 }
 
+/* The name of an unknown entry by its number; NULL: there is none. */
+static const char *unknown_name(const struct snap_cuda *head, uint32_t i) {
+    const char *name = i ? head->unknown_more[i - 1] : head->unknown;
+    return *name ? name : NULL;
+}
+
+static void text_unknown(const struct snap_cuda *head) {
+    const char *name;
+    printf("  look-ups of unknown CUDA functions for memory, not counted: %s, the first %s",
+           text_count(head->unknown_entries).s, TEXT_SAFE(head->unknown));
+    for (uint32_t i = 1; i < SNAP_CUDA_UNKNOWN && (name = unknown_name(head, i)); i++) printf(", %s", TEXT_SAFE(name));
+    printf("\n");
+}
+
 static void text_troubles(const struct cuda_image *cuda) {
     const struct snap_cuda *head = &cuda->head;
     if (head->refused)
@@ -51,8 +65,7 @@ static void text_troubles(const struct cuda_image *cuda) {
                text_count(head->foreign_frees).s);
     if (head->missed_frees) printf("  blocks whose free was not seen: %s\n", text_count(head->missed_frees).s);
     if (head->unknown_entries)
-        printf("  look-ups of unknown CUDA functions for memory, not counted: %s, the first %s\n",
-               text_count(head->unknown_entries).s, TEXT_SAFE(head->unknown));
+        text_unknown(head);
 }
 
 int report_text_cuda(const struct report *report) {
@@ -128,6 +141,14 @@ static int json_blocks(struct json *json, const struct report *report) {
     return 0;
 }
 
+static void json_unknown(struct json *json, const struct snap_cuda *head) {
+    const char *name;
+    json_string(json, "first_unknown", unknown_name(head, 0));
+    json_array(json, "unknown_names");
+    for (uint32_t i = 0; i < SNAP_CUDA_UNKNOWN && (name = unknown_name(head, i)); i++) json_string(json, NULL, name);
+    json_end_array(json);
+}
+
 static void json_troubles(struct json *json, const struct snap_cuda *head) {
     json_object(json, "refused");
     json_number(json, "requests", head->refused);
@@ -140,7 +161,7 @@ static void json_troubles(struct json *json, const struct snap_cuda *head) {
     json_number(json, "foreign_frees", head->foreign_frees);
     json_number(json, "missed_frees", head->missed_frees);
     json_number(json, "unknown_entries", head->unknown_entries);
-    json_string(json, "first_unknown", *head->unknown ? head->unknown : NULL);
+    json_unknown(json, head);
 }
 
 /* A site of device memory, and its live bytes. */
