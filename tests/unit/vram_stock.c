@@ -1,13 +1,18 @@
 // Pinned memory that stays: it is pinned once, in large pieces, within limits; used again; given back; pinned again
 // when its context has ended; kept while the driver does not unpin it. The driver is a test double of a few functions.
+// The start of threads is wrapped, to count them.
+// build: -Wl,--wrap=stow_thread_start
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "preload/cuda/cuda_blocks.h"
 #include "preload/shared/os.h"
+#include "preload/stow/stow_thread.h"
 #include "preload/vram/vram_block.h"
+#include "preload/copies/vram_ring.h"
 #include "preload/copies/vram_stock.h"
 
 #define GRANULES(n) ((n)*VRAM_GRANULE)
@@ -60,6 +65,53 @@ Test(vram_stock, a_move_pins_once_what_all_of_its_blocks_take) {
     cr_assert(first && second == first + GRANULES(1) && third == first + GRANULES(3));
     cr_assert(pins == 1 && pinned_bytes == GRANULES(6) && vram_stock_bytes() == GRANULES(6));
     cr_assert_eq(vram_stock_whole(second, GRANULES(2)), GRANULES(2));
+}
+
+/* --- how the memory of a piece is made: in huge pages, by several threads at once */
+
+static int threads_started;
+struct stow_thread *__real_stow_thread_start(void (*)(void *), void *, bool *);
+struct stow_thread *__wrap_stow_thread_start(void (*work)(void *), void *context, bool *own_files);
+struct stow_thread *__wrap_stow_thread_start(void (*work)(void *), void *context, bool *own_files) {
+    threads_started++;
+    return __real_stow_thread_start(work, context, own_files);
+}
+
+/* Whether the mapping at this address has this flag of /proc/self/smaps ("hg": the program asks for huge pages). */
+static bool has_flag(const char *at, const char *flag) {
+    char line[512];
+    bool inside = false, has = false;
+    unsigned long from, to;
+    FILE *smaps = fopen("/proc/self/smaps", "r");
+    cr_assert(smaps);
+    while (fgets(line, sizeof line, smaps)) {
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2) inside = (uintptr_t)at >= from && (uintptr_t)at < to;
+        if (inside && !strncmp(line, "VmFlags:", 8)) has = strstr(line, flag) != NULL;
+    }
+    fclose(smaps);
+    return has;
+}
+
+/* How many bytes of this range have memory behind them. */
+static uint64_t resident(char *at, uint64_t bytes) {
+    static unsigned char there[GRANULES(MOST) / 4096];
+    uint64_t pages = 0;
+    cr_assert(!mincore(at, bytes, there));
+    for (uint64_t i = 0; i < bytes / 4096; i++) pages += there[i] & 1;
+    return pages * 4096;
+}
+
+Test(vram_stock, a_piece_is_made_of_huge_pages_by_several_threads) {
+    char *first = take(MOST, MOST);
+    cr_assert(first && has_flag(first, " hg"));
+    cr_assert_not(has_flag((char *)&one, " hg"));
+    cr_assert_eq(threads_started, VRAM_COPIERS - 1, "besides the caller");
+    cr_assert_eq(resident(first, GRANULES(MOST)), GRANULES(MOST), "the driver need not touch pages one by one");
+}
+
+Test(vram_stock, a_small_piece_takes_no_more_threads_than_granules) {
+    cr_assert(take(2, 2));
+    cr_assert_eq(threads_started, VRAM_COPIERS < 2 ? 0 : 1);
 }
 
 Test(vram_stock, what_was_given_is_taken_again_without_a_call) {
