@@ -15,7 +15,7 @@ assert pages == {p.name for p in (support.ROOT / "docs").glob("*.1")} and pages,
 
 version = (support.ROOT / "CMakeLists.txt").read_text().partition("project(memstow VERSION ")[2].split()[0]
 pack = (prefix / "share/memstow/comfyui/pyproject.toml").read_text()
-for name in ("icon.svg", "locales/fr/nodeDefs.json", "web/memstow.js"):
+for name in ("icon.svg", "locales/fr/nodeDefs.json", "web/memstow.js", "example_workflows/refine.json"):
     assert (prefix / "share/memstow/comfyui" / name).is_file(), f"the node pack has no {name}"
 assert f'\nversion = "{version}"\n' in pack, "the node pack has another version"
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: comfy-cli deb:git
 """The node pack as ComfyUI's registry takes it: comfy-cli's own checks pass without a warning, its reader finds what is
-declared, and its archive has each file of the pack. Nothing is asked of the network: the registry's answer to an
-upload was not seen."""
+declared, and its archive has each file of the pack, with its content. No file of the pack is a link, which would lead
+nowhere in the archive. Nothing is asked of the network: the registry's answer to an upload was not seen."""
 import json, os, shutil, zipfile
 
 import support
@@ -15,7 +15,10 @@ from comfy_cli.registry.config_parser import extract_node_configuration
 print(json.dumps(dataclasses.asdict(extract_node_configuration("pyproject.toml"))))"""
 
 folder = support.HERE / "pack"
-shutil.copytree(support.ROOT / "tools/comfyui", folder, ignore=shutil.ignore_patterns("__pycache__"))
+shutil.copytree(support.ROOT / "tools/comfyui", folder, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+links = [path for path in folder.rglob("*") if path.is_symlink()]
+assert not links, links
+files = {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 environment = {"PATH": f"{CLI}:{os.environ['PATH']}", "HOME": str(support.HERE), "DO_NOT_TRACK": "1",
                "http_proxy": "http://127.0.0.1:9", "https_proxy": "http://127.0.0.1:9"} # no network
 support.run("git", "init", "-q", cwd=folder)
@@ -43,12 +46,13 @@ assert tool["publisher_id"] == tool["display_name"] == "memstow", tool
 assert not tool["icon"], tool # it must be an address in the web; the checks above accept that there is none
 
 comfy("node", "pack")
-packed = set(zipfile.ZipFile(folder / "node.zip").namelist())
+with zipfile.ZipFile(folder / "node.zip") as archive:
+    packed = {name: archive.read(name) for name in archive.namelist()}
+assert packed == files, (sorted(packed), packed.keys() ^ files.keys())
 for name in ("__init__.py", "prestartup_script.py", "requirements.txt", "icon.svg", "web/memstow.js",
              "web/docs/MemstowPolicy.md", "web/docs/MemstowPolicy/fr.md", "locales/fr/nodeDefs.json",
-             "example_workflows/refine.json"):
+             "example_workflows/refine.json", "example_workflows/make_models.py"):
     assert name in packed, (name, sorted(packed))
-assert not any(name.endswith(".pyc") for name in packed), packed
 
 (folder / "pyproject.toml").write_text((folder / "pyproject.toml").read_text().replace('version = "0.1.0"', ""))
 assert "version is empty" in comfy("node", "validate", status=1)
