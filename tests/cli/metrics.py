@@ -1,7 +1,8 @@
 # needs: deb:prometheus pip:prometheus-client==0.21.1
 """`memstow metrics` gives what `report --json` says, in forms that Prometheus's own tools accept: OpenMetrics on
 standard output (read by prometheus-client), and its text format in a file for node_exporter (read by promtool).
-Names of the program break neither. Labels are bounded."""
+Names of the program break neither. Labels are bounded. Each part of the resident memory is that of the report, also of
+a model that is stowed and was used since. tests/simcuda/moves has the figures of devices."""
 import json, os, pathlib, signal, subprocess
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
@@ -11,9 +12,20 @@ from support import MEMSTOW, PYTHON, ROOT, memstow, report, run, start
 
 HOSTILE = ['quo"te', "back\\slash", "line\nend", "caf\u00e9 \u2028", "long " * 300, "tab\tbell\a", "a} 1\n# EOF"]
 ALIKE = ["same\n", "same\r", "L" * 250 + "a", "L" * 250 + "b", "caf\udce8", "caf\udce9"] # pairs with one label each
+PARTS = {"live": "live_bytes", "allocator_overhead": "overhead_bytes", "allocator_free": "retained_bytes",
+         "anonymous": "mapped_anonymous_bytes", "program_data": "program_data_bytes", "files": "mapped_file_bytes",
+         "stowed": "stowed_resident_bytes", "from_devices": "device_stowed_bytes", "buffers": "device_buffer_bytes",
+         "stacks": "stack_bytes", "memstow": "memstow_bytes", "rest": "rest_bytes"} # part → key of the report
 pathlib.Path("program.py").write_text(f"""
 import mmap, memstow
 kept = []
+stowed = memstow.owner("stowed", origin="stowed.safetensors")
+with stowed.scope():
+    away = mmap.mmap(-1, 3 << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+away[:] = bytes([7]) * (3 << 20)
+stowed.set_idle(True)
+assert stowed.stow() == 3 << 20
+assert away[:1 << 20] == bytes([7]) * (1 << 20)
 for number, name in enumerate({HOSTILE!r}):
     model = memstow.owner(name, origin=f"file{{number}}.safetensors")
     with model.scope():
@@ -74,11 +86,20 @@ for kind, key in (("heap", "host"), ("mapped", "mapped")):
     assert value(found, "memstow_allocated_bytes_total", kind=kind) == totals[key]["allocated_bytes"], (kind, totals)
 assert value(found, "memstow_peak_live_bytes") == totals["peak_bytes"]
 assert value(found, "memstow_resident_bytes") == residency["rss_bytes"], (residency, found)
+parts = {dict(labels)["part"]: number for (name, labels), number in found.items() if name == "memstow_resident_bytes"}
+assert parts == {part: residency[key] for part, key in PARTS.items()}, (parts, residency)
+assert {"live", "anonymous", "files", "stacks", "memstow"} <= {part for part, number in parts.items() if number}, parts
+assert 1 << 20 <= parts["stowed"] <= 3 << 20, parts # what was used since the move, and what the kernel read with it
 everything = [owner for owner in document["owners"] if owner["kind"] == "model"]
 models = {owner["origin"]: owner["live_bytes"] for owner in everything if owner["origin"].startswith("file")}
 assert len(models) == len(HOSTILE) and all(models.values()), models
 for origin, live in models.items():
     assert value(found, "memstow_model_live_bytes", origin=origin) == live, (origin, found)
+for owner in everything:
+    if owner["origin"] != "alike":
+        told, away = value(found, "memstow_model_stowed_bytes", origin=owner["origin"]), owner["stowed_bytes"]
+        assert told == away == (3 << 20 if owner["origin"] == "stowed.safetensors" else 0), (owner, told)
+assert not [name for name, _labels in found if name in ("memstow_model_device_bytes", "memstow_device_live_bytes")]
 assert value(found, "memstow_runs", outcome="ok") == 2 and value(found, "memstow_runs", outcome="failed") == 0
 [*_, act] = [line for line in json.loads(memstow("decisions", pid, "--json").stdout)["lines"] if line["kind"] == "ACT"]
 assert value(found, "memstow_triggers_total") == 4, found

@@ -1,6 +1,6 @@
 # Models whose device memory memstow serves move out of the device and back, and what their report says. Over the
 # simulated driver (a test double): each case of _moves.c by itself.
-import json, os, pathlib, subprocess, sys
+import json, os, pathlib, re, subprocess, sys
 
 import support
 from _simcuda import BUILD, environment, refusals, run_cases, settings
@@ -26,8 +26,30 @@ said = process.stdout.readline()
 assert said == "loaded\n", said
 pid = next(p["pid"] for p in json.loads(support.memstow("ps", "--json").stdout)["processes"]
            if p["file"] == os.path.abspath("asked.mst"))
+
+
+def metrics(name, labels):
+    """The values of `memstow metrics` for samples with these labels behind those of the process."""
+    pattern = rf'^{name}\{{pid="{pid}",process="[^"]*",{labels}\}} (\d+)$'
+    return [int(number) for number in re.findall(pattern, support.memstow("metrics", pid).stdout, re.MULTILINE)]
+
+
+def metrics_are_as_reported(live, on_host):
+    """`memstow metrics` has the device memory of the model and of the device as the report has it, and the host memory
+    that has the content of devices."""
+    document = support.report(str(pid))
+    [unet] = [owner for owner in document["owners"] if owner["name"] == "unet"]
+    [device] = document["cuda"]["devices"]
+    assert metrics("memstow_model_device_bytes", 'model="unet",origin="[^"]*"') == [15 << 20] == [unet["cuda_bytes"]]
+    assert metrics("memstow_device_live_bytes", 'device="0"') == [live] == [device["live_bytes"]], device
+    held = document["residency"]["device_stowed_bytes"]
+    assert metrics("memstow_resident_bytes", 'part="from_devices"') == [held] and held >= on_host, (held, on_host)
+
+
+metrics_are_as_reported(23 << 20, 0)
 moved = support.memstow("stow", pid, "unet").stdout
 assert "14.0 MiB" in moved, moved
+metrics_are_as_reported(23 << 20, 14 << 20)
 unet = json.loads(support.memstow("owners", pid, "--json").stdout)["owners"][0]
 assert unet["device_stowed_bytes"] == 14 << 20 and unet["cuda_bytes"] == 15 << 20, unet
 moved = support.memstow("restore", pid, "unet").stdout
