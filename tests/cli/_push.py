@@ -100,7 +100,7 @@ class Recorder:
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 answer = recorder.answer
-                recorder.asked.append((self.path, dict(self.headers)))
+                recorder.asked.append((self.path, dict(self.headers), body))
                 if answer is None:
                     recorder.over.wait(60)
                     return
