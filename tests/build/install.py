@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""What `cmake --install` installs works from its place: the command, the library, the header, pkg-config and the man
-pages."""
+"""What `cmake --install` installs works from its place: the command, the library, the header, pkg-config, the man pages
+and the completion of bash, zsh and fish."""
 import pathlib
 
 import support
@@ -12,6 +12,11 @@ for name in ("bin/memstow", "lib/libmemstow.so", "include/memstow.h", "lib/pkgco
     assert (prefix / name).is_file(), f"{name} is not installed"
 pages = {p.name for p in (prefix / "share/man/man1").glob("*.1")}
 assert pages == {p.name for p in (support.ROOT / "docs").glob("*.1")} and pages, f"man pages installed: {pages}"
+# --- completion of words, as the shells look for it
+COMPLETION = {"bash-completion/completions/memstow": "memstow.bash", "zsh/site-functions/_memstow": "_memstow",
+              "fish/vendor_completions.d/memstow.fish": "memstow.fish"}
+for name, source in COMPLETION.items():
+    assert (prefix / "share" / name).read_bytes() == (support.ROOT / "tools/completion" / source).read_bytes(), name
 
 version = (support.ROOT / "CMakeLists.txt").read_text().partition("project(memstow VERSION ")[2].split()[0]
 pack = (prefix / "share/memstow/comfyui/pyproject.toml").read_text()

@@ -4,9 +4,9 @@
 # long
 """The wheel is built from the source distribution, fits its tag, and has at most 5 MB. In clean environments of the
 oldest and of the newest Python that is installed it works without other packages: the command, the library, the
-modules, the plugin of pytest and the completion of bash. The command is not a Python script. A real ComfyUI with the
-node pack of the wheel finds the command of the wheel, starts itself again under it, and runs a workflow. Each library
-that is in the wheel has its licence there."""
+modules, the plugin of pytest and the completion of bash; the files for zsh and fish are there. The command is not a
+Python script. A real ComfyUI with the node pack of the wheel finds the command of the wheel, starts itself again under
+it, and runs a workflow. Each library that is in the wheel has its licence there."""
 import os, pathlib, re, shutil, sys, sysconfig, zipfile
 
 import support
@@ -88,6 +88,8 @@ assert complete("rep") == {"report"} and "trigger" in complete("") and complete(
 assert {"--stacks=", "--quiet"} <= complete("run", "-") and complete("report", "--fold") == {"--folded"}
 assert complete("report", "test_") == {"test_it.py"}
 assert not complete("run", "--", "--st")
+for name in ("zsh/site-functions/_memstow", "fish/vendor_completions.d/memstow.fish"): # tests/cli/completion_… run them
+    assert (venv / "share" / name).read_bytes() == (tree / "tools/completion" / pathlib.Path(name).name).read_bytes()
 
 # --- ComfyUI finds the node pack. PyTorch and ComfyUI's packages are those of build/venv, memstow is the wheel's
 with_torch = installed_in(wheel, "comfyui", sys.executable)

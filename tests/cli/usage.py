@@ -1,6 +1,8 @@
 """Wrong usage gives one line, and exit code 2. Every subcommand has --help in 80 columns."""
+import re
+
 from _ledger import simple
-from support import ROOT, memstow
+from support import LIBRARY, ROOT, features, memstow, run
 
 simple().save("x.mst")
 for words, message in (
@@ -125,6 +127,17 @@ assert list(told) == ["memstow", "commit", "ABI", "files", "allocators", "probes
 header = (ROOT / "include/memstow.h").read_text()
 major, minor = map(int, told["ABI"].split("."))
 assert f"MEMSTOW_ABI_VERSION 0x{major:04x}{minor:04X}u" in header, told
+numbers = dict(re.findall(r"SNAP_(MAJOR|MINOR) = (\d+)", (ROOT / "preload/shared/snapshot.h").read_text()))
+assert told["files"] == f"{numbers['MAJOR']}.{numbers['MINOR']}", (told, numbers)
+assert told["memstow"] in re.findall(r"^project\(memstow VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text(), re.M)
+assert ("mimalloc" in told["allocators"]) == features()["mimalloc"] and "glibc" in told["allocators"], told
+probed = run("readelf", "--notes", "--wide", LIBRARY).stdout.count("Provider: otel_memory")
+assert (told["probes"] == "otel_memory") == (probed > 0), (told, probed)
+if (ROOT / ".git").exists(): # the commit of the last build: it may be older than the tree, but the repository has it
+    commit = told["commit"].removesuffix("-dirty")
+    assert run("git", "-C", ROOT, "cat-file", "-t", commit).stdout == "commit\n" and len(commit) == 12, told
+else:
+    assert told["commit"].startswith("unknown"), told
 assert memstow("help").stdout == memstow("--help").stdout
 assert "3 processes\ncannot be looked at" in memstow("ps", "--help").stdout
 for words in (("report", ""), ("diff", "", ""), ("owners", ""), ("leaks", "")):
