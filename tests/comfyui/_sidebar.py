@@ -31,9 +31,9 @@ def settle(name):
     return settings
 
 
-def browse(browser, comfy):
+def browse(browser, comfy, address="127.0.0.1"):
     """Opens the page and the tab. window.said has what toasts say from now on."""
-    browser.driver.get(f"http://127.0.0.1:{comfy.port}/")
+    browser.driver.get(f"http://{address}:{comfy.port}/")
     support.wait_for(lambda: browser.all(TAB), 300, "ComfyUI's page") # it is compiled anew
     browser.js(CLICK)
     browser.wait("document.querySelector('.memstow-body')")

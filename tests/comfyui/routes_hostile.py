@@ -4,7 +4,8 @@
 """Hostile clients of the pack's routes, with ComfyUI's own server and its checks, in this process. A page of another
 site that sends no Origin starts no command. Texts that UTF-8 cannot express are answered. Many clients that wait for a
 trigger leave the server's threads to others. An Origin that cannot be read is refused. A folder of snapshots that
-cannot be made is an answer with the reason."""
+cannot be made is an answer with the reason. A client on another machine, whom a proxy names here, is refused on each
+route of the pack but one; MEMSTOW_REMOTE lets it in."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -12,6 +13,7 @@ runs = _inprocess.load()
 
 import asyncio
 import json
+import os
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
@@ -78,6 +80,33 @@ async def waiters(client):
         assert (await answer.json())["done"] is True, await answer.text()
 
 
+async def far(client):
+    """The proxy is on this machine, and says whose request it passes on. tests/comfyui/listen asks by another address
+    of this machine."""
+    ours = {(route.method, route.path) for route in instance.routes if route.path.startswith("/memstow/")}
+    assert len(ours) > 20 and ("GET", "/memstow/presence") in ours, ours
+    before = len(commands), len(runs.asked)
+
+    async def status(method, path, header="X-Forwarded-For"):
+        headers = {header: "for=198.51.100.7" if header == "Forwarded" else "198.51.100.7"}
+        answer = await client.request(method, path, headers=headers, data=b"{}" if method == "POST" else None)
+        text = await answer.text()
+        assert method == "HEAD" or (answer.status == 403) == ("only to clients on this machine" in text), (path, text)
+        return answer.status
+
+    for header in ("X-Forwarded-For", "Forwarded"):
+        open_to_all = {one for one in ours if await status(*one, header) != 403}
+        assert open_to_all == {("GET", "/memstow/presence")}, open_to_all
+    assert await status("GET", "/memstow/%6fwners") == 403 and await status("HEAD", "/memstow/owners") == 403
+    assert await status("GET", "/memstow/nothing") == 404 and await status("GET", "/files/index.html") == 200
+    assert (len(commands), len(runs.asked)) == before, (commands, runs.asked)
+    for word, opened in (("yes", []), ("metrics", ["metrics"]), ("1", ["metrics", "owners", "decisions", "leaks"])):
+        os.environ["MEMSTOW_REMOTE"] = word
+        assert [path for path in ("metrics", "owners", "decisions", "leaks")
+                if await status("GET", f"/memstow/{path}") == 200] == opened, word
+    del os.environ["MEMSTOW_REMOTE"]
+
+
 async def no_folder(client):
     folder = support.HERE / "output/memstow"
     if folder.exists():
@@ -94,7 +123,7 @@ async def no_folder(client):
 async def main():
     instance.app.add_routes([*instance.routes, web.static("/files", support.HERE / "web")])
     async with TestClient(TestServer(instance.app)) as client:
-        for check in (another_site, texts, waiters, no_folder):
+        for check in (another_site, texts, waiters, far, no_folder):
             await check(client)
             print(f"{check.__name__}: held", flush=True)
 

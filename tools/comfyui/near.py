@@ -1,22 +1,19 @@
 """What a client on another machine is not told. ComfyUI itself tells each of its clients much: its arguments, its log,
-names of models, workflows. Snapshots and pages have more (call stacks, command lines, paths of files). So they are for
-clients on this machine, unless the user sets MEMSTOW_REMOTE=1. In: requests and answers. Out: refusals, and answers
-without folders."""
-import functools
+names of models, workflows, memory of the machine. It does not tell what memstow knows, and nobody can start it again.
+So the pack's routes are for clients on this machine, unless the user sets MEMSTOW_REMOTE. In: requests. Out:
+refusals."""
 import ipaddress
-import json
 import os
 from typing import Any, Callable
 
-FAR = ("this has call stacks and paths of files, and is only for clients on this machine; MEMSTOW_REMOTE=1 in "
-       "ComfyUI's environment lets others have it")
-KEPT = ("/site-packages/", "/dist-packages/", "/lib/python3", "/custom_nodes/") # the rest of a path tells what it is
+FAR = ("memstow tells this only to clients on this machine, and takes orders from no others; MEMSTOW_REMOTE=1 in "
+       "ComfyUI's environment lets them have it")
+FOR_ALL = "/memstow/presence" # one word, which says why the tab is empty
+METRICS = "/memstow/metrics"
 
 
 def is_near(request: Any) -> bool:
     """Whether the client is on this machine, and is no proxy that passes on the request of another client."""
-    if os.environ.get("MEMSTOW_REMOTE", "").strip() == "1":
-        return True
     if "X-Forwarded-For" in request.headers or "Forwarded" in request.headers:
         return False
     try:
@@ -26,14 +23,31 @@ def is_near(request: Any) -> bool:
     return (getattr(address, "ipv4_mapped", None) or address).is_loopback
 
 
-def near_only(handler: Callable) -> Callable:
-    """Wraps a handler: it refuses clients on other machines."""
+def may_have(request: Any, route: str) -> bool:
+    """Whether the client may use the route. MEMSTOW_REMOTE=1 lets all clients use all routes, MEMSTOW_REMOTE=metrics
+    the route of the metrics."""
+    word = os.environ.get("MEMSTOW_REMOTE", "").strip()
+    return route == FOR_ALL or word == "1" or (word == "metrics" and route == METRICS) or is_near(request)
+
+
+def route_of(request: Any) -> str:
+    """The route that serves the request, however the client has written its path; "": none does."""
+    resource = request.match_info.route.resource
+    return "" if resource is None else resource.canonical.removeprefix("/api")
+
+
+def refuse_far(app: Any) -> None:
+    """Makes the server refuse clients on other machines on all routes of the pack."""
     from aiohttp import web
 
-    @functools.wraps(handler)
-    async def checked(request: Any) -> Any:
-        return await handler(request) if is_near(request) else web.Response(status=403, text=FAR)
-    return checked
+    @web.middleware
+    async def refuse(request: Any, handler: Callable) -> Any:
+        route = route_of(request)
+        if route.startswith("/memstow/") and not may_have(request, route):
+            return web.Response(status=403, text=FAR)
+        return await handler(request)
+
+    app.middlewares.insert(0, refuse)
 
 
 def hide_folder(app: Any, folder: Callable[[], str]) -> None:
@@ -44,7 +58,7 @@ def hide_folder(app: Any, folder: Callable[[], str]) -> None:
 
     @web.middleware
     async def hide(request: Any, handler: Callable) -> Any:
-        if request.path in ("/view", "/api/view") and not is_near(request):
+        if route_of(request) == "/view" and not may_have(request, "/view"):
             places = (folder_paths.get_output_directory(), folder_paths.get_input_directory(),
                       folder_paths.get_temp_directory())
             asked = request.query.get("subfolder", "")
@@ -53,21 +67,3 @@ def hide_folder(app: Any, folder: Callable[[], str]) -> None:
         return await handler(request)
 
     app.middlewares.insert(0, hide)
-
-
-def short(path: str) -> str:
-    """The path without the folders that only this machine has."""
-    places = [(path.rfind(mark), mark) for mark in KEPT if mark in path]
-    return path[max(places)[0]:] if places else os.path.basename(path)
-
-
-def shortened(value: Any) -> Any:
-    """A document of the command with short paths."""
-    if isinstance(value, dict):
-        return {key: short(one) if key in ("file", "module") and isinstance(one, str) else shortened(one)
-                for key, one in value.items()}
-    return [shortened(one) for one in value] if isinstance(value, list) else value
-
-
-def without_folders(body: bytes) -> bytes:
-    return json.dumps(shortened(json.loads(body))).encode()

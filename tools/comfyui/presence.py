@@ -5,7 +5,7 @@ import asyncio
 import sys
 from typing import Any, Callable
 
-from . import command, log, starting
+from . import command, log, near, starting
 from .origin import own_only, refuse_unreadable
 
 # The library is preloaded, and
@@ -36,6 +36,7 @@ def install(inside: Callable[[], str]) -> None:
     from server import PromptServer
     server = PromptServer.instance
     refuse_unreadable(server.app)
+    near.refuse_far(server.app)
 
     def now() -> str:
         return inside() if starting.is_preloaded() else outside()

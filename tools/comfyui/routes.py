@@ -154,15 +154,14 @@ def install(runs: Runs) -> None:
         return document("runs", runs=[{**{key: one[key] for key in ("run", "prompt", "outcome", "rss", "live")},
                                        "text": report.line(one)} for one in list(runs.reports)])
 
-    async def said(kind: str, subcommand: str, *options: str, before: tuple = (), fine: tuple = (0,),
-                   change: Callable[[bytes], bytes] = bytes) -> Any:
-        """The command's output, as `change` makes it, as a response of the content type `kind`."""
+    async def said(kind: str, subcommand: str, *options: str, before: tuple = (), fine: tuple = (0,)) -> Any:
+        """The command's output as a response of the content type `kind`."""
         try:
             body = await command.get(subcommand, *options, before=before, fine=fine)
         except asking.Failed as error:
             log.warning("no %s: %s", subcommand, error)
             return web.Response(status=503, text=str(error))
-        return web.Response(body=change(body), headers={"Content-Type": kind, "Cache-Control": "no-store"})
+        return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": "no-store"})
 
     @routes.get("/memstow/metrics")
     @own_only
@@ -172,13 +171,11 @@ def install(runs: Runs) -> None:
 
     @routes.get("/memstow/leaks")
     @own_only
-    async def get_leaks(request: Any) -> Any:
-        change = bytes if near.is_near(request) else near.without_folders
-        return await said("application/json", "leaks", WAIT, "--json", fine=LEAKS_CODES, change=change)
+    async def get_leaks(_request: Any) -> Any:
+        return await said("application/json", "leaks", WAIT, "--json", fine=LEAKS_CODES)
 
     @routes.get("/memstow/page")
     @own_only
-    @near.near_only
     async def get_page(_request: Any) -> Any:
         return await said(HTML, "leaks", WAIT, "--html", fine=LEAKS_CODES)
 
@@ -195,7 +192,6 @@ def install(runs: Runs) -> None:
 
     @routes.get("/memstow/diff")
     @own_only
-    @near.near_only
     @with_files
     async def get_diff(_request: Any) -> Any:
         path = snapshots.newest()
