@@ -16,7 +16,7 @@ def report(file, *options, to="page.html"):
     return pathlib.Path(to).resolve()
 
 
-# ---- the data, as in docs/html.md
+# ---- the data, as in docs/html-data.md
 
 def numbers(data):
     value = shift = 0

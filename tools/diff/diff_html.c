@@ -1,4 +1,4 @@
-/* diff_html.c — a comparison as a page; see diff.h. docs/html.md has the format of its data.
+/* diff_html.c — a comparison as a page; see diff.h. docs/html-data.md has the format of its data.
  * In: rows of both files by site, on the host and on devices. Out: the same groups of columns as for a report, with the
  * figures of each site before and after. */
 #include "tools/base/complain.h"

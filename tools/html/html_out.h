@@ -1,5 +1,5 @@
 /* html_out.h — writes the file of a page: text as it is, and blocks of data, compressed and encoded as letters.
- * In: bytes, numbers, JSON. Out: HTML. No more than a window of the output is in memory. docs/html.md has the
+ * In: bytes, numbers, JSON. Out: HTML. No more than a window of the output is in memory. docs/html-data.md has the
  * format. */
 #ifndef MEMSTOW_HTML_OUT_H
 #define MEMSTOW_HTML_OUT_H
@@ -26,8 +26,8 @@ int html_out_begin(struct html_out *out, FILE *to);
 int html_out_end(struct html_out *out);
 void html_out_text(struct html_out *out, const void *text, size_t length);
 
-/* Begins a column of a group; `count` numbers follow. `form` says how the page decodes them; docs/html.md lists the
- * forms. */
+/* Begins a column of a group; `count` numbers follow. `form` says how the page decodes them; docs/html-data.md lists
+ * the forms. */
 void html_column_begin(struct html_out *out, const char *group, const char *column, const char *form, size_t count);
 void html_column_put(struct html_out *out, uint64_t number);
 void html_column_put_signed(struct html_out *out, int64_t number);

@@ -1,4 +1,4 @@
-/* report_html.c — a report as a page; see report.h. docs/html.md has the format of its data. */
+/* report_html.c — a report as a page; see report.h. docs/html-data.md has the format of its data. */
 #include "tools/base/complain.h"
 #include "tools/decisions/decisions.h"
 #include "tools/html/html_page.h"

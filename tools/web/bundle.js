@@ -1,6 +1,6 @@
 /* bundle.js — the data of a page.
  * In: the blocks of data in the page's markup, compressed and encoded as letters. Out: columns of numbers and JSON
- * documents, each unpacked at its first use. Makes no requests. docs/html.md explains the format. */
+ * documents, each unpacked at its first use. Makes no requests. docs/html-data.md explains the format. */
 
 /** The version of the data that this page reads. */
 export const PAGE_VERSION = 1;
