@@ -28,7 +28,7 @@ extern "C" {
 #endif
 
 /* Version of this interface: major << 16 | minor. A new minor adds functions, and changes none. */
-#define MEMSTOW_ABI_VERSION 0x0001000Au
+#define MEMSTOW_ABI_VERSION 0x0001000Bu
 
 /* The version that the library in the process implements. */
 uint32_t memstow_abi_version(void);
@@ -99,6 +99,9 @@ int32_t memstow_owner_idle(uint32_t owner, uint32_t idle);
  * content in any case. discard = 0, the initial value: content is kept. Since 1.8. */
 int32_t memstow_owner_discard(uint32_t owner, uint32_t discard);
 
+/* Devices that have figures of their own: those with the driver's numbers 0 to 7. */
+enum { MEMSTOW_DEVICES = 8 };
+
 struct memstow_figures {
     uint32_t size;
     uint32_t kind, policy; /* enum memstow_kind, memstow_policy */
@@ -115,6 +118,9 @@ struct memstow_figures {
     /* since 1.3: the part of stowed_bytes that was device memory. A use does not bring this memory back: a use before
      * memstow_restore breaks the device's context. */
     uint64_t device_stowed_bytes;
+    /* since 1.11: the part of cuda_bytes that is on each device now, by the device's number. Memory that was moved out
+     * of its device is on none. */
+    uint64_t on_device_bytes[MEMSTOW_DEVICES];
 };
 
 /* Writes the owner's figures to `out`. The counters of all threads are added up, which takes milliseconds if memory was

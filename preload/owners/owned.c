@@ -107,13 +107,20 @@ static void add_mapping(struct snap_mapping *record, void *context) {
         if (owners[i] && owners[i] < sums->count) sums->all[owners[i]].mapped_bytes += record->length;
 }
 
+/* Adds device memory to an owner: to its sum, and to the sum of the device. */
+static void owned_add_device(struct owned *has, uint32_t device, uint64_t bytes) {
+    has->cuda_bytes += bytes;
+    if (device < MEMSTOW_DEVICES) has->on_device_bytes[device] += bytes;
+}
+
 static void add_cuda(const struct snap_cuda_site *site, void *context) {
     const struct sums *sums = context;
     struct snap_tag tag = tags_at(site->tag);
     const uint32_t owners[] = {owner_final(tag.model), tag.node, tag.run};
     uint64_t freed = os_load(&site->counter.free_bytes), allocated = os_load(&site->counter.alloc_bytes);
     for (int i = 0; i < 3 && snap_cuda_on_device(site->kind); i++)
-        if (owners[i] && owners[i] < sums->count) sums->all[owners[i]].cuda_bytes += allocated - freed;
+        if (owners[i] && owners[i] < sums->count)
+            owned_add_device(&sums->all[owners[i]], site->device, allocated - freed);
 }
 
 static void add_state(uint32_t owner, uint64_t bytes, bool in_file, void *context) {
@@ -132,6 +139,15 @@ static void add_served(uint32_t owner, uint64_t bytes, bool stowed, void *contex
     sums->all[owner].device_stowed_bytes += bytes;
 }
 
+/* Takes a block that was moved out from the sum of its device. The block's bytes as requested are those that the site
+ * counts. */
+static void owned_take_stowed(const struct vram_stowed *block, void *context) {
+    const struct sums *sums = context;
+    if (block->owner >= sums->count || block->device >= MEMSTOW_DEVICES) return;
+    uint64_t *on_device = &sums->all[block->owner].on_device_bytes[block->device];
+    *on_device -= block->asked < *on_device ? block->asked : *on_device;
+}
+
 static size_t bytes_for(uint32_t count) { return os_round_up(count * sizeof(struct owned), OS_PAGE); }
 
 struct owned *owned_of_all(uint32_t count) {
@@ -146,6 +162,7 @@ struct owned *owned_of_all(uint32_t count) {
         if (sums.all[owner].movable_bytes) sums.all[owner].stowed_bytes = stow_bytes(owner, NULL);
     if (owned_store) owned_store->visit(add_state, &sums);
     if (serve_wanted) vram_owned_visit(add_served, &sums);
+    if (serve_wanted) vram_owned_visit_stowed(owned_take_stowed, &sums);
     return sums.all;
 }
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "include/memstow.h"
 #include "preload/stow/move_end.h"
 
 #pragma GCC visibility push(hidden)
@@ -19,6 +20,7 @@ struct owned {
     uint64_t stowed_bytes;  /* part of movable_bytes; of a value of the store, its bytes in a file */
     /* the parts of movable_bytes and stowed_bytes that are device memory */
     uint64_t device_movable_bytes, device_stowed_bytes;
+    uint64_t on_device_bytes[MEMSTOW_DEVICES]; /* the part of cuda_bytes that is on each device, not moved out */
 };
 
 /* Figures of owners 1 to `count` - 1, each at its id; entry 0 stands for no owner. An adopter's figures include its
@@ -26,7 +28,7 @@ struct owned {
 struct owned *owned_of_all(uint32_t count);
 void owned_let_go(struct owned *all, uint32_t count);
 /* Figures of tags 1 to `count` - 1 (tags.h), each at its number, without adoption. Only live and allocated bytes,
- * blocks and cuda_bytes are set. NULL, and freeing: as for owned_of_all. */
+ * blocks and device memory are set. NULL, and freeing: as for owned_of_all. */
 struct owned *owned_of_tags(uint32_t count);
 
 /* For values of the store (state_owner.h), which belong to owners and may lie in files of the store. visit calls its

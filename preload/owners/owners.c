@@ -354,6 +354,7 @@ int owners_figures(uint32_t id, struct memstow_figures *out) {
         .movable_bytes = has->movable_bytes,
         .device_stowed_bytes = has->device_stowed_bytes,
     };
+    memcpy(out->on_device_bytes, has->on_device_bytes, sizeof out->on_device_bytes);
     owned_let_go(sums, all);
     return 0;
 }

@@ -23,8 +23,8 @@ void vram_owned_visit_staying(uint32_t owner, vram_staying_visitor *visit, void 
 void vram_owned_visit_stowed(vram_stowed_visitor *visit, void *context) {
     vram_table_lock();
     for (const struct vram_block *block = vram_table_first(); block; block = block->next) {
-        struct vram_stowed stowed = {block->at,      block->asked,   block->size,
-                                     block->left_ns, block->trigger, block->owner};
+        struct vram_stowed stowed = {block->at,      block->asked, block->size,  block->left_ns,
+                                     block->trigger, block->owner, block->device};
         if (block->state == VRAM_STOWED) visit(&stowed, context);
     }
     vram_table_let_go();

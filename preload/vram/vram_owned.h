@@ -18,7 +18,7 @@ void vram_owned_visit(vram_owned_visitor *visit, void *context);
 struct vram_stowed {
     uint64_t at, asked, bytes; /* at: the address; asked: bytes as requested; bytes: in whole granules */
     uint64_t ns, trigger;      /* when it left its device; the trigger that made it leave, 0: none did */
-    uint32_t owner;
+    uint32_t owner, device;
 };
 typedef void vram_stowed_visitor(const struct vram_stowed *block, void *context);
 /* Calls visit for each block that is stowed. visit must not call CUDA. */

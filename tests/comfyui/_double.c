@@ -122,7 +122,8 @@ int32_t memstow_owner_figures(uint32_t id, struct memstow_figures *out) {
                                     .stowed_bytes = owner->stowed,
                                     .movable_bytes = owner->live,
                                     .cuda_bytes = owner->on_device,
-                                    .device_stowed_bytes = owner->device_stowed};
+                                    .device_stowed_bytes = owner->device_stowed,
+                                    .on_device_bytes = {owner->on_device - owner->device_stowed}};
     return 0;
 }
 

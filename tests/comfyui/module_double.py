@@ -32,7 +32,7 @@ def raises(errno_name, call, *arguments):
     raise AssertionError(f"{call} did not fail")
 
 
-assert memstow.active() and memstow.version() == (1, 10)
+assert memstow.active() and memstow.version() == (1, 11)
 first, second = memstow.owner("a", keys=(1, 2)), memstow.owner("b", keys=(1, 3), policy="stow", priority=4)
 assert memstow.owner("other", keys=(1, 2)).id == first.id != second.id
 node = memstow.owner("n", kind="node")

@@ -55,13 +55,21 @@ static int access_of(int device, void *at) {
     return (int)flags;
 }
 
+/* Whether the figures have these bytes of the model on devices 0 and 1, and none on other devices. */
+static int is_on(size_t first, size_t second) {
+    struct memstow_figures figures = {.size = sizeof figures};
+    MUST(!memstow_owner_figures_(model, &figures));
+    for (int i = 2; i < MEMSTOW_DEVICES; i++) MUST(!figures.on_device_bytes[i]);
+    return figures.on_device_bytes[0] == first && figures.on_device_bytes[1] == second;
+}
+
 static void out(size_t bytes) { MUST(memstow_stow_(model) == (int64_t)bytes); }
 static void back(size_t bytes) { MUST(memstow_restore_(model) == (int64_t)bytes); }
 
 /* --- each to its own */
 
 /* Primary contexts of two devices, and one that the program made. Each block goes back to its own device and context,
- * and the pinned buffers change contexts as seldom as possible. */
+ * and the pinned buffers change contexts as seldom as possible. The figures say how much is on each device. */
 static void each_to_its_own(void) {
     CUcontext made, now;
     void *first = plain_on(0, 8 * MIB), *second = plain_on(1, 6 * MIB), *pooled = pooled_on(1, 4 * MIB), *third, *more;
@@ -77,13 +85,16 @@ static void each_to_its_own(void) {
     uint64_t used[2] = {usage_of(0).used, usage_of(1).used};
     MUST(!cudaSetDevice(0) && !cuCtxGetCurrent(&now));
     sim_count_reset();
+    MUST(is_on(10 * MIB, 20 * MIB));
     out(30 * MIB);
+    MUST(is_on(0, 0));
     MUST(usage_of(0).used == used[0] - 10 * MIB && usage_of(1).used == used[1] - 20 * MIB);
     MUST(sim_count("cuMemHostAlloc") == 3 * buffers());
     CUcontext after;
     MUST(!cuCtxGetCurrent(&after) && after == now);
     sim_count_reset();
     back(30 * MIB);
+    MUST(is_on(10 * MIB, 20 * MIB));
     MUST(usage_of(0).used == used[0] && usage_of(1).used == used[1]);
     MUST(sim_count("cuMemHostAlloc") == 2 * 4); /* the last context is the first one */
     MUST(!cuCtxGetCurrent(&after) && after == now);

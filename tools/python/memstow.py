@@ -65,7 +65,7 @@ class Error(OSError):
 # ---- the structures of memstow.h
 
 UNKNOWN = 2**64 - 1
-SCOPES = 62
+SCOPES, DEVICES = 62, 8
 
 
 class _Figures(ctypes.Structure):
@@ -73,7 +73,8 @@ class _Figures(ctypes.Structure):
                 ("priority", ctypes.c_int32), ("retired", ctypes.c_uint32), ("adopted_by", ctypes.c_uint32),
                 *((name, ctypes.c_uint64) for name in (
                     "live_bytes", "live_blocks", "allocated_bytes", "host_bytes", "mapped_bytes", "cuda_bytes",
-                    "resident_bytes", "stowed_bytes", "movable_bytes", "device_stowed_bytes"))]
+                    "resident_bytes", "stowed_bytes", "movable_bytes", "device_stowed_bytes")),
+                ("on_device_bytes", ctypes.c_uint64 * DEVICES)]
 
 
 class _Share(ctypes.Structure):
@@ -205,7 +206,9 @@ def _encoded(text: Any) -> bytes:
 
 @dataclasses.dataclass(frozen=True)
 class Figures:
-    """The memory of an owner in bytes. resident_bytes is the part in physical memory, None if it is not known."""
+    """The memory of an owner in bytes. resident_bytes is the part in physical memory, None if it is not known.
+    on_device_bytes is the part of cuda_bytes that is on each device now, for the devices 0 to 7; a library before ABI
+    1.11 leaves it 0."""
     kind: str = "custom"
     policy: Optional[str] = None
     priority: int = 0
@@ -221,6 +224,7 @@ class Figures:
     stowed_bytes: int = 0
     movable_bytes: int = 0
     device_stowed_bytes: int = 0
+    on_device_bytes: tuple[int, ...] = (0,) * DEVICES
 
 
 class Owner:
@@ -329,7 +333,7 @@ def figures(owner: OwnerLike) -> Figures:
     _check(_library.owner_figures(_number(owner), ctypes.byref(raw)), "figures")
     values = {field.name: getattr(raw, field.name) for field in dataclasses.fields(Figures)}
     values.update(kind=KIND_NAMES.get(raw.kind, "custom"), policy=POLICY_NAMES.get(raw.policy),
-                  retired=bool(raw.retired),
+                  retired=bool(raw.retired), on_device_bytes=tuple(raw.on_device_bytes),
                   resident_bytes=None if raw.resident_bytes == UNKNOWN else raw.resident_bytes)
     return Figures(**values)
 
