@@ -4,19 +4,22 @@
 """A list keeps one more model each run, although the models are to be freed; in this process. The holder of each model
 is looked for once, and a run with a dozen of them costs no more than one with two. Cached outputs are searched once,
 however many models there are. The log has their number, not a line for each. Text tells models apart by their files.
-Reports of runs are kept: a later trigger does not replace them."""
+Reports of runs are kept: a later trigger does not replace them. While the tab "Memory" reads figures of models, it
+holds none of them, so that a trigger meanwhile can free them."""
 import _inprocess
 
 _inprocess.under_double(__file__)
 runs = _inprocess.load()
 
 import gc
+import weakref
 
+import comfy.model_management as mm
 import comfy.model_patcher
 import torch
 
 import memstow
-from memstow_pack import caches, held, report
+from memstow_pack import caches, held, report, routes
 from memstow_pack.runs import REPORTS
 
 MODELS, cpu = 12, torch.device("cpu")
@@ -94,3 +97,21 @@ assert [one["run"] for one in runs.reports] == list(range(1, MODELS + 1)) and ru
 runs.trigger("request", "the test asks")
 assert runs.last["reason"] == "request"
 assert runs.reports[-1]["reason"] == "run_ended" and runs.reports[-1]["run"] == MODELS
+
+# --- the tab's look at all models: the last reference to a model goes while figures are read
+alone, real_figures, is_gone = [load(None, "alone")[0]], report.figures_of, []
+kept.clear()
+mm.load_models_gpu(alone)
+model = weakref.ref(alone[0].model)
+
+
+def figures_of(owner):
+    alone.clear()
+    gc.collect()
+    is_gone.append(model() is None)
+    return real_figures(owner)
+
+
+report.figures_of = figures_of
+assert len([one for one in routes.owners(runs) if one["is_loaded"]]) == 1
+assert is_gone and all(is_gone), is_gone

@@ -9,7 +9,7 @@ from .answers import words
 from .origin import own_only
 from .choices import is_whole
 from .hooks import quietly
-from .registry import MOST_PRIORITY, POLICIES
+from .registry import MOST_PRIORITY, POLICIES, Identity, Ruling
 from .runs import PATIENCE, Order, Runs, Ticket
 from .snapshots import Snapshots, TooMany
 
@@ -28,12 +28,19 @@ def owners(runs: Runs) -> list[dict]:
     return panel.steady(lambda: owners_now(runs), [])
 
 
-def owners_now(runs: Runs) -> list[dict]:
+def rulings_now(runs: Runs) -> list[tuple[Identity, Ruling, bool]]:
+    """The live models, the policy of each, and whether ComfyUI has it loaded. The patchers are held as shortly as
+    possible: meanwhile a trigger on the worker thread cannot free them."""
     from . import unload
-    patchers, found = unload.loaded(), []
-    for identity in runs.registry.all():
-        patcher = runs.registry.found(identity, patchers)
-        ruling = runs.registry.ruling(identity, patcher)
+    patchers = unload.loaded()
+    loaded = {id(patcher.model) for patcher in patchers}
+    return [(identity, runs.registry.ruling(identity, runs.registry.found(identity, patchers)), identity.key in loaded)
+            for identity in runs.registry.all()]
+
+
+def owners_now(runs: Runs) -> list[dict]:
+    found = []
+    for identity, ruling, is_loaded in rulings_now(runs):
         figures = report.figures_of(identity.owner)
         found.append({"id": identity.owner.id, "kind": "model", "type": identity.kind, "name": identity.owner.name,
                       "origin": identity.origin, "policy": ruling.policy, "priority": ruling.priority,
@@ -41,7 +48,9 @@ def owners_now(runs: Runs) -> list[dict]:
                       "why": runs.whys.get(identity.owner.id), "live_bytes": figures.live_bytes,
                       "live_blocks": figures.live_blocks, "resident_bytes": figures.resident_bytes,
                       "stowed_bytes": figures.stowed_bytes, "cuda_bytes": figures.cuda_bytes,
-                      "is_loaded": any(id(p.model) == identity.key for p in patchers)})
+                      "device_stowed_bytes": figures.device_stowed_bytes,
+                      "on_device_bytes": list(figures.on_device_bytes),
+                      "is_loaded": is_loaded})
     return found
 
 
