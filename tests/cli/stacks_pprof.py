@@ -1,4 +1,4 @@
-# needs: cc deb:protobuf-compiler
+# needs: cc deb:golang-go deb:protobuf-compiler
 """--pprof: a profile that pprof can read, with four values a stack, mappings with build ids, labels, and inlined
 functions."""
 import re, shutil, subprocess
@@ -7,8 +7,8 @@ from _pprof import decode
 from _stacks import BIAS, build_id, ledger, line, program
 from support import MEMSTOW, run, skip
 
-if not shutil.which("protoc"):
-    skip("needs protoc to read a profile with")
+if not shutil.which("go") or not shutil.which("protoc"):
+    skip("needs go and protoc to read a profile with")
 
 
 def profile(file, *options):
@@ -112,23 +112,22 @@ files.save("files.mst")
 assert stacks_of(profile("files.mst")) == {
     ("py:load", "MODEL WAN21 (a.st)"): 500, ("py:load", "MODEL WAN21 (b.st)"): 300}
 
-# Opened by pprof itself, if Go is installed. It leaves the names of Python functions and owners whole.
-if shutil.which("go"):
-    with open("x.pb.gz", "wb") as out:
-        subprocess.run([MEMSTOW, "report", "x.mst", "--pprof"], stdout=out, check=True)
-    pprof = lambda *words: run("go", "tool", "pprof", *words, "x.pb.gz",
-                               env={"HOME": ".", "PATH": "/usr/bin:/bin"}).stdout
-    top = pprof("-top")
-    assert re.search(r"Type: inuse_space", top) and "py:load" in top and "shop::Shelf" in top, top
-    of_model = pprof("-top", "-tagfocus=model=unet") # as docs/formats.md has it
-    assert "py:load" in of_model and "shop::Shelf" not in of_model, of_model
-    assert re.search(r"model: .*\n.*: unet\n", pprof("-tags")) and " unet" in pprof("-peek=unet", "-tagroot=model")
-    odd = Ledger()
-    model = odd.tag(model=odd.owner(1, "UNET <v2> [a::b]", "a.st"))
-    for name in ("<module>", "f.<locals>.<lambda>", "[x]"):
-        odd.count(odd.site(0, model, stack=odd.node([odd.python(name, "/a.py", 1)])), alloc=(1000, 1))
-    odd.save("odd.mst")
-    with open("x.pb.gz", "wb") as out:
-        subprocess.run([MEMSTOW, "report", "odd.mst", "--pprof", "--by=model"], stdout=out, check=True)
-    names = sorted(row.split(None, 5)[5] for row in pprof("-top").splitlines() if row.strip()[:1].isdigit())
-    assert names == ["model:UNET <v2> [a::b] (a.st)", "py:<module>", "py:[x]", "py:f.<locals>.<lambda>"], names
+# Opened by pprof itself. It leaves the names of Python functions and owners whole.
+with open("x.pb.gz", "wb") as out:
+    subprocess.run([MEMSTOW, "report", "x.mst", "--pprof"], stdout=out, check=True)
+pprof = lambda *words: run("go", "tool", "pprof", *words, "x.pb.gz",
+                           env={"HOME": ".", "PATH": "/usr/bin:/bin"}).stdout
+top = pprof("-top")
+assert re.search(r"Type: inuse_space", top) and "py:load" in top and "shop::Shelf" in top, top
+of_model = pprof("-top", "-tagfocus=model=unet") # as docs/formats.md has it
+assert "py:load" in of_model and "shop::Shelf" not in of_model, of_model
+assert re.search(r"model: .*\n.*: unet\n", pprof("-tags")) and " unet" in pprof("-peek=unet", "-tagroot=model")
+odd = Ledger()
+model = odd.tag(model=odd.owner(1, "UNET <v2> [a::b]", "a.st"))
+for name in ("<module>", "f.<locals>.<lambda>", "[x]"):
+    odd.count(odd.site(0, model, stack=odd.node([odd.python(name, "/a.py", 1)])), alloc=(1000, 1))
+odd.save("odd.mst")
+with open("x.pb.gz", "wb") as out:
+    subprocess.run([MEMSTOW, "report", "odd.mst", "--pprof", "--by=model"], stdout=out, check=True)
+names = sorted(row.split(None, 5)[5] for row in pprof("-top").splitlines() if row.strip()[:1].isdigit())
+assert names == ["model:UNET <v2> [a::b] (a.st)", "py:<module>", "py:[x]", "py:f.<locals>.<lambda>"], names

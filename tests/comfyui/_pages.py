@@ -1,12 +1,12 @@
 """The page of a real ComfyUI's ledger, compared with `report --json` of the same file: is_right(file).
 
 A test that calls it needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0"""
-import sys
+import collections, sys
 
 import support
 
 sys.path.insert(0, str(support.ROOT / "tests/html"))
-from _page import Browser, report, size_text # noqa: E402
+from _page import Browser, Data, report, size_text # noqa: E402
 
 
 def is_right(file):
@@ -60,14 +60,32 @@ def owners(browser, page, document):
                        for row in rows), (owner, rows)
 
 
+def inverted(browser, page):
+    """The innermost Python functions come first, with what they hold by the page's data; and back again."""
+    sums = Data(page).by_innermost(lambda line: "python" in line[4] and "import" not in line[4], "live_bytes")
+    functions = collections.Counter()
+    for line, value in sums.items():
+        functions[line and (line[0], line[1])] += value
+    outermost = browser.calls()
+    browser.click("[data-choice=python]")
+    browser.click("[data-toggle=inverted]")
+    calls = browser.calls()
+    for (name, _), value in [one for one in functions.most_common(6) if one[0]][:5]:
+        assert any(shown.startswith(f"py {name}") and figure == size_text(value) for shown, figure in calls), (
+            name, value, calls)
+    browser.click("[data-toggle=inverted]")
+    assert browser.calls() != calls
+    browser.click("[data-choice=both]")
+    assert browser.calls() == outermost
+
+
 def flame(browser, page, document):
     """The flame graph of all, inverted; a search; a zoom into the largest model."""
     host = document["totals"]["live_bytes"]
     browser.open(page, "#flame")
     assert browser.total() == host, (browser.total(), host)
-    browser.click("[data-toggle=inverted]")
+    inverted(browser, page)
     assert browser.total() == host
-    browser.click("[data-toggle=inverted]")
     browser.type("[type=search]", "UNETLoader.load_unet")
     browser.wait("document.querySelector('.found').dataset.sum")
     found = int(browser.js("return document.querySelector('.found').dataset.sum"))

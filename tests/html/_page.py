@@ -76,24 +76,38 @@ class Data:
         kinds = frozenset(name for bit, name in enumerate(KINDS) if get("kind") >> bit & 1)
         return self.texts[get("function")], self.texts[get("file")], get("line"), self.texts[get("module")], kinds
 
-    def stacks(self):
-        """The lines of each site, innermost first."""
+    def walk(self, outermost, step):
+        """For each site, what `step` made along its stack: step(what it made of the outer node, lines of a node)."""
         ends, at = [], 0
         for length in self.columns["segments.length"]:
             ends.append((at, at + length))
             at += length
-        open_nodes = [] # [number of children that still come, lines]
+        open_nodes = [] # [number of children that still come, what was made of the node]
         for segment, children, sites in zip(*(self.columns[f"tree.{name}"]
                                               for name in ("segment", "children", "sites"))):
             while open_nodes and not open_nodes[-1][0]:
                 open_nodes.pop()
             if open_nodes:
                 open_nodes[-1][0] -= 1
-            outer = open_nodes[-1][1] if open_nodes else []
-            lines = outer + self.columns["segments.lines"][slice(*ends[segment])]
-            open_nodes.append([children, lines])
+            outer = open_nodes[-1][1] if open_nodes else outermost
+            made = step(outer, self.columns["segments.lines"][slice(*ends[segment])])
+            open_nodes.append([children, made])
             for _ in range(sites):
-                yield [self.line(line) for line in reversed(lines)]
+                yield made
+
+    def stacks(self):
+        """The lines of each site, innermost first."""
+        for lines in self.walk([], lambda outer, lines: outer + lines):
+            yield [self.line(line) for line in reversed(lines)]
+
+    def by_innermost(self, wanted, figure):
+        """{line: sum of the figure}: each site counts for the innermost line of its stack that is wanted, or None."""
+        known = [wanted(self.line(number)) for number in range(len(self.columns["lines.kind"]))]
+        found = self.walk(None, lambda outer, lines: next((line for line in reversed(lines) if known[line]), outer))
+        sums = collections.Counter()
+        for line, value in zip(found, self.columns[f"sites.{figure}"]):
+            sums[None if line is None else self.line(line)] += value
+        return sums
 
     def figure(self, name):
         return sum(self.columns[f"sites.{name}"])
@@ -218,6 +232,15 @@ class Browser:
         """Opens the first row of a table. Rows may be drawn anew at any time."""
         self.js("document.querySelector('.open').click()")
         self.settled()
+
+    def frame_at(self, row):
+        """The name of the leftmost frame in a row of the visible picture; -1: the lowest row. "": none."""
+        self.js("""const canvas = document.querySelector('.flame canvas'), box = canvas.getBoundingClientRect();
+            const y = (arguments[0] < 0 ? box.bottom : box.top) + 20 * arguments[0] + 10;
+            canvas.dispatchEvent(new MouseEvent('mousemove', { clientX: box.left + 1, clientY: y, bubbles: true }))
+            """, row)
+        return self.js("const tip = document.querySelector('.tip'); "
+                       "return tip.hidden ? '' : tip.querySelector('b').textContent")
 
     def rows(self):
         """The rows of a table that are drawn, as texts."""

@@ -50,7 +50,8 @@ browser.is_clean()
 check(2_000_000, "--html=fine.html", "--markdown=fine.md")
 assert Data("fine.html").documents["check"]["result"] == "pass"
 check(2_000_000, "--markdown=none.md")
-assert "To look at" not in pathlib.Path("none.md").read_text()
+assert "Details" not in pathlib.Path("none.md").read_text()
+assert "Details: ` fine.html `" in pathlib.Path("fine.md").read_text()
 for words in (["--html="], ["--html=-"], ["--html=x.html", "--update-baseline"]):
     check(1, *words, status=2)
 assert check(2_000_000, "--html=no/such.html", status=3).stderr.count("no/such.html") == 1

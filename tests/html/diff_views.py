@@ -44,10 +44,14 @@ next(row for row in browser.all(".calls .row") if "<module>" in row.text).click(
 calls = dict(browser.calls())
 assert calls["py grow"] == "+" + size_text(4_000_000) and calls["py shrink"] == size_text(-2_800_000), calls
 assert "py stay" not in calls
-colour = ("return document.querySelector('.flame canvas').getContext('2d').getImageData(arguments[0], arguments[1], 1, "
-          "1).data.slice(0, 3)")
-red, _, blue = browser.js(f"return Array.from((() => {{ {colour} }})())", 100, 50) # grow is the widest, at the left
+COLOUR = """const canvas = document.querySelector('.flame canvas'), copy = document.createElement('canvas');
+const pen = copy.getContext('2d', { willReadFrequently: true });
+pen.drawImage(canvas, -Math.round(canvas.width * arguments[0]), -58);
+return [...pen.getImageData(0, 0, 1, 1).data]"""
+red, _, blue, _ = browser.js(COLOUR, 0.1) # grow is the widest, at the left of the third row
 assert red > blue + 20, (red, blue)
+red, _, blue, _ = browser.js(COLOUR, 0.9) # shrink, at the right
+assert blue > red + 20, (red, blue)
 browser.click("[data-choice=before]")
 assert browser.total() == document["a"]["live_bytes"]
 browser.click("[data-choice=after]")
