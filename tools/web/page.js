@@ -193,7 +193,7 @@ function whenIdle(work) {
 
 function fail(error) {
     document.querySelector("main").replaceChildren(element("p.failed", { role: "alert" },
-        `This page cannot be shown: ${safeText(error.message)}. It needs a browser of 2023 or later.`));
+        `This page cannot be shown: ${safeText(error.message)}. It needs a browser of May 2024 or later.`));
 }
 
 addEventListener("DOMContentLoaded", () => new Page().start().catch(fail));
