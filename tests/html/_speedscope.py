@@ -22,12 +22,16 @@ class Application:
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=self.folder))
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
+    def address(self, profile, view):
+        """Where the application shows a file of its folder. view: time-ordered, left-heavy or sandwich."""
+        return (f"http://127.0.0.1:{self.server.server_port}/#profileURL={pathlib.Path(profile).name}"
+                f"&view={view}")
+
     def open(self, browser, profile, view):
-        """Loads a file. view: time-ordered, left-heavy or sandwich."""
+        """Loads a file."""
         shutil.copy(profile, self.folder)
         browser.driver.get("about:blank")
-        browser.driver.get(f"http://127.0.0.1:{self.server.server_port}/#profileURL={pathlib.Path(profile).name}"
-                           f"&view={view}")
+        browser.driver.get(self.address(profile, view))
         wait_for(lambda: "(1/" in text(browser) or "Something went wrong" in text(browser), what="the profile")
 
 

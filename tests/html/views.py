@@ -133,8 +133,9 @@ blocks = sorted((site["live_blocks"] for site in sites), reverse=True)
 assert [row[column] for row in browser.rows()][:20] == [f"{value:,}" for value in blocks[:20]]
 assert browser.all(".rows th")[column].get_attribute("aria-sort") == "descending"
 browser.type("[type=search]", "gallery.py")
-matching = sorted((site["live_blocks"] for site in sites if any(
-    "gallery.py" in (frame[key] or "") for frame in site["stack"] for key in ("function", "file", "module"))), reverse=True)
+in_gallery = lambda site: any(
+    "gallery.py" in (frame[key] or "") for frame in site["stack"] for key in ("function", "file", "module"))
+matching = sorted((site["live_blocks"] for site in sites if in_gallery(site)), reverse=True)
 count, every = (int(text.replace(",", "")) for text in re.findall(r"[\d,]+", browser.text(".count")))
 assert every > count >= len(matching) > 10, (count, every, len(matching)) # the page has sites without live memory, too
 drawn = [row[column] for row in browser.rows()]

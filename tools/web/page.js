@@ -40,7 +40,7 @@ class Page {
         this.drawHead();
         this.loaded = new Promise((resolve) => { this.isLoaded = resolve; });
         this.show();
-        performance.mark("first-picture");
+        this.showing.then(() => afterPainting(() => performance.mark("first-picture")));
         if (this.bundle.has("tree.segment")) await this.loadLedger();
     }
 
@@ -183,6 +183,11 @@ class Page {
         await view.show(this.main);
         this.main.dataset.shown = fragment;
     }
+}
+
+/** Does something when the browser has painted what is in the document now. */
+function afterPainting(work) {
+    requestAnimationFrame(() => setTimeout(work));
 }
 
 /** Does something when the browser has nothing else to do. Safari has no requestIdleCallback. */
