@@ -18,6 +18,8 @@ static const char *measure_key(enum measure measure) {
  * the number of blocks that are left out. */
 static int write_about(const struct report *report, const struct html_sites *sites, struct html_out *out) {
     static struct json json;
+    static struct report_lead lead;
+    if (report_lead(report, true, &lead) < 0) return -1;
     FILE *to = html_document(out, "page");
     if (!to) return -1;
     size_t blocks = sites->block_count;
@@ -26,6 +28,8 @@ static int write_about(const struct report *report, const struct html_sites *sit
     json_string(&json, "memstow", MEMSTOW_VERSION_TEXT);
     json_string(&json, "measure", measure_key(report->measure));
     json_string(&json, "match", report->match);
+    json_string(&json, "where", *lead.where.s ? lead.where.s : NULL);
+    json_string(&json, "next", *lead.next.s ? lead.next.s : NULL);
     json_number(&json, "sites_folded", sites->tree.folded);
     json_number(&json, "blocks_omitted", blocks > HTML_BLOCKS_MOST ? blocks - HTML_BLOCKS_MOST : 0);
     json_string(&json, "peak_words", report->image->has_picture ? report_peak_label(report->image).s : NULL);

@@ -86,7 +86,14 @@ void report_json_owner(struct json *json, const struct image *image, uint64_t id
 bool report_shows_stacks(const struct report *report);
 bool report_shows_table(const struct report *report, enum view *view);
 
-/* The lines "where" and "next": where most memory is, and which command to type next. Returns 0, or -1: no memory. */
+/* The sentences that a report begins with: where most memory is, and which command to type next; "": none. */
+struct report_lead {
+    struct text_line where, next;
+};
+/* Finds the sentences. `page`: for an HTML page. Without report->argument there is no "next". Returns 0, or -1: no
+ * memory. */
+int report_lead(const struct report *report, bool page, struct report_lead *lead);
+/* Prints the sentences as lines. Returns 0, or -1: no memory. */
 int report_text_lead(const struct report *report);
 
 /* Parts of the text: the sites with the most memory, and the call tree. Both return 0, or -1: no memory. */

@@ -57,7 +57,17 @@ export class Overview {
         if (totals.peak_bytes > 1.05 * totals.live_bytes)
             sentences.push(`At its peak the process held ${sizeText(totals.peak_bytes)}.`);
         if (advice) sentences.push(safeText(advice));
-        return element("section.card.headline", { "aria-label": "In short" }, element("p", {}, sentences.join(" ")));
+        const { where, next } = this.page.about;
+        return element("section.card.headline", { "aria-label": "In short" },
+            where ? element("p", { "data-lead": "where" }, `${safeText(where)}.`) : null,
+            element("p", {}, sentences.join(" ")), next ? this.next(safeText(next)) : null);
+    }
+
+    /** What to do next, "memstow …: what it shows": the command as what is typed. */
+    next(sentence) {
+        const [ , command, rest ] = /^(memstow [^:]*)(.*)$/s.exec(sentence) ?? [ "", "", sentence ];
+        return element("p", { "data-lead": "next" }, "Next: ", command ? element("code", {}, command) : null,
+            `${rest}.`);
     }
 
     // ---- memory over time: nothing where there are too few points
