@@ -56,7 +56,7 @@ for case, trigger in (("stowed", 1), ("asked", None)):
     support.memstow("decisions", f"{case}.mst", "--check")
 
 errors, used, faults, misuses = run("freed")
-assert re.search(r"no memory was off its device; the last block that was freed: 8 MiB of unet, \d+ m?s ago; more",
+assert re.search(r"no memory was off its device; the last block that was freed: 8 MiB of unet \(unet.safetensors\), \d+ m?s ago; more",
                  errors), errors
 assert [(m["kind"], m["size_bytes"], m["model"]) for m in misuses] == [
     ("device_fault_freed", 8 * MIB, "unet"), ("device_fault_freed", 8 * MIB, None)], misuses
