@@ -1,9 +1,10 @@
 /* served.c — what a call costs beside memory that memstow serves, for tests/cost/served.py. It is both the driver, a
  * test double whose functions only answer, and the program:
  *
- *   served pair|attribute|info|places|move live|freed NUMBER ROUNDS
+ *   served pair|small|attribute|info|places|move live|freed NUMBER ROUNDS
  *
  * pair: cuMemAllocAsync and cuMemFreeAsync
+ * small: such a pair of a block that is too small to be served
  * attribute: cuPointerGetAttribute
  * info: cuMemGetInfo
  * places: attribute, from NUMBER places of generated code
@@ -11,15 +12,18 @@
  * live: beside NUMBER blocks
  * freed: beside NUMBER blocks that were freed in a stream that makes no progress
  *
- * The driver's own cuMemAllocAsync fails, so each block is memstow's. */
+ * The driver's own cuMemAllocAsync has small blocks alone, so each other block is memstow's. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+enum { SMALL = 1 << 20 };
+
 #ifdef DRIVER
 
+#define SMALL_AT ((uint64_t)1 << 39)
 static uint64_t next = (uint64_t)1 << 40, never;
 enum { NOT_READY = 600 };
 extern int served_stalls;
@@ -76,13 +80,15 @@ int cuEventQuery(const void *event);
 int cuEventQuery(const void *event) { return event == &never ? NOT_READY : 0; }
 int cuMemAllocAsync(uint64_t *at, size_t bytes, void *stream);
 int cuMemAllocAsync(uint64_t *at, size_t bytes, void *stream) {
-    (void)at, (void)bytes, (void)stream;
-    return 2;
+    (void)stream;
+    if (bytes > SMALL) return 2;
+    *at = SMALL_AT;
+    return 0;
 }
 int cuMemFreeAsync(uint64_t at, void *stream);
 int cuMemFreeAsync(uint64_t at, void *stream) {
-    (void)at, (void)stream;
-    return 1;
+    (void)stream;
+    return at != SMALL_AT;
 }
 
 #else
@@ -102,10 +108,19 @@ static uint64_t first; /* the first block */
 static uint32_t model;
 static bool hands_out; /* whether the blocks' handles are handed out, so that they do not move */
 
-static bool pair(long round) {
+static bool pair_of(size_t bytes) {
     uint64_t at;
+    return !cuMemAllocAsync(&at, bytes, NULL) && !cuMemFreeAsync(at, NULL);
+}
+
+static bool pair(long round) {
     (void)round;
-    return !cuMemAllocAsync(&at, BYTES, NULL) && !cuMemFreeAsync(at, NULL);
+    return pair_of(BYTES);
+}
+
+static bool small(long round) {
+    (void)round;
+    return pair_of(SMALL);
 }
 
 static bool ask(asks *by) {
@@ -181,6 +196,7 @@ int main(int argc, char **argv) {
     bool is_places = !strcmp(argv[1], "places");
     bool (*step)(long) = is_places                       ? place
                          : !strcmp(argv[1], "pair")      ? pair
+                         : !strcmp(argv[1], "small")     ? small
                          : !strcmp(argv[1], "attribute") ? attribute
                          : !strcmp(argv[1], "move")      ? move
                                                          : info;
