@@ -2,6 +2,7 @@
  * buffer. A single thread would be slower than the bus, above all when it writes to untouched memory. */
 #include "preload/copies/vram_ring.h"
 
+#include <emmintrin.h>
 #include <string.h>
 
 #include "preload/base/lock.h"
@@ -9,6 +10,8 @@
 #include "preload/stow/stow_thread.h"
 #include "preload/copies/vram_stock.h"
 
+/* LINE: the bytes that streaming stores copy at a time. */
+enum { LINE = 64 };
 enum { NON_BLOCKING = 1, NO_TIMING = 2, PORTABLE = 1, ATTEMPTS = 3, PARALLEL = 1 << 20, PART = 16 << 10 };
 
 int vram_ring_begin(const struct vram_driver *driver, struct vram_ring *self) {
@@ -29,20 +32,35 @@ struct part {
     char *to;
     const char *from;
     uint64_t bytes;
+    bool streams; /* with streaming stores */
 };
+
+/* Copies with stores that do not read the lines that they write, and leave them out of the caches: the device reads
+ * them next. That is faster only where the pages are there already (docs/decisions/0045-copies-by-the-processor.md). */
+static void copy_streaming(char *to, const char *from, uint64_t bytes) {
+    uint64_t done = 0;
+    for (; done + LINE <= bytes; done += LINE)
+        for (int i = 0; i < LINE; i += 16)
+            _mm_stream_si128((__m128i *)(to + done + i), _mm_loadu_si128((const __m128i *)(from + done + i)));
+    _mm_sfence();
+    memcpy(to + done, from + done, bytes - done);
+}
 
 static void copy_part(void *context) {
     struct part *self = context;
-    memcpy(self->to, self->from, self->bytes);
+    if (self->streams)
+        copy_streaming(self->to, self->from, self->bytes);
+    else
+        memcpy(self->to, self->from, self->bytes);
 }
 
-static void copy_in_parts(uint32_t count, char *to, const char *from, uint64_t bytes) {
+static void copy_in_parts(uint32_t count, struct part all) {
     struct stow_thread *threads[VRAM_COPIERS] = {NULL};
     struct part parts[VRAM_COPIERS];
-    uint64_t each = os_round_up(bytes / count, OS_PAGE);
+    uint64_t each = os_round_up(all.bytes / count, OS_PAGE);
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t start = i * each, end = i + 1 == count ? bytes : start + each;
-        parts[i] = (struct part){to + start, from + start, end - start};
+        uint64_t start = i * each, end = i + 1 == count ? all.bytes : start + each;
+        parts[i] = (struct part){all.to + start, all.from + start, end - start, all.streams};
         if (i) threads[i] = stow_thread_start(copy_part, &parts[i], NULL);
     }
     for (uint32_t i = 0; i < count; i++)
@@ -53,14 +71,14 @@ static void copy_in_parts(uint32_t count, char *to, const char *from, uint64_t b
 
 /* Copies with several threads. The program's signal handlers must not run on them: they share the caller's thread-local
  * storage. */
-static void vram_ring_copy(const struct vram_ring *self, char *to, const char *from, uint64_t bytes) {
+static void vram_ring_copy(const struct vram_ring *self, struct part all) {
     uint32_t count = self->copiers < VRAM_COPIERS ? self->copiers : VRAM_COPIERS;
     uint64_t signals = 0;
-    if (bytes < PARALLEL || count < 2 || !lock_out_signals(&signals)) {
-        memcpy(to, from, bytes);
+    if (all.bytes < PARALLEL || count < 2 || !lock_out_signals(&signals)) {
+        copy_part(&all);
         return;
     }
-    copy_in_parts(count, to, from, bytes);
+    copy_in_parts(count, all);
     lock_let_signals(signals);
 }
 
@@ -112,7 +130,7 @@ int vram_ring_await(const struct vram_driver *driver, const struct vram_ring *se
 }
 
 void vram_ring_take(const struct vram_ring *self, uint32_t lane, char *to, uint64_t bytes) {
-    vram_ring_copy(self, to, self->slot[lane], bytes);
+    vram_ring_copy(self, (struct part){to, self->slot[lane], bytes, false});
 }
 
 /* What happens with the content of a filled buffer: it is compared with host memory at `at`, or written to the file.
@@ -194,7 +212,7 @@ int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self
 typedef bool give(const struct vram_ring *self, char *buffer, const char *from, uint64_t bytes);
 
 static bool give_copy(const struct vram_ring *self, char *buffer, const char *from, uint64_t bytes) {
-    vram_ring_copy(self, buffer, from, bytes);
+    vram_ring_copy(self, (struct part){buffer, from, bytes, true});
     return true;
 }
 

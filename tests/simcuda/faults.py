@@ -56,8 +56,8 @@ for case, trigger in (("stowed", 1), ("asked", None)):
     support.memstow("decisions", f"{case}.mst", "--check")
 
 errors, used, faults, misuses = run("freed")
-assert re.search(r"no memory was off its device; the last block that was freed: 8 MiB of unet \(unet.safetensors\), \d+ m?s ago; more",
-                 errors), errors
+assert re.search(r"no memory was off its device; the last block that was freed: 8 MiB of unet \(unet.safetensors\), "
+                 r"\d+ m?s ago; more", errors), errors
 assert [(m["kind"], m["size_bytes"], m["model"]) for m in misuses] == [
     ("device_fault_freed", 8 * MIB, "unet"), ("device_fault_freed", 8 * MIB, None)], misuses
 assert freed_lines(faults, misuses) == [1, None]
@@ -70,7 +70,7 @@ assert f"{NAME}: perhaps used by a kernel after it was freed" in text and "error
 # Memory of the driver's pool, and memory that memstow serves in its place.
 for settings in ({}, {"MEMSTOW_CUDA_MOVES": "2M"}):
     errors, used, faults, misuses = run("freed_in_stream", **settings)
-    assert "the last block that was freed: 6 MiB of unet, " in errors, errors
+    assert "the last block that was freed: 6 MiB of unet (unet.safetensors), " in errors, errors
     assert [(m["kind"], m["address"], m["size_bytes"], m["model"]) for m in misuses] == [
         ("device_fault_freed", used[0], 6 * MIB, "unet")], misuses
     assert freed_lines(faults, misuses) == [1]

@@ -78,6 +78,33 @@ Test(vram_ring, no_handler_runs_on_a_thread_that_copies) {
     for (int i = 0; i < VRAM_SLOTS; i++) free(ring.slot[i]);
 }
 
+/* The copy into the device, at once: device memory is memory of the test's own. */
+static int to_device(uint64_t to, const void *from, size_t bytes) {
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return 0;
+}
+
+/* Streaming stores copy whole lines: what is before, between and behind them must arrive, too. */
+Test(vram_ring, content_arrives_whole_at_any_length_and_from_any_address) {
+    enum { MOST = (3 << 20) + 100 };
+    static const uint64_t lengths[] = {1, 15, 16, 63, 64, 65, 4096, (1 << 20) - 1, 1 << 20, (2 << 20) + 7, MOST};
+    struct vram_driver driver = driver_without_device();
+    struct vram_ring ring = {.slot_bytes = VRAM_SLOT, .copiers = VRAM_COPIERS};
+    char *from = malloc(MOST + 64), *to = malloc(MOST + 64);
+    driver.cuMemcpyHtoDAsync_v2 = (void *)to_device;
+    cr_assert_eq(vram_ring_begin(&driver, &ring), 0);
+    for (size_t i = 0; i < MOST + 64; i++) from[i] = (char)(i * 31 + i / 251);
+    for (size_t n = 0; n < sizeof lengths / sizeof *lengths; n++) {
+        uint64_t shift = n * 5 % 17;
+        memset(to, 0x5a, MOST + 64);
+        cr_assert_eq(vram_ring_in(&driver, &ring, (uintptr_t)to, from + shift, lengths[n]), 0);
+        cr_expect(!memcmp(to, from + shift, lengths[n]), "%lu bytes", (unsigned long)lengths[n]);
+        cr_expect(to[lengths[n]] == 0x5a, "%lu bytes, and no more", (unsigned long)lengths[n]);
+    }
+    free(from), free(to);
+    for (int i = 0; i < VRAM_SLOTS; i++) free(ring.slot[i]);
+}
+
 static int allocate_nothing(void **at, size_t bytes, unsigned flags) {
     (void)bytes, (void)flags;
     *at = NULL;
