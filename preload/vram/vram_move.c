@@ -320,9 +320,7 @@ static void collect_backups(void) {
     if (pressure_left() < vram_stock_bytes()) vram_stock_shrink(&vram_driver);
 }
 
-static bool must_stop(const struct move *self) {
-    return move_is_ended(self->options->end) || vram_thread_must_end();
-}
+static bool must_stop(const struct move *self) { return move_is_ended(self->options->end) || vram_thread_must_end(); }
 
 /* Takes the next block to move out. `first`: it is the first of those that move together. The wait for all contexts is
  * over, so `quieting` becomes false. From now on, a thread that ends a context waits for the mover only if that context

@@ -83,7 +83,7 @@ static size_t least_record(uint32_t type) {
         [SNAP_WIDE] = sizeof(struct snap_counter),
         [SNAP_RUN] = sizeof(uint32_t),
         [SNAP_TRACE] = 1,
-        [SNAP_CUDA] = offsetof(struct snap_cuda, unknown_more), /* older libraries write one name */
+        [SNAP_CUDA] = offsetof(struct snap_cuda, unknown_more),       /* older libraries write one name */
         [SNAP_CUDA_DEVICE] = offsetof(struct snap_cuda_device, uuid), /* before 1.6, shorter: the rest reads as 0 */
         [SNAP_CUDA_SITE] = sizeof(struct snap_cuda_site),
         [SNAP_CUDA_BLOCK] = sizeof(struct snap_cuda_block),

@@ -64,8 +64,7 @@ static void text_troubles(const struct cuda_image *cuda) {
         printf("  frees of memory that is not in the ledger (freed before, or allocated unseen): %s\n",
                text_count(head->foreign_frees).s);
     if (head->missed_frees) printf("  blocks whose free was not seen: %s\n", text_count(head->missed_frees).s);
-    if (head->unknown_entries)
-        text_unknown(head);
+    if (head->unknown_entries) text_unknown(head);
 }
 
 int report_text_cuda(const struct report *report) {
