@@ -23,9 +23,10 @@ export const MESSAGES = {
         itFailed: "it failed; see ComfyUI's log",
         notUnder: "ComfyUI does not run under memstow, so nothing is known of its memory. ComfyUI's log says why.",
         notInstalled: "memstow is not installed, so nothing is known of ComfyUI's memory.",
-        install: "Type this in a terminal, with the Python that starts ComfyUI:",
+        install: "It is not on PyPI yet. Type this in a clone of memstow, with the Python that starts ComfyUI:",
         command: "Command",
-        thenRestart: "Then this page has a button that restarts ComfyUI. docs/install.md has other ways to install it.",
+        thenRestart: "Then this page has a button that restarts ComfyUI. If you have memstow's wheel, install that "
+            + "instead: python -m pip install memstow-….whl. docs/install.md says how a wheel is made.",
         canRestart: "memstow is installed, but ComfyUI does not run under it, so nothing is known of its memory.",
         restart: "Restart under memstow",
         restarts: "ComfyUI starts again. Its memory is here when it has started.",
@@ -141,10 +142,11 @@ export const MESSAGES = {
         notUnder: "ComfyUI ne tourne pas sous memstow : on ne sait rien de sa mémoire. Le journal de ComfyUI dit "
             + "pourquoi.",
         notInstalled: "memstow n'est pas installé : on ne sait rien de la mémoire de ComfyUI.",
-        install: "Tapez ceci dans un terminal, avec le Python qui démarre ComfyUI :",
+        install: "Il n'est pas encore sur PyPI. Tapez ceci dans un clone de memstow, avec le Python qui démarre "
+            + "ComfyUI :",
         command: "Commande",
-        thenRestart: "Cette page aura alors un bouton qui redémarre ComfyUI. docs/install.md dit comment l'installer "
-            + "autrement.",
+        thenRestart: "Cette page aura alors un bouton qui redémarre ComfyUI. Si vous avez le wheel de memstow, "
+            + "installez-le plutôt : python -m pip install memstow-….whl. docs/install.md dit comment en faire un.",
         canRestart: "memstow est installé, mais ComfyUI ne tourne pas sous memstow : on ne sait rien de sa mémoire.",
         restart: "Redémarrer sous memstow",
         restarts: "ComfyUI redémarre. Sa mémoire apparaîtra ici dès qu'il aura démarré.",
