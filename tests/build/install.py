@@ -20,7 +20,8 @@ for name, source in COMPLETION.items():
 
 version = (support.ROOT / "CMakeLists.txt").read_text().partition("project(memstow VERSION ")[2].split()[0]
 pack = (prefix / "share/memstow/comfyui/pyproject.toml").read_text()
-for name in ("icon.svg", "locales/fr/nodeDefs.json", "web/memstow.js", "example_workflows/refine.json"):
+for name in ("icon.svg", "locales/fr/nodeDefs.json", "web/memstow.js", "example_workflows/refine.json",
+             "example_workflows/make_models.py"):
     assert (prefix / "share/memstow/comfyui" / name).is_file(), f"the node pack has no {name}"
 assert f'\nversion = "{version}"\n' in pack, "the node pack has another version"
 
