@@ -35,6 +35,7 @@ def browse(browser, comfy, address="127.0.0.1"):
     """Opens the page and the tab. window.said has what toasts say from now on."""
     browser.driver.get(f"http://{address}:{comfy.port}/")
     support.wait_for(lambda: browser.all(TAB), 300, "ComfyUI's page") # it is compiled anew
+    browser.requests() # those of the page itself
     browser.js(CLICK)
     browser.wait("document.querySelector('.memstow-body')")
     browser.js("""

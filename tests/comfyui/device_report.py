@@ -2,8 +2,9 @@
 # needs: comfyui cc
 # timeout: 300
 """The run report shows for each model its memory on the host and on CUDA devices, in place and moved out: before, at
-most and after, as JSON, as text and in the log. On the CPU, with a double of libmemstow that says what is on a device.
-No GPU has seen this."""
+most and after, as JSON, as text and in the log. The tab "Memory" gets the same, what each model has on each device, and
+what PyTorch's allocator keeps there. On the CPU, with a double of libmemstow that says what is on a device, and a
+double of torch.cuda. No GPU has seen this."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -16,7 +17,7 @@ import comfy.model_patcher
 import torch
 
 import memstow
-from memstow_pack import report
+from memstow_pack import panel, report, routes
 
 double, cpu, MIB = ctypes.CDLL(None), torch.device("cpu"), 1 << 20
 double.memstow_double_on_device.argtypes = [ctypes.c_uint32, ctypes.c_uint64]
@@ -40,6 +41,12 @@ def trigger():
     return {owner["name"]: owner for owner in runs.last["owners"]}
 
 
+def of_tab(name):
+    """What the tab gets of a model's device memory: in all, moved out, and on each device."""
+    [one] = [one for one in routes.owners(runs) if one["name"] == name]
+    return one["cuda_bytes"] // MIB, one["device_stowed_bytes"] // MIB, [each // MIB for each in one["on_device_bytes"]]
+
+
 unet, its = model("unet")
 vae, others = model("vae")
 on_device(its, 10)
@@ -53,6 +60,12 @@ assert [found["unet"][key]
         for key in ("run_before_cuda_bytes", "run_peak_cuda_bytes", "before_cuda_bytes", "after_cuda_bytes",
                     "device_stowed_bytes")] == [10 * MIB, 30 * MIB, 20 * MIB, 20 * MIB, 0], found
 assert found["vae"]["run_peak_cuda_bytes"] == found["vae"]["after_cuda_bytes"] == 0, found
+first, second = panel.of_run(runs.last)["models"]
+assert [first["name"], second["name"]] == ["unet", "vae"] and second["peak_cuda_bytes"] == 0, (first, second)
+assert [first[f"{when}_cuda_bytes"] for when in ("before", "peak", "after")] == [10 * MIB, 30 * MIB, 20 * MIB], first
+assert [second[f"{when}_bytes"] for when in ("before", "peak", "after")] == [
+    found["vae"][key] for key in ("run_before_bytes", "run_peak_bytes", "after_bytes")], second
+assert of_tab("unet") == (20, 0, [20] + [0] * 7) and of_tab("vae") == (0, 0, [0] * 8), of_tab("unet")
 share = next(s for s in runs.last["shares"] if s["model"] == its.owner.id)
 assert [share[f"{when}_cuda_bytes"] for when in ("before", "peak", "after")] == [10 * MIB, 30 * MIB, 20 * MIB], share
 text = report.text(runs.last).split("\n")
@@ -68,9 +81,22 @@ memstow.stow(its.owner)
 found = trigger()
 assert found["unet"]["after_cuda_bytes"] == found["unet"]["device_stowed_bytes"] == 20 * MIB, found
 assert "20.0 MiB of it out of CUDA devices" in " ".join(report.text(runs.last).split()), report.text(runs.last)
+assert of_tab("unet") == (20, 20, [0] * 8), of_tab("unet")
 memstow.restore(its.owner)
 
 # The log's line has the memory of a freed model, on the host and on devices.
 gone = {**runs.last, "owners": [found["vae"]], "freed": [{**found["unet"], "after_bytes": 0, "after_cuda_bytes": 0}]}
 assert "freed 1 (80 B and 20.0 MiB on CUDA devices)" in report.line(gone), report.line(gone)
 assert "on CUDA devices" in report.text(gone), report.text(gone)
+
+# The devices of the tab, by a double of torch.cuda: the free memory of each is the driver's, the kept memory PyTorch's.
+assert panel.devices() == [], "there is no GPU here"
+GIB = 1 << 30
+for name, answer in (("is_available", True), ("is_initialized", True), ("device_count", 2)):
+    setattr(torch.cuda, name, lambda answer=answer: answer)
+for name, answers in (("mem_get_info", ((10 * GIB, 24 * GIB), (15 * GIB, 16 * GIB))), ("get_device_name", ("A", "B")),
+                      ("memory_reserved", (12 * GIB, 0)), ("memory_allocated", (11 * GIB, 0))):
+    setattr(torch.cuda, name, lambda number, answers=answers: answers[number])
+assert panel.devices() == [
+    {"device": 0, "name": "A", "total_bytes": 24 * GIB, "free_bytes": 10 * GIB, "kept_bytes": GIB},
+    {"device": 1, "name": "B", "total_bytes": 16 * GIB, "free_bytes": 15 * GIB, "kept_bytes": 0}], panel.devices()

@@ -5,11 +5,11 @@
 the web socket while the tab is open, and no longer. Each button does what it says. A policy that is chosen holds for
 the next run. Nothing is loaded from elsewhere. Where memstow is not installed, the tab says so, and how to install it.
 Where it is installed, and ComfyUI does not run under it, a button restarts ComfyUI under memstow, in place."""
-import http.server, json, os, pathlib, shutil, sys, threading
+import http.server, json, os, pathlib, shutil, sys, threading, urllib.parse
 
 import support
 from _comfy import AGAIN, Comfy, mixed
-from _sidebar import CLICK, PAGE, browse, press, rows, settle
+from _sidebar import CLICK, PAGE, browse, press, rows, settle, size as size_text
 
 sys.path.insert(0, str(support.ROOT / "tests/html"))
 from _page import Browser # noqa: E402
@@ -49,6 +49,99 @@ def places(where):
     return {part.split()[2]: bytes_of(" ".join(part.split()[:2])) for part in where.split(", ")}
 
 
+def rows_of_run(kind):
+    """The rows of the last run for its models or nodes: name → the sizes before, at most, and after."""
+    return {name: cells for name, *cells in browser.js(f"""
+        return [...document.querySelectorAll('.memstow-run tbody[data-of={kind}] tr')].slice(1).map(
+            (row) => [...row.children].map((cell) => cell.textContent))""")}
+
+
+def has_models_of(report):
+    """The last run on the page has each model of the report, before, at most and after."""
+    named = lambda one: f"{one['name']} ({one['origin']})"
+    models = {named(one): [size_text(one[f"{when}_bytes"]) for when in ("run_before", "run_peak", "after")]
+              for one in report["owners"] + report["freed"]}
+    assert rows_of_run("models") == models and len(models) == 3, (rows_of_run("models"), models)
+
+
+def says_what_the_trigger_did(comfy, run, *parts):
+    """The page has the line of the run's trigger, as the log has it."""
+    line = browser.text(".memstow-run .memstow-line")
+    assert line.startswith(f"run {run} ok: ") and all(part in line for part in parts), line
+    assert f"memstow: {line}" in comfy.log(), (line, comfy.log())
+
+
+# Figures of the server's with two devices in them, which are made up: there is no GPU here.
+DEVICES = """
+    const GiB = 2 ** 30, [figures, models] = [structuredClone(arguments[0]), arguments[1]];
+    figures.devices = [{ device: 0, name: "Made-up A", total_bytes: 24 * GiB, free_bytes: 10 * GiB, kept_bytes: GiB },
+                       { device: 1, name: "Made-up B", total_bytes: 16 * GiB, free_bytes: 15 * GiB,
+                         kept_bytes: 2 * GiB }];
+    for (const model of figures.models) {
+        const onDevice = models[model.name.split(" ")[0]] ?? [0, 0], out = onDevice[2] ?? 0;
+        model.on_device_bytes = [onDevice[0] * GiB, onDevice[1] * GiB, 0, 0, 0, 0, 0, 0];
+        model.cuda_bytes = (onDevice[0] + onDevice[1] + out) * GiB;
+        model.device_stowed_bytes = out * GiB;
+        model.stowed_bytes += out * GiB;
+    }
+    for (const model of figures.last.models)
+        if (model.name.startsWith("MODEL"))
+            Object.assign(model, { before_cuda_bytes: 0, peak_cuda_bytes: 9 * GiB, after_cuda_bytes: 8 * GiB });
+    const api = window.comfyAPI.api.api;
+    api.dispatchEvent(new CustomEvent("memstow.figures", { detail: figures }));
+    const found = [...document.querySelectorAll('.memstow-above section')].slice(1).map((section) => [
+        section.getAttribute('aria-label'),
+        Object.fromEntries([...section.querySelectorAll('li')].map((row) => [...row.children].slice(1).map(
+            (cell) => cell.textContent)))]);
+    const widths = [...document.querySelectorAll('.memstow-above section:nth-child(2) .memstow-part')].map(
+        (part) => parseFloat(part.style.width));
+    const where = [...document.querySelectorAll('.memstow-models > li')].map((row) => [
+        row.querySelector('strong').textContent.split(' ')[0], row.querySelector('.memstow-where').textContent]);
+    const ofGpu = [...document.querySelectorAll('.memstow-run tbody[data-of=models] tr')].map(
+        (row) => [...row.children].map((cell) => cell.textContent)).filter(([name]) => name.endsWith(', on GPU'));
+    api.dispatchEvent(new CustomEvent("memstow.figures", { detail: arguments[0] }));
+    return [found, widths, Object.fromEntries(where), ofGpu]"""
+
+
+def devices_are_shown():
+    """Each device has a bar with what each model has there, what PyTorch's allocator keeps, other memory, and free
+    memory. A model that was moved off its device is on none."""
+    figures = browser.driver.execute_async_script("""
+        const done = arguments[0], api = window.comfyAPI.api.api;
+        api.fetchApi('/memstow/watch', { method: 'POST', body: JSON.stringify({ client: api.clientId, open: true }) })
+            .then((answer) => answer.json()).then(done)""")
+    assert figures["devices"] == [] and all(one["on_device_bytes"] == [0] * 8 for one in figures["models"]), figures
+    label = {one["name"].split()[0]: f"{one['name']} ({one['origin']})" for one in figures["models"]}
+    # in one script, because figures of the server may come at any time
+    bars, widths, where, of_gpu = browser.js(DEVICES, figures, {"MODEL": [8, 0], "CLIP": [2, 0.5], "VAE": [0, 0, 3]})
+    assert bars == [
+        ["GPU 0: Made-up A", {label["MODEL"]: "8.0 GiB", label["CLIP"]: "2.0 GiB", "freed, kept by PyTorch": "1.0 GiB",
+                              "other": "3.0 GiB", "free": "10.0 GiB"}],
+        ["GPU 1: Made-up B", {label["CLIP"]: "512.0 MiB", "freed, kept by PyTorch": "512.0 MiB", "free": "15.0 GiB"}]
+    ], bars
+    assert len(widths) == 5 and abs(sum(widths) - 100) < 0.01, widths
+    assert where["MODEL"].endswith(" RAM, 8.0 GiB GPU") and where["VAE"].endswith(" RAM, 3.0 GiB stowed"), where
+    assert of_gpu == [[f"{label['MODEL']}, on GPU", "0 B", "9.0 GiB", "8.0 GiB"]], of_gpu
+
+
+def nothing_came_from_elsewhere(comfy):
+    """All that the browser requested since the tab was opened is at ComfyUI's own address. ComfyUI's page may request
+    other addresses by itself: such a request counts as the page's if a stack of scripts led to it, and none of them is
+    of the pack. A request without a stack counts as the pack's."""
+    def from_elsewhere():
+        return [(url, scripts) for url, scripts in browser.requests()
+                if urllib.parse.urlsplit(url).netloc != f"127.0.0.1:{comfy.port}"
+                and not (scripts and not any("/extensions/memstow/" in script for script in scripts))]
+
+    found = from_elsewhere()
+    assert not found, found
+    browser.js("import('/extensions/memstow/tools.js').then(({ element }) => { "
+               "window.planted = element('img', { src: 'http://127.0.0.1:9/planted.png' }) })")
+    support.wait_for(lambda: [url for url, _scripts in from_elsewhere()] == ["http://127.0.0.1:9/planted.png"],
+                     what="a request that the test makes")
+    browser.complaints() # of what was planted
+
+
 def is_as_reported(comfy, run):
     """Whether the tab shows what `memstow report --json` has. ComfyUI is idle, but the two are not read at once. So
     live memory of a model may differ by 64 KiB, which a collection of garbage may free meanwhile; resident memory by 4
@@ -68,7 +161,11 @@ def is_as_reported(comfy, run):
         return [...document.querySelectorAll('.memstow-above section:first-child li')].map(
             (row) => [row.children[1].textContent, row.children[2].textContent])"""))
     resident = sum(bytes_of(value) for name, value in legend.items() if name not in ("available", "other programs"))
-    found.append(close(resident, report["residency"]["rss_bytes"], 4 * 2**20))
+    residency = report["residency"]
+    # for the kernel the ledger is a file, too, and so are pages of .data that nobody has written to
+    files = residency["mapped_file_bytes"], residency["memstow_bytes"] + residency["program_data_bytes"]
+    found += [close(resident, residency["rss_bytes"], 4 * 2**20),
+              files[0] - 4 * 2**20 <= bytes_of(legend["mapped files"]) <= sum(files) + 4 * 2**20, files[0] > 2**26]
     marks = {one["kind"]: one for one in report["history"]["marks"] if one["name"] == f"run {run}"}
     cells = browser.js("return [...document.querySelectorAll('.memstow-run tbody:first-of-type td')].map("
                        "(cell) => cell.textContent)")
@@ -78,8 +175,7 @@ def is_as_reported(comfy, run):
               close(bytes_of(cells[0]), marks["run_began"]["rss_bytes"], 4 * 2**20),
               close(bytes_of(cells[1]), marks["run_ended"]["rss_bytes"], 4 * 2**20)]
     if run == 1: # the highest moment of the process is in the first run, which loads everything
-        peaks = browser.js("return [...document.querySelectorAll('.memstow-run tbody:last-child td:nth-child(3)')].map("
-                           "(cell) => cell.textContent)")
+        peaks = [cells[1] for cells in rows_of_run("nodes").values()]
         found.append(close(max(map(bytes_of, peaks)), report["totals"]["peak_bytes"], 2**20))
     return all(found) or print(found, shown, ours, legend, report["residency"]["rss_bytes"], cells, marks, sep="\n")
 
@@ -105,9 +201,12 @@ with start("memstow", "comfyui") as comfy:
         return [...document.querySelectorAll('.memstow-above section:first-child li')].map(
             (row) => [row.children[1].textContent, row.children[2].textContent])"""))
     [model] = [name for name in shown if name.startswith("MODEL")]
-    assert {"available", "other memory of ComfyUI", "other programs", model} <= legend.keys(), legend
+    assert {"available", "mapped files", "other memory of ComfyUI", "other programs", model} <= legend.keys(), legend
     assert near(legend[model], owners["MODEL"]["resident_bytes"]), (legend, owners)
+    has_models_of(report)
+    says_what_the_trigger_did(comfy, 1, "kept 3 (")
     support.wait_for(lambda: is_as_reported(comfy, 1), 30, "figures that are those of the report")
+    devices_are_shown()
 
     # figures come by themselves, at most once in two seconds
     browser.js("""
@@ -142,6 +241,8 @@ with start("memstow", "comfyui") as comfy:
     support.wait_for(lambda: comfy.owners()["CLIP"]["policy"] == "free", what="the policy")
     comfy.run(mixed(3, None, None))
     assert set(comfy.owners()) == {"MODEL", "VAE"}, comfy.owners()
+    browser.wait("document.querySelector('.memstow-run h3').textContent === 'Run 3: ok'")
+    says_what_the_trigger_did(comfy, 3, "kept 2 (", "freed 1") # "not freed 1" while the tab just looks at the model
 
     # the buttons of all
     for button, condition in (("Apply policies now", lambda: "a trigger after run 3" in comfy.report()["about"]),
@@ -205,13 +306,13 @@ with start("memstow", "comfyui") as comfy:
     comfy.run(mixed(5, None, None))
     assert browser.js("return window.times") == []
 
-    own = f"127.0.0.1:{comfy.port}/"
-    others = [url for url in browser.asked_for() if own not in url and not url.startswith("ws:")]
-    assert not [url for url in others if "memstow" in url], others
-    assert not [line for line in browser.complaints() if "memstow" in line], browser.complaints()
+    complaints = [line for line in browser.complaints() if "memstow" in line]
+    assert not complaints, complaints
+    nothing_came_from_elsewhere(comfy)
 
     # a page of another site, also a sandboxed one, can do nothing and read nothing
     before = comfy.report(), comfy.owners(), len(comfy.get("/memstow/snapshot")["snapshots"])
+    own = f"127.0.0.1:{comfy.port}/"
     attack = f"""<script>
         const go = async () => {{
             const seen = [];

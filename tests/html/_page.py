@@ -195,11 +195,21 @@ class Browser:
     def fragment(self):
         return self.js("return location.hash")
 
+    def requests(self):
+        """The addresses that the browser requested since the last call, also by web sockets, without files that the
+        test opened: [(address, the scripts that asked for it, the innermost first)]."""
+        found = []
+        for entry in self.driver.get_log("performance"):
+            event = json.loads(entry["message"])["message"]
+            if event["method"] in ("Network.requestWillBeSent", "Network.webSocketCreated"):
+                url = event["params"].get("url") or event["params"]["request"]["url"]
+                frames = event["params"].get("initiator", {}).get("stack", {}).get("callFrames", [])
+                found.append((url, [frame["url"] for frame in frames]))
+        return [one for one in found if not one[0].startswith(("file:", "data:", "blob:", "about:", "chrome:"))]
+
     def asked_for(self):
-        """Addresses that the browser requested since the last call, without files that the test opened."""
-        events = [json.loads(entry["message"])["message"] for entry in self.driver.get_log("performance")]
-        urls = [event["params"]["request"]["url"] for event in events if event["method"] == "Network.requestWillBeSent"]
-        return [url for url in urls if not url.startswith(("file:", "data:", "blob:", "about:", "chrome:"))]
+        """The addresses of requests()."""
+        return [url for url, _scripts in self.requests()]
 
     def complaints(self):
         return [entry["message"] for entry in self.driver.get_log("browser") if entry["level"] != "INFO"]

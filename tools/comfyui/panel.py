@@ -13,6 +13,7 @@ from .runs import Runs
 EVENT, NODES = "memstow.figures", "memstow.nodes"
 SECONDS, LEASE = 2.0, 60.0 # seconds: between two readings; until a client counts as gone, if it does not ask again
 MOST, GRAIN = 64, 1 << 20  # clients at once; bytes: smaller changes are not sent
+ROWS = 10                  # models and nodes of the last run: the largest
 NO_CLIENT = "client must be the id of a client of ComfyUI's web socket"
 
 
@@ -23,28 +24,48 @@ def fault_of(switch: str, body: Any) -> str:
     return "" if isinstance(body.get(switch), bool) else f"{switch} must be true or false"
 
 
-def machine() -> dict[str, int]:
-    """Memory of the machine, from /proc/meminfo. A figure that is not known is 0."""
+def bytes_in(path: str, *names: str) -> list[int]:
+    """Figures of a file such as /proc/meminfo, whose lines are "Name:   4711 kB", in bytes. A figure that is not known
+    is 0."""
     found = {}
     try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            found = {name: int(value.split()[0]) * 1024 for name, _, value in (line.partition(":") for line in lines)}
-    except (OSError, ValueError, IndexError):
+        with open(path, encoding="ascii", errors="replace") as lines:
+            found = {name: value.split() for name, _, value in (line.partition(":") for line in lines)}
+    except OSError:
         pass
-    return {"total_bytes": found.get("MemTotal", 0), "available_bytes": found.get("MemAvailable", 0)}
+    return [int(found[name][0]) * 1024 if name in found else 0 for name in names]
+
+
+def memory_now() -> dict[str, int]:
+    """Memory of the machine and of this process. file_bytes: the resident part of files that the process has mapped, as
+    the kernel counts it."""
+    total, available = bytes_in("/proc/meminfo", "MemTotal", "MemAvailable")
+    [of_files] = bytes_in("/proc/self/status", "RssFile")
+    return {"total_bytes": total, "available_bytes": available, "resident_bytes": resident(), "file_bytes": of_files,
+            "glibc_free_bytes": report.held_by_glibc() or 0}
 
 
 def devices() -> list[dict]:
-    """Memory of each CUDA device that PyTorch uses."""
+    """Memory of each CUDA device that PyTorch uses. kept_bytes: what PyTorch's allocator has, and no tensor uses."""
     import torch
     if not torch.cuda.is_available() or not torch.cuda.is_initialized():
         return []
     found = []
     for number in range(torch.cuda.device_count()):
         free, total = torch.cuda.mem_get_info(number)
+        kept = torch.cuda.memory_reserved(number) - torch.cuda.memory_allocated(number)
         found.append({"device": number, "name": torch.cuda.get_device_name(number), "total_bytes": total,
-                      "free_bytes": free})
+                      "free_bytes": free, "kept_bytes": max(kept, 0)})
     return found
+
+
+def models_of(found: dict) -> list[dict]:
+    """The memory of the largest models of a run: before it, at its peak, and after it, on the host and on devices."""
+    rows = [{**{key: owner[key] for key in ("name", "origin")},
+             **{f"{when}_{place}bytes": owner[f"{word}_{place}bytes"] for place in ("", "cuda_")
+                for when, word in (("before", "run_before"), ("peak", "run_peak"), ("after", "after"))}}
+            for owner in found["owners"] + found["freed"]]
+    return sorted(rows, key=lambda row: -(row["peak_bytes"] or 0) - (row["peak_cuda_bytes"] or 0))[:ROWS]
 
 
 def of_run(found: Optional[dict]) -> Optional[dict]:
@@ -52,7 +73,8 @@ def of_run(found: Optional[dict]) -> Optional[dict]:
     if found is None:
         return None
     return {**{key: found[key] for key in ("run", "outcome", "rss", "live", "given_bytes", "trigger_seconds")},
-            "text": report.line(found), "nodes": sorted(found["nodes"], key=lambda one: -one["peak_bytes"])[:10]}
+            "text": report.line(found), "models": models_of(found),
+            "nodes": sorted(found["nodes"], key=lambda one: -one["peak_bytes"])[:ROWS]}
 
 
 def curve_of(reports: Any) -> list[dict]:
@@ -107,8 +129,7 @@ class Panel:
 
     def figures(self) -> dict:
         takes = steady(self.runs.button.would_take, {"unload": [], "free": []})
-        memory = {**machine(), "resident_bytes": resident(), "glibc_free_bytes": report.held_by_glibc() or 0}
-        return {"format": "memstow-comfyui-figures", "version": 1, "memory": memory, "devices": devices(),
+        return {"format": "memstow-comfyui-figures", "version": 1, "memory": memory_now(), "devices": devices(),
                 "models": self.owners(self.runs), "left": self.runs.leftovers.listed(), "is_busy": self.runs.is_busy(),
                 "takes": takes, "last": of_run(self.last()), "runs": curve_of(self.runs.reports)}
 

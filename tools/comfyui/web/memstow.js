@@ -48,37 +48,50 @@ export function labelOf(model) {
     return model.origin ? `${model.name} (${model.origin})` : model.name;
 }
 
+const sum = (list, bytesOf) => list.reduce((all, one) => all + bytesOf(one), 0);
+const residentOf = (model) => Math.min(model.resident_bytes, model.live_bytes);
+const stowedOfHost = (model) => model.stowed_bytes - model.device_stowed_bytes;
+// Stowed memory of a model that has come back by use. Its pages belong to a file, and the kernel counts them with the
+// files.
+const cameBack = (model) => Math.max(residentOf(model) - model.live_bytes + stowedOfHost(model), 0);
+
 // The parts of the machine's memory. A model counts with its resident bytes on the host. The rest of the process is
-// code, caches and other objects.
+// caches and other objects.
 export function hostParts(figures) {
-    const { total_bytes, available_bytes, resident_bytes, glibc_free_bytes } = figures.memory;
-    const models = figures.models.map((model) => ({
-        name: labelOf(model), bytes: Math.min(model.resident_bytes, model.live_bytes), kind: "model",
-    }));
-    const ofModels = models.reduce((sum, model) => sum + model.bytes, 0);
-    const kept = Math.min(glibc_free_bytes, Math.max(resident_bytes - ofModels, 0));
+    const { total_bytes, available_bytes, resident_bytes, glibc_free_bytes, file_bytes } = figures.memory;
+    const models = figures.models.map((model) => ({ name: labelOf(model), bytes: residentOf(model), kind: "model" }));
+    let left = resident_bytes - sum(models, (model) => model.bytes);
+    const take = (bytes) => {
+        const taken = Math.max(Math.min(bytes, left), 0);
+        left -= taken;
+        return taken;
+    };
     return [...models,
-        { name: text("keptByAllocator"), bytes: kept, kind: "kept" },
-        { name: text("otherOfComfyui"), bytes: Math.max(resident_bytes - ofModels - kept, 0), kind: "other" },
+        { name: text("mappedFiles"), bytes: take(file_bytes - sum(figures.models, cameBack)), kind: "files" },
+        { name: text("keptByAllocator"), bytes: take(glibc_free_bytes), kind: "kept" },
+        { name: text("otherOfComfyui"), bytes: take(left), kind: "other" },
         { name: text("otherPrograms"), bytes: Math.max(total_bytes - available_bytes - resident_bytes, 0),
             kind: "system" },
         { name: text("available"), bytes: available_bytes, kind: "free" }];
 }
 
+// The rest of a device is memory of nodes, of other programs, and of the driver.
 function deviceBar(figures, device) {
-    const models = figures.devices.length > 1 ? [] : figures.models.map((model) => ({
-        name: labelOf(model), bytes: model.cuda_bytes, kind: "model",
+    const models = figures.models.map((model) => ({
+        name: labelOf(model), bytes: model.on_device_bytes[device.device] ?? 0, kind: "model",
     }));
-    const used = device.total_bytes - device.free_bytes;
-    const others = Math.max(used - models.reduce((sum, model) => sum + model.bytes, 0), 0);
+    const ofModels = sum(models, (model) => model.bytes);
+    const others = Math.max(device.total_bytes - device.free_bytes - ofModels, 0);
+    const kept = Math.min(device.kept_bytes, others);
     return bar(text("gpu", { number: device.device, name: device.name }), device.total_bytes, [...models,
-        { name: text(models.length ? "other" : "inUse"), bytes: others, kind: "other" },
+        { name: text("keptByPytorch"), bytes: kept, kind: "kept" },
+        { name: text(ofModels ? "other" : "inUse"), bytes: others - kept, kind: "other" },
         { name: text("free"), bytes: device.free_bytes, kind: "free" }]);
 }
 
 function where(model) {
-    const places = [[model.live_bytes - model.stowed_bytes, "inRam"], [model.cuda_bytes, "onGpu"],
-        [model.stowed_bytes, "stowedThere"]];
+    const places = [[model.live_bytes - stowedOfHost(model), "inRam"],
+        [model.cuda_bytes - model.device_stowed_bytes, "onGpu"], [model.stowed_bytes, "stowedThere"]];
     const words = places.filter(([bytes]) => bytes > 0).map(([bytes, key]) => text(key, { size: size(bytes) }));
     return words.join(", ") || text("nothing");
 }
@@ -89,16 +102,22 @@ function lastRun(last) {
     const row = (name, before, atMost, after) => element("tr", {}, element("th", { scope: "row", title: name }, name),
         ...Object.entries({ before, atMost, after }).map(([key, bytes]) => element("td", { "data-label": text(key) },
             bytes === null ? "?" : size(bytes))));
-    const { rss } = last, nodes = last.nodes.map((node) => row(`${node.class} #${node.node}`, node.before_bytes,
-        node.peak_bytes, node.after_bytes));
+    const group = (kind, title, rows) => rows.length ? element("tbody", { "data-of": kind }, element("tr", {},
+        element("th", { scope: "rowgroup", colspan: 4 }, element("em", {}, title))), ...rows) : null;
+    const nodes = last.nodes.map((node) => row(`${node.class} #${node.node}`, node.before_bytes, node.peak_bytes,
+        node.after_bytes));
+    const models = last.models.flatMap((model) => [
+        row(labelOf(model), model.before_bytes, model.peak_bytes, model.after_bytes),
+        ...(model.peak_cuda_bytes ? [row(text("gpuOf", { model: labelOf(model) }), model.before_cuda_bytes,
+            model.peak_cuda_bytes, model.after_cuda_bytes)] : [])]);
+    const { rss } = last;
     return element("section", { "aria-label": text("lastRun"), class: "memstow-run" },
         element("h3", {}, text("runEnded", { run: last.run, outcome: outcomeOf(last) })),
         element("table", {},
             element("thead", {}, element("tr", {}, ...["", "before", "atMost", "after"].map(
                 (key) => element("th", { scope: "col" }, key && text(key))))),
             element("tbody", {}, row(text("residentMemory"), rss.before_bytes, rss.peak_bytes, rss.after_bytes)),
-            nodes.length ? element("tbody", {}, element("tr", {}, element("th", { scope: "rowgroup", colspan: 4 },
-                element("em", {}, text("liveWhileNodeRan")))), ...nodes) : null),
+            group("models", text("liveOfModels"), models), group("nodes", text("liveWhileNodeRan"), nodes)),
         element("p", { class: "memstow-line" }, last.text.replace(/^memstow: /, "")));
 }
 
@@ -134,7 +153,7 @@ async function leaksNow() {
 // The models that a button of ComfyUI's would take, and their size, as text.
 function takenBy(figures, ids, sizeOf) {
     const models = figures.models.filter((model) => ids.includes(model.id));
-    const bytes = models.reduce((sum, model) => sum + sizeOf(model), 0);
+    const bytes = sum(models, sizeOf);
     if (!models.length) return text("noModel");
     return text("named", { name: models.map(labelOf).join(", "), value: size(bytes) });
 }
@@ -386,8 +405,8 @@ const tab = {
             this.rows.set(model.id, row);
         }
         const choice = row.querySelector("select"), policy = model.policy ?? "none", move = this.moves.get(model.id);
-        if (move && model.live_bytes) {
-            const out = model.stowed_bytes / model.live_bytes;
+        if (move && model.live_bytes + model.cuda_bytes) {
+            const out = model.stowed_bytes / (model.live_bytes + model.cuda_bytes);
             move.work.at(move.isOut ? out : 1 - out);
         }
         row.querySelector(".memstow-where").textContent = where(model);

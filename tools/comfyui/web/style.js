@@ -14,6 +14,7 @@ export const STYLE = `
     border-right: 1px solid var(--comfy-menu-bg, #353535); }
 .memstow-is-model { background: #4c8dd6; } .memstow-is-kept { background: #c9a227; }
 .memstow-is-other { background: #8a63c7; } .memstow-is-system { background: #777; }
+.memstow-is-files { background: #3f9a6b; }
 .memstow-is-free { background: transparent; border: 1px solid var(--border-color, #555); }
 .memstow-legend li { display: flex; flex-wrap: wrap; align-items: center; column-gap: 0.4rem; }
 .memstow-mark { width: 0.7rem; height: 0.7rem; flex: none; border-radius: 0.15rem; }
