@@ -27,6 +27,8 @@ struct diff_page {
     struct html_lines lines;
     struct html_tree tree;
     struct html_fit packed; /* the columns of lines, stacks and sites */
+    char *documents;        /* all but "page", written first, because the columns get the rest of the page */
+    size_t documents_size;
     struct tag *table, **tags;
     const struct row **rows; /* rows that hold something on either side, those of the host first */
     size_t tag_count, tag_capacity, row_count, host_count;
@@ -190,6 +192,7 @@ static void diff_html_end(struct diff_page *self) {
     for (size_t i = 0; i < self->tag_count; i++) free(self->tags[i]);
     free(self->tags);
     free(self->rows);
+    free(self->documents);
 }
 
 /* ---- columns of figures */
@@ -275,9 +278,15 @@ static int write_diff(struct diff *diff, struct html_out *out) {
     return fclose(to) == 0 ? 0 : -1;
 }
 
+static int write_documents(struct html_out *out, void *context) {
+    const struct diff_page *self = context;
+    return write_diff(self->diff, out) < 0 || write_names(self, out) < 0 ? -1 : 0;
+}
+
 static int write_data(struct html_out *out, void *context) {
     struct diff_page *self = context;
-    if (write_about(self, out) < 0 || write_diff(self->diff, out) < 0 || write_names(self, out) < 0) return -1;
+    if (write_about(self, out) < 0) return -1;
+    html_out_text(out, self->documents, self->documents_size);
     html_out_text(out, self->packed.text, self->packed.size);
     return 0;
 }
@@ -292,7 +301,10 @@ static int diff_html_begin(struct diff_page *self, struct diff *diff) {
     struct html_leaf *leaves = make_leaves(self);
     if (html_tree_begin(&self->tree, &self->lines, images, diff->symbols, leaves, self->row_count) < 0 || self->failed)
         return -1;
-    return html_fit_begin(&self->packed, &self->tree, diff->form_top, write_packed, self);
+    if (html_page_pack(&self->documents, &self->documents_size, write_documents, self) < 0) return -1;
+    size_t others = html_page_parts() + HTML_ABOUT_MOST + self->documents_size;
+    size_t room = others < HTML_PAGE_MOST ? HTML_PAGE_MOST - others : 0;
+    return html_fit_begin(&self->packed, &self->tree, diff->form_top, room, write_packed, self);
 }
 
 int diff_html(struct diff *diff) {

@@ -13,9 +13,10 @@ struct html_fit {
     size_t size;
 };
 
-/* `most`: how many sites the page may show singly; all others are merged. Returns 0, or -1: no memory. Call
- * html_fit_end() whatever the result is. */
-int html_fit_begin(struct html_fit *fit, struct html_tree *tree, size_t most, html_data *write, void *context);
+/* `most`: how many sites the page may show singly; all others are merged. `room`: bytes for the columns. Returns 0, or
+ * -1: no memory. Call html_fit_end() whatever the result is. */
+int html_fit_begin(struct html_fit *fit, struct html_tree *tree, size_t most, size_t room, html_data *write,
+                   void *context);
 void html_fit_end(struct html_fit *fit);
 
 #endif

@@ -22,6 +22,22 @@ int html_page_check(const char *command, const char *path) {
     return EXIT_FINE;
 }
 
+size_t html_page_parts(void) { return (size_t)((html_head_end - html_head) + (html_tail_end - html_tail)); }
+
+int html_page_pack(char **text, size_t *size, html_data *data, void *context) {
+    *text = NULL;
+    struct html_out *out = malloc(sizeof *out);
+    FILE *to = open_memstream(text, size);
+    int result = out && to ? html_out_begin(out, to) : -1;
+    if (result == 0) {
+        result = data(out, context);
+        if (html_out_end(out) < 0) result = -1;
+    }
+    if (to && fclose(to) != 0) result = -1;
+    free(out);
+    return result;
+}
+
 static int write_to(FILE *to, html_data *data, void *context) {
     struct html_out *out = malloc(sizeof *out);
     int result = out ? html_out_begin(out, to) : -1;

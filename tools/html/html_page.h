@@ -9,6 +9,15 @@
 /* A function that writes the data of a page. It returns 0, or -1: no memory. */
 typedef int html_data(struct html_out *out, void *context);
 
+enum {
+    HTML_PAGE_MOST = 5000000, /* bytes of a page, at most */
+    HTML_ABOUT_MOST = 20000,  /* of these, bytes of the document "page", which is written last */
+};
+/* How many bytes of a page are not data: the script, the style, and the parts around them. */
+size_t html_page_parts(void);
+/* Writes data into memory. *text is the caller's to free, whatever the result is. Returns 0, or -1: no memory. */
+int html_page_pack(char **text, size_t *size, html_data *data, void *context);
+
 /* Writes a page to `path`. If `path` is NULL, writes to standard output, which the caller then finishes. Returns 0, or
  * an exit code after an error message. */
 int html_page_write(const char *path, html_data *data, void *context);

@@ -102,7 +102,7 @@ static struct html_leaf *make_leaves(struct html_sites *self) {
     for (size_t i = 0; leaves && lines && i < self->count; i++) {
         struct total total = total_of(self, i);
         bool on_device = i >= self->host_count;
-        uint32_t tag = total.tag < tags ? total.tag : 0;
+        uint32_t tag = total.tag < tags ? html_owners_tag(self->owners, total.tag) : 0;
         leaves[i] = (struct html_leaf){.stack = total.stack,
                                        .line = lines[total.module <= modules ? total.module : 0],
                                        .tag = on_device ? tags + 1 + tag : tag,
@@ -249,24 +249,30 @@ static void write_sites(const struct html_sites *self, struct html_out *out) {
     write_errors(self, out, MEASURE_ALLOCATED, "allocated_error");
 }
 
-static void write_tag(const struct image *image, struct html_out *out, const char *column, size_t offset) {
+/* A tag for which another one stands has no owners here: no site has it. */
+static void write_tag(const struct html_sites *self, struct html_out *out, const char *column, size_t offset) {
+    const struct image *image = self->report->image;
     html_column_begin(out, "tags", column, "numbers", image->tag_count);
-    for (size_t i = 0; i < image->tag_count; i++) {
-        uint32_t owner;
-        memcpy(&owner, (const char *)&image->tags[i] + offset, sizeof owner);
-        html_column_put(out, owner);
+    for (uint32_t i = 0; i < image->tag_count; i++) {
+        uint32_t owner = 0;
+        if (html_owners_tag(self->owners, i) == i)
+            memcpy(&owner, (const char *)&image->tags[i] + offset, sizeof owner);
+        html_column_put(out, html_owners_id(self->owners, owner));
     }
     html_column_end(out);
 }
 
-static void write_tags(const struct image *image, struct html_out *out) {
-    if (!image_has_tags(image)) return;
-    write_tag(image, out, "model", offsetof(struct snap_tag, model));
-    write_tag(image, out, "node", offsetof(struct snap_tag, node));
-    write_tag(image, out, "run", offsetof(struct snap_tag, run));
+static void write_tags(const struct html_sites *self, struct html_out *out) {
+    if (!image_has_tags(self->report->image)) return;
+    write_tag(self, out, "model", offsetof(struct snap_tag, model));
+    write_tag(self, out, "node", offsetof(struct snap_tag, node));
+    write_tag(self, out, "run", offsetof(struct snap_tag, run));
 }
 
 /* ---- the columns of large blocks and mappings */
+
+/* Letters of the page for the site of a block, at most: three bytes, in base64. */
+enum { SITE_LETTERS = 4 };
 
 enum block_column { BLOCK_ADDRESS, BLOCK_SIZE, BLOCK_RESIDENT, BLOCK_AGE, BLOCK_KIND, BLOCK_THREAD, BLOCK_SITE };
 
@@ -318,42 +324,68 @@ static uint32_t *entries_of_totals(const struct html_sites *self) {
     return result;
 }
 
+/* All columns but the one of sites. */
+static int write_block_facts(struct html_out *out, void *context) {
+    const struct blocks *blocks = context;
+    write_block_column(blocks, out, BLOCK_ADDRESS, "address");
+    write_block_column(blocks, out, BLOCK_SIZE, "size");
+    if (blocks->self->report->resident.measured) write_block_column(blocks, out, BLOCK_RESIDENT, "resident");
+    write_block_column(blocks, out, BLOCK_AGE, "age");
+    write_block_column(blocks, out, BLOCK_KIND, "kind");
+    write_block_column(blocks, out, BLOCK_THREAD, "thread");
+    return 0;
+}
+
 static int write_all_blocks(const struct html_sites *self, struct html_out *out) {
-    struct blocks blocks = {self, entries_of_totals(self), self->block_count};
+    struct blocks blocks = {self, entries_of_totals(self), self->blocks_shown};
     if (!blocks.site_of) return -1;
-    if (blocks.count > HTML_BLOCKS_MOST) blocks.count = HTML_BLOCKS_MOST;
-    write_block_column(&blocks, out, BLOCK_ADDRESS, "address");
-    write_block_column(&blocks, out, BLOCK_SIZE, "size");
-    if (self->report->resident.measured) write_block_column(&blocks, out, BLOCK_RESIDENT, "resident");
-    write_block_column(&blocks, out, BLOCK_AGE, "age");
-    write_block_column(&blocks, out, BLOCK_KIND, "kind");
-    write_block_column(&blocks, out, BLOCK_THREAD, "thread");
+    write_block_facts(out, &blocks);
     write_block_column(&blocks, out, BLOCK_SITE, "site");
     free(blocks.site_of);
     return 0;
+}
+
+/* Chooses how many blocks the page has, the largest first, so that they take at most a third of the room. *room: what
+ * they leave. */
+static int fit_blocks(struct html_sites *self, size_t *room) {
+    struct blocks blocks = {.self = self, .count = self->block_count};
+    if (blocks.count > HTML_BLOCKS_MOST) blocks.count = HTML_BLOCKS_MOST;
+    for (size_t size = 0;; blocks.count /= 2) {
+        char *text;
+        int result = html_page_pack(&text, &size, write_block_facts, &blocks);
+        free(text);
+        if (result < 0) return -1;
+        size += blocks.count * SITE_LETTERS;
+        self->blocks_shown = blocks.count;
+        if (size > *room / 3 && blocks.count) continue;
+        *room -= size;
+        return 0;
+    }
 }
 
 static int write_columns(struct html_out *out, void *context) {
     struct html_sites *self = context;
     if (add_up_entries(self) < 0 || html_lines_write(&self->lines, out) < 0) return -1;
     if (html_tree_write(&self->tree, out) < 0) return -1;
-    write_tags(self->report->image, out);
+    write_tags(self, out);
     write_sites(self, out);
     return 0;
 }
 
 int html_sites_write(struct html_sites *self, struct html_out *out) {
     html_out_text(out, self->packed.text, self->packed.size);
-    return self->block_count ? write_all_blocks(self, out) : 0;
+    return self->blocks_shown ? write_all_blocks(self, out) : 0;
 }
 
-int html_sites_begin(struct html_sites *self, const struct report *report, size_t most) {
-    *self = (struct html_sites){.report = report};
+int html_sites_begin(struct html_sites *self, const struct report *report, const struct html_owners *owners,
+                     size_t most, size_t room) {
+    *self = (struct html_sites){.report = report, .owners = owners};
     html_lines_begin(&self->lines);
     const struct image *const images[2] = {report->image};
     struct symbols *const symbols[2] = {report->symbols};
     if (find_sites(self) < 0) return -1;
     self->blocks = report_listed(report, true, true, &self->block_count);
     if (html_tree_begin(&self->tree, &self->lines, images, symbols, make_leaves(self), self->count) < 0) return -1;
-    return self->blocks ? html_fit_begin(&self->packed, &self->tree, most, write_columns, self) : -1;
+    if (!self->blocks || fit_blocks(self, &room) < 0) return -1;
+    return html_fit_begin(&self->packed, &self->tree, most, room, write_columns, self);
 }

@@ -5,6 +5,7 @@
 #define MEMSTOW_HTML_SITES_H
 
 #include "tools/html/html_fit.h"
+#include "tools/html/html_owners.h"
 #include "tools/report/report.h"
 
 enum {
@@ -13,10 +14,12 @@ enum {
 
 struct html_sites {
     const struct report *report;
+    const struct html_owners *owners;
     struct html_lines lines;
     struct html_tree tree;
     struct listed_site *sites; /* sites of host memory, then of devices */
     size_t count, host_count, block_count;
+    size_t blocks_shown; /* so many that their columns fit */
     struct image devices; /* cuda_view of the image: its totals are those of device memory */
     struct listed *blocks;
     struct html_fit packed;    /* the columns of lines, stacks and sites */
@@ -24,9 +27,10 @@ struct html_sites {
     uint32_t *sum_of;          /* by entry: 1 + index in `sums`; 0: the entry is a single site */
 };
 
-/* `most`: how many sites the page may show singly; all others are merged. Returns 0, or -1: no memory. Call
- * html_sites_end() whatever the result is. */
-int html_sites_begin(struct html_sites *self, const struct report *report, size_t most);
+/* `owners`: the owners that the page leaves out. `most`: how many sites the page may show singly; all others are merged.
+ * `room`: bytes for all columns. Returns 0, or -1: no memory. Call html_sites_end() whatever the result is. */
+int html_sites_begin(struct html_sites *self, const struct report *report, const struct html_owners *owners,
+                     size_t most, size_t room);
 int html_sites_write(struct html_sites *self, struct html_out *out);
 void html_sites_end(struct html_sites *self);
 

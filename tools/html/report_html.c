@@ -7,7 +7,20 @@
 
 #include <stdlib.h>
 
-enum { ROWS = 1000 /* limit for each list in the report's JSON */ };
+enum {
+    ROWS = 1000,                         /* limit for each list in the report's JSON */
+    DOCUMENTS_MOST = HTML_PAGE_MOST / 2, /* if the documents are larger, owners are left out until they fit */
+};
+
+/* What a page is made of. The documents are written first, into memory: the columns get the rest of the page. */
+struct page {
+    struct report report; /* without the owners that are left out */
+    struct roster roster;
+    struct html_owners owners;
+    struct html_sites sites;
+    char *documents; /* all but "page" */
+    size_t documents_size;
+};
 
 static const char *measure_key(enum measure measure) {
     static const char *const keys[] = {"live", "peak", "allocated"};
@@ -15,14 +28,14 @@ static const char *measure_key(enum measure measure) {
 }
 
 /* Writes the document "page": the command and the options that the page begins with, the number of merged sites, and
- * the number of blocks that are left out. */
-static int write_about(const struct report *report, const struct html_sites *sites, struct html_out *out) {
+ * the numbers of blocks and owners that are left out. */
+static int write_about(const struct page *page, struct html_out *out) {
     static struct json json;
+    const struct report *report = &page->report;
     static struct report_lead lead;
     if (report_lead(report, true, &lead) < 0) return -1;
     FILE *to = html_document(out, "page");
     if (!to) return -1;
-    size_t blocks = sites->block_count;
     json_begin(&json, to, "memstow-page");
     json_string(&json, "command", report->tab ? report->tab->command : "report");
     json_string(&json, "memstow", MEMSTOW_VERSION_TEXT);
@@ -30,8 +43,10 @@ static int write_about(const struct report *report, const struct html_sites *sit
     json_string(&json, "match", report->match);
     json_string(&json, "where", *lead.where.s ? lead.where.s : NULL);
     json_string(&json, "next", *lead.next.s ? lead.next.s : NULL);
-    json_number(&json, "sites_folded", sites->tree.folded);
-    json_number(&json, "blocks_omitted", blocks > HTML_BLOCKS_MOST ? blocks - HTML_BLOCKS_MOST : 0);
+    json_number(&json, "sites_folded", page->sites.tree.folded);
+    json_number(&json, "blocks_omitted", page->sites.block_count - page->sites.blocks_shown);
+    json_number(&json, "owners_omitted", page->owners.count);
+    json_number(&json, "omitted_owner", page->owners.stand_in);
     json_string(&json, "peak_words", report->image->has_picture ? report_peak_label(report->image).s : NULL);
     json_finish(&json);
     return fclose(to) == 0 ? 0 : -1;
@@ -48,13 +63,20 @@ static int write_report(const struct report *report, struct html_out *out) {
     return fclose(to) == 0 ? result : -1;
 }
 
-static int write_owners(const struct report *report, struct html_out *out) {
-    struct roster roster;
-    if (!report->image->owner_count) return 0;
-    if (roster_make(&roster, report->image) < 0) return -1;
+/* Writes the owners that are not left out. */
+static int write_owners(const struct page *page, struct html_out *out) {
+    const struct image *image = page->report.image;
+    struct roster shown = page->roster;
+    if (!image->owner_count) return 0;
+    shown.count = 0;
+    shown.rows = calloc(page->roster.count + 1, sizeof *shown.rows);
+    if (!shown.rows) return -1;
+    for (size_t i = 0; i < page->roster.count; i++)
+        if (!html_owners_hides(&page->owners, page->roster.rows[i].owner))
+            shown.rows[shown.count++] = page->roster.rows[i];
     FILE *to = html_document(out, "owners");
-    if (to) owners_json(&roster, report->image, to);
-    roster_clear(&roster);
+    if (to) owners_json(&shown, image, to);
+    free(shown.rows);
     return to && fclose(to) == 0 ? 0 : -1;
 }
 
@@ -77,27 +99,56 @@ static int write_tab(const struct report_tab *tab, struct html_out *out) {
     return fclose(to) == 0 ? 0 : -1;
 }
 
-struct page {
-    const struct report *report;
-    struct html_sites *sites;
-};
+static int write_documents(struct html_out *out, void *context) {
+    const struct page *page = context;
+    const struct report *report = &page->report;
+    if (write_report(report, out) < 0 || (report->tab && write_tab(report->tab, out) < 0)) return -1;
+    return write_owners(page, out) < 0 || write_decisions(report, out) < 0 ? -1 : 0;
+}
 
 static int write_data(struct html_out *out, void *context) {
-    const struct page *page = context;
-    if (write_about(page->report, page->sites, out) < 0 || write_report(page->report, out) < 0) return -1;
-    if (page->report->tab && write_tab(page->report->tab, out) < 0) return -1;
-    if (write_owners(page->report, out) < 0 || write_decisions(page->report, out) < 0) return -1;
-    return html_sites_write(page->sites, out);
+    struct page *page = context;
+    if (write_about(page, out) < 0) return -1;
+    html_out_text(out, page->documents, page->documents_size);
+    return html_sites_write(&page->sites, out);
+}
+
+/* Writes the documents with the `most` owners that have most memory. */
+static int pack_documents(struct page *page, size_t most) {
+    free(page->documents);
+    page->documents = NULL;
+    html_owners_end(&page->owners);
+    if (html_owners_begin(&page->owners, page->report.image, &page->roster, most) < 0) return -1;
+    page->report.hidden_owners = page->owners.hidden;
+    return html_page_pack(&page->documents, &page->documents_size, write_documents, page);
+}
+
+static int page_begin(struct page *page, const struct report *report) {
+    *page = (struct page){.report = *report};
+    if (roster_make(&page->roster, report->image) < 0) return -1;
+    size_t most = page->roster.count, others = html_page_parts() + HTML_ABOUT_MOST;
+    if (pack_documents(page, most) < 0) return -1;
+    while (page->documents_size > DOCUMENTS_MOST && most)
+        if (pack_documents(page, most /= 4) < 0) return -1;
+    others += page->documents_size;
+    size_t room = others < HTML_PAGE_MOST ? HTML_PAGE_MOST - others : 0;
+    return html_sites_begin(&page->sites, &page->report, &page->owners, report->top, room);
+}
+
+static void page_end(struct page *page) {
+    html_sites_end(&page->sites);
+    html_owners_end(&page->owners);
+    roster_clear(&page->roster);
+    free(page->documents);
 }
 
 int report_html(const struct report *report) {
-    struct html_sites sites;
-    struct page page = {report, &sites};
+    static struct page page;
     int code = EXIT_UNREADABLE;
-    if (html_sites_begin(&sites, report, report->top) == 0)
+    if (page_begin(&page, report) == 0)
         code = html_page_write(report->page, write_data, &page);
     else
         complain("not enough memory");
-    html_sites_end(&sites);
+    page_end(&page);
     return code;
 }

@@ -30,6 +30,7 @@ struct report {
     bool python;             /* in a profile: Python frames only */
     bool min_given;          /* in a profile: --min was given */
     uint64_t min;            /* in a profile: branches of fewer bytes are merged */
+    const uint8_t *hidden_owners; /* in JSON, by index of the image: whether an owner is left out. NULL: none is */
     size_t top_sites;        /* instead of `top` for sites in JSON: each may have a call stack of a hundred frames */
     const char *match;       /* NULL: no --match */
     const uint8_t *matched;  /* by node: whether --match keeps the node. NULL: all are kept */

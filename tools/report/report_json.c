@@ -272,14 +272,17 @@ static void json_owner(struct json *json, const struct image *image, const struc
     json_end_object(json);
 }
 
-static int json_owners(struct json *json, const struct image *image) {
+static int json_owners(struct json *json, const struct report *report) {
+    const struct image *image = report->image;
+    const uint8_t *hidden = report->hidden_owners;
     size_t count = image->owner_count;
     struct owner_sum *sums = calloc(count + 1, sizeof *sums);
     struct cuda_share *cuda = cuda_shares(image);
     if (sums && cuda) {
         sum_owners(image, sums);
         json_array(json, "owners");
-        for (size_t i = 0; i < count; i++) json_owner(json, image, &image->owners[i], &sums[i], &cuda[i]);
+        for (size_t i = 0; i < count; i++)
+            if (!hidden || !hidden[i]) json_owner(json, image, &image->owners[i], &sums[i], &cuda[i]);
         json_owner(json, image, NULL, &sums[count], &cuda[count]);
         json_end_array(json);
     }
@@ -455,7 +458,7 @@ int report_json_to(const struct report *report, FILE *to) {
     json_estimates(&json, image);
     if (report_json_history(&json, image) < 0) return -1;
     json_residency(&json, report);
-    if (json_owners(&json, image) < 0 || json_sites(&json, report) < 0 || json_modules(&json, report) < 0) return -1;
+    if (json_owners(&json, report) < 0 || json_sites(&json, report) < 0 || json_modules(&json, report) < 0) return -1;
     json_threads(&json, image);
     if (json_list(&json, report, "large_blocks", false) < 0 || json_list(&json, report, "mappings", true) < 0)
         return -1;

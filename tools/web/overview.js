@@ -112,7 +112,7 @@ export class Overview {
     }
 
     pointWords({ host_bytes, mapped_bytes, runs, nodes }, i) {
-        const owner = (kind, id) => id && `${kind} ${this.page.ownerNames.get(id) ?? "(unknown)"}`;
+        const owner = (kind, id) => id && `${kind} ${this.page.ownerName(id)}`;
         return [`${sizeText(host_bytes[i])} of it heap`, mapped_bytes[i] && `${sizeText(mapped_bytes[i])} mapped`,
             owner("run", runs[i]), owner("node", nodes[i])].filter(Boolean).join(", ");
     }
@@ -206,6 +206,9 @@ export class Overview {
         if (about.sites_folded)
             notes.push(`${countedText(about.sites_folded, "small site is", "small sites are")} merged into the ` +
                 "nearest outer call stack. All sums are exact.");
+        if (about.owners_omitted)
+            notes.push(`${countedText(about.owners_omitted, "owner is", "owners are")} left out, those that are gone ` +
+                'and hold nothing first: the flame graph has their memory as "(left out)".');
         if (report.estimates) notes.push("Figures of call stacks are estimates from samples; totals are exact.");
         if (!notes.length) return null;
         return element("section.card", { "aria-labelledby": "notes" }, element("h2", { id: "notes" }, "To know"),

@@ -7,7 +7,7 @@ import { Order } from "./order.js";
 import { countWords, Table } from "./table.js";
 import { Timeline } from "./timeline.js";
 import { reasonText, whyText } from "./trace.js";
-import { blocksText, countText, durationText, ownerText, safeText, sizeText } from "./words.js";
+import { blocksText, countedText, countText, durationText, ownerText, safeText, sizeText } from "./words.js";
 
 const OWNER_COLUMNS = [
     { key: "kind", title: "Kind", sortable: false },
@@ -48,7 +48,7 @@ export class OwnersView {
         const up = sort.startsWith("-");
         const rows = Int32Array.from(this.rows.keys()).filter((i) => this.matches(i, find.toLowerCase()));
         this.table.show(new Rows(new Order(rows, this.figures[key], up)), { sort: key, up, chosen: row,
-            words: countWords(rows.length, this.rows.length, "owner", "owners") });
+            words: countWords(rows.length, this.rows.length, "owner", "owners") + this.omitted() });
         this.draw(row);
     }
 
@@ -71,6 +71,11 @@ export class OwnersView {
         });
         this.whole = element("div.list-view", {}, element("div.tools", {}, element("div.search", {}, this.input)),
             element("div.list-parts", {}, this.table.whole, this.details));
+    }
+
+    omitted() {
+        const { owners_omitted: count } = this.page.about;
+        return count ? `; ${countedText(count, "more is", "more are")} left out` : "";
     }
 
     sort(key) {

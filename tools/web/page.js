@@ -61,6 +61,7 @@ class Page {
         for (const owner of this.owners?.owners ?? [])
             this.ownerNames.set(owner.id, safeText(ownerText(owner)) || "(no name)");
         for (const mark of this.report?.history?.marks ?? []) mark.name = this.ownerNames.get(mark.owner) ?? mark.name;
+        if (this.about.omitted_owner) this.ownerNames.set(this.about.omitted_owner, "(left out)");
     }
 
     async loadLedger() {
