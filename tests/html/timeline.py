@@ -1,6 +1,6 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
-"""The page has memory over time: a curve with its marks, of the process and of each device. Arrow keys and the mouse
+"""The page has memory over time: a curve with its marks (html/devices has those of devices). Arrow keys and the mouse
 choose a moment, which is said in words; Page Up and Page Down go from mark to mark. It has the colours of the theme,
 and fits a phone. Names from a file are text. With a few points there is none."""
 from _page import Browser, report

@@ -18,6 +18,7 @@ import {
 
 const LISTED = 8;
 const POINTS_LEAST = 4;
+const HOST = "Live memory"; // the curve that needs no heading of its own
 
 export class Overview {
     constructor(page) {
@@ -79,7 +80,7 @@ export class Overview {
         this.range = new RangeCard(this.page, curves, curves[0][1].end);
         return element("section.card.wide", { "aria-labelledby": "history" },
             element("h2", { id: "history" }, "Over time"), curves.map(([name], i) => [
-                i ? element("h3", {}, name) : null, this.timelines[i].element]),
+                name === HOST ? null : element("h3", {}, name), this.timelines[i].element]),
             element("p.quiet.how", {}, "Draw over the curve, or press Shift and an arrow key, to choose a range."),
             this.range.element);
     }
@@ -104,7 +105,7 @@ export class Overview {
         const { seconds, host_bytes, mapped_bytes, devices, marks } = history ?? { seconds: [], devices: [] };
         const end = [seconds, ...devices.map((device) => device.seconds)].reduce(
             (last, times) => Math.max(last, times[times.length - 1] ?? 0), elapsed);
-        const list = [["Live memory", { seconds, bytes: seconds.map((_, i) => host_bytes[i] + mapped_bytes[i]), marks,
+        const list = [[HOST, { seconds, bytes: seconds.map((_, i) => host_bytes[i] + mapped_bytes[i]), marks,
             end, markWords, wordsOf: (i) => this.pointWords(history, i) }]];
         for (const { device, seconds: times, bytes } of devices)
             list.push([`CUDA device ${device}`, { seconds: times, bytes, marks, end, markWords, wordsOf: () => "" }]);
