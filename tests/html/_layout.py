@@ -4,6 +4,7 @@ In: a folder to work in. Out: pages with the addresses of their views; and the f
 import collections, pathlib, sys
 
 import support
+import _devices
 from _leaking import record
 from _page import report
 from _decisions import CACHE, CLIP, clean
@@ -44,6 +45,13 @@ def models():
                                                     "#owners?row=0", "#owners?row=6", "#decisions", "#sites?site=1"]
 
 
+def devices():
+    """Two CUDA devices of the simulated driver."""
+    _devices.record("devices.mst", "host")
+    return report("devices.mst", to="devices.html"), ["", "#overview?from=0&to=0.1", "#flame?place=device", "#owners",
+                                                      "#owners?row=0"]
+
+
 def leaks():
     record("leaks.mst")
     support.memstow("leaks", "leaks.mst", "--html", "-o", "leaks.html", status=1)
@@ -65,7 +73,7 @@ def check():
 
 def pages():
     """Makes the pages. Yields (name, page, addresses of its views)."""
-    for make in (gallery, models, leaks, comparison, check):
+    for make in (gallery, models, devices, leaks, comparison, check):
         yield make.__name__, *make()
 
 
