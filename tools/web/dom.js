@@ -1,6 +1,8 @@
 /* dom.js — makes elements of the page.
  * In: names, properties, children. Out: elements. Text is only ever set as text, never as markup. */
 
+const SAID = 2000; // milliseconds that a button says what it has done
+
 /**
  * @param {string} name "div", or "div.class"
  * @param {object} [properties] attributes, on… handlers; null and false are left out
@@ -53,8 +55,8 @@ export function bar(part, whole, kind = "") {
     return svg;
 }
 
-/** Copies text to the clipboard, and shows on the button whether that worked. */
-export async function copyText(text, button) {
+/** Copies text to the clipboard, and shows on the button whether that worked; `words` say what was copied. */
+export async function copyText(text, button, words = "") {
     const area = element("textarea.off-screen", { "aria-hidden": "true" });
     area.value = text;
     document.body.append(area);
@@ -62,7 +64,8 @@ export async function copyText(text, button) {
     const done =
         await navigator.clipboard?.writeText(text).then(() => true, () => false) || document.execCommand("copy");
     area.remove();
-    const before = button.textContent;
-    button.textContent = done ? "Copied" : "Not copied";
-    setTimeout(() => { button.textContent = before; }, 1200);
+    button.dataset.before ??= button.textContent;
+    button.textContent = done ? `Copied ${words}`.trim() : "Not copied";
+    clearTimeout(button.dataset.timer);
+    button.dataset.timer = setTimeout(() => { button.textContent = button.dataset.before; }, SAID);
 }

@@ -103,13 +103,16 @@ export class Table {
         return element("button.open", { type: "button", "aria-expanded": chosen ? "true" : "false" }, content);
     }
 
-    /** Copies the rows as text, but no more than the first COPIED_MOST. */
+    /** Copies the rows as text, but no more than the first COPIED_MOST. The button says how many these are. */
     copyRows() {
         const { columns, text, cell } = this.options;
         const say = text ?? cell;
         const rows = Array.from(this.order.slice(0, Math.min(this.length, COPIED_MOST)));
         const lines = rows.map((row) => columns.map(({ key }) => say(row, key)).join("\t"));
-        copyText([columns.map(({ title }) => title).join("\t"), ...lines].join("\n") + "\n", this.copy);
+        const all = this.order.length;
+        const words = lines.length < all ? `the first ${countText(lines.length)} of ${countText(all)} rows`
+            : countedText(all, "row", "rows");
+        copyText([columns.map(({ title }) => title).join("\t"), ...lines].join("\n") + "\n", this.copy, words);
     }
 }
 

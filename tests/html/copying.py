@@ -1,0 +1,62 @@
+# needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
+# timeout: 200
+"""Copy as text: the rows of a table in their order, as filtered, with tabs between the columns, and the call stack of a
+site. The button says how many rows it copied; a table of more than 10,000 is cut, and it says so."""
+from _page import Browser, report, size_text
+from _ledger import MIB, Ledger
+
+ROWS, MOST = 10_050, 10_000
+ledger = Ledger()
+work = ledger.python("work", "/src/work.py", 3)
+for number in range(ROWS):
+    line = ledger.python(f"part {number}\ta", "/src/work.py", 1000 + number)
+    tag = 0 if number else ledger.tag(ledger.owner(1, "unet"))
+    ledger.count(ledger.site(stack=ledger.node([work, line]), tag=tag), alloc=(MIB - number, 1))
+ledger.save("x.mst")
+browser = Browser()
+browser.open(report("x.mst"), "#sites")
+browser.js("Object.defineProperty(navigator, 'clipboard', { value: { writeText: (text) => { window.copied = text; "
+           "return window.refuses ? Promise.reject() : Promise.resolve(); } } })")
+BUTTON = ".above button"
+
+
+def copied(button=BUTTON):
+    """The rows that the button copied, and what it says then."""
+    browser.js("window.copied = null")
+    browser.click(button)
+    browser.wait(f"/copied/i.test(document.querySelector({button!r}).textContent)")
+    text = browser.js("return window.copied")
+    assert text.endswith("\n") and not text.endswith("\n\n"), text[-100:]
+    return [row.split("\t") for row in text[:-1].split("\n")], browser.text(button)
+
+
+(head, *rows), said = copied()
+assert head == [one.text for one in browser.all(".rows th")] and head[-1] == "Where", head
+assert len(rows) == MOST and said == "Copied the first 10,000 of 10,050 rows", (len(rows), said)
+assert all(len(row) == len(head) for row in rows)
+assert [row[-1] for row in rows[:3]] == [f"py part {number}␉a  work.py:{1000 + number}" for number in range(3)], rows[:3]
+assert (rows[0][0], rows[0][head.index("Owner")], rows[-1][0]) == ("1.0 MiB", "unet", size_text(MIB - MOST + 1)), rows[0]
+browser.wait(f"document.querySelector('{BUTTON}').textContent === 'Copy as text'")
+
+# What is filtered and sorted is copied as it is shown. A second press in between changes nothing of the button.
+browser.type("[type=search]", "part 77")
+browser.all(".rows th button")[0].click() # the smallest first
+browser.settled()
+copied()
+(_, *rows), said = copied()
+wanted = [number for number in reversed(range(ROWS)) if str(number).startswith("77")]
+assert [row[-1] for row in rows] == [f"py part {number}␉a  work.py:{1000 + number}" for number in wanted], rows[:3]
+assert said == f"Copied {len(wanted)} rows", said
+browser.wait(f"document.querySelector('{BUTTON}').textContent === 'Copy as text'")
+
+# The stack of a site; a table of one row; a clipboard that refuses, where the browser's older way is left.
+browser.open_first()
+rows, said = copied(".details .actions button")
+assert [row[0] for row in rows] == [f"py part {wanted[0]}␉a  work.py:{1000 + wanted[0]}", "py work  work.py:3"], rows
+assert said == "Copied", said
+browser.click("[data-view=owners]")
+browser.type("[type=search]", "unet")
+assert copied()[1] == "Copied 1 row"
+browser.js("window.refuses = true; document.execCommand = () => false")
+assert copied()[1] == "Not copied"
+browser.is_clean()
