@@ -3,6 +3,11 @@
  * warm colours, native frames cool colours, and allocators are grey. In a comparison, red frames grew and blue frames
  * shrank. */
 
+// Of the fill of frames that are not in the zoom, and of those that a search does not find; of the figure behind a name.
+export const OUTER_OPACITY = 0.55;
+export const UNFOUND_OPACITY = 0.45;
+export const FIGURE_OPACITY = 0.8;
+
 function hashOf(text) {
     let hash = 2166136261;
     for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 16777619);
@@ -16,7 +21,7 @@ export class Palette {
         this.text = dark ? "#f3f1ee" : "#1b1a18";
         this.quiet = dark ? "#a3a19b" : "#6b6862";
         this.back = dark ? "#171715" : "#ffffff";
-        this.found = dark ? "oklch(0.52 0.2 330)" : "oklch(0.82 0.15 330)";
+        this.found = dark ? "oklch(0.46 0.2 330)" : "oklch(0.82 0.15 330)";
         this.rest = dark ? "#2b2a27" : "#eceae4";
         this.edge = dark ? "#ffffff" : "#000000";
         this.made = new Map();

@@ -3,6 +3,7 @@
  * about a pixel are not unfolded, and far narrower frames are not drawn. Work that takes too long is continued in the
  * next time slice. */
 
+import { FIGURE_OPACITY, OUTER_OPACITY, UNFOUND_OPACITY } from "./colour.js";
 import { LINE_ALLOCATOR, LINE_UNNAMED } from "./ledger.js";
 import { percentText } from "./words.js";
 
@@ -139,8 +140,8 @@ export class Flame {
     }
 
     opacity(frame, isFound) {
-        if (frame.row < this.picture.zoom.row) return 0.55;
-        return this.picture.marks && !isFound ? 0.45 : 1;
+        if (frame.row < this.picture.zoom.row) return OUTER_OPACITY;
+        return this.picture.marks && !isFound ? UNFOUND_OPACITY : 1;
     }
 
     drawEdge(x, top, width) {
@@ -158,7 +159,7 @@ export class Flame {
         const used = this.widthOf(name) + 10;
         const value = picture.value(frame);
         if (room - used < this.widthOf(value)) return;
-        context.globalAlpha = 0.62;
+        context.globalAlpha = FIGURE_OPACITY;
         context.fillText(value, x + used, y);
         context.globalAlpha = 1;
     }
