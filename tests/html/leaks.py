@@ -7,6 +7,7 @@ import json
 import support
 from _leaking import record
 from _page import Browser, Data, size_text, sys
+from _ledger import MIB, Ledger
 
 record("out.mst")
 document = json.loads(support.memstow("leaks", "out.mst", "--json", status=1).stdout)
@@ -39,6 +40,21 @@ assert browser.all(".stack .name")[0].text
 browser.click("[data-view=flame]")
 assert browser.total() == page.figure("live_bytes")
 browser.is_clean()
+
+# What holds the memory of an owner that is gone: as text, in the order of the trace.
+made = Ledger(start_ns=10**9, end_ns=60 * 10**9)
+gone = made.owner(1, "gone", "g.st", retired=1, end_ns=5 * 10**9)
+for number in range(10, 34, 4):
+    made.owner(3, f"run {number}", retired=1, begin_ns=number * 10**9, end_ns=(number + 2) * 10**9, outcome=1)
+made.count(made.site(stack=made.node([made.python("work", "/w.py", 3)]), tag=made.tag(gone)), alloc=(9 * MIB, 3))
+made.line(kind="HELD", owner=gone, holders=["list in module planted: KEEP", "<b>node cache</b>"])
+made.save("held.mst")
+support.memstow("leaks", "held.mst", "--html", "-o", "held.html", status=1)
+holders = json.loads(support.memstow("leaks", "held.mst", "--json", status=1).stdout)["retired"][0]["holders"]
+browser.open("held.html")
+card = browser.one(".leak").text
+assert len(holders) == 2 and f"Held by\n{'; '.join(holders)}" in card, (holders, card)
+assert not browser.all(".leak b")
 
 # Options that exclude each other. A page is written whatever the verdict is; the exit status shows the verdict.
 for words in (["-o", "x.html"], ["--html", "--json"]):
