@@ -12,18 +12,21 @@ NAMES = [SCRIPT, "</script>" + SCRIPT, "<!--" + SCRIPT, "]]>" + SCRIPT, "</title
          "&lt;b&gt;&amp;"]
 
 
-def save(path):
-    """Writes the file. Returns the bytes of each name."""
-    ledger = Ledger(name="<b>\x1b[2J</b>", stacks=2)
+def save(path, times=1, gone=False):
+    """Writes the file. Returns the bytes of each name, which are so many times larger. gone: six runs have ended, and
+    the owners are gone, but have their memory."""
+    ledger = Ledger(name="<b>\x1b[2J</b>", stacks=2, end_ns=(60 if gone else 3) * 10**9)
     ledger.fact(2, "run </script>" + SCRIPT + " \x9b31m\n#")
     ledger.fact(4, "<img src=x onerror=window.hit=6>")
     outer = ledger.python("outer", "/src/" + SCRIPT, 1)
-    owners = [ledger.owner(1, name, name) for name in NAMES]
+    owners = [ledger.owner(1, name, name, retired=gone, end_ns=gone * 10**9) for name in NAMES]
+    for number in range(6 * gone):
+        ledger.owner(3, NAMES[number], retired=1, begin_ns=(10 + number) * 10**9, end_ns=(11 + number) * 10**9, outcome=1)
     sizes = {}
     for number, name in enumerate(NAMES):
         site = ledger.site(stack=ledger.node([outer, ledger.python(name, f"/{name}", number)]),
                            tag=ledger.tag(owners[number]))
-        sizes[name] = (number + 1) * 70000
+        sizes[name] = (number + 1) * 70000 * times
         ledger.count(site, alloc=(sizes[name], 1))
         ledger.block(0x10000 * (number + 1), sizes[name], site)
         ledger.line(kind="SET", owner=owners[number], policy=SCRIPT)

@@ -1,18 +1,27 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 200
 """Names from a file are text in a page, whatever they contain: markup, scripts, control characters, marks of direction,
-bytes that are no UTF-8, a megabyte. None of it runs or hides, and the page requests nothing."""
+bytes that are no UTF-8, a megabyte. None of it runs or hides, and the page requests nothing: the pages of report, diff,
+leaks and check. A script that gets into the page all the same is refused."""
 import pathlib
 
-from _page import Browser, Data, report
+import support
+from _page import Browser, Data, report, sys
 import _hostile
 from _hostile import SCRIPT
 
 sizes = _hostile.save("hostile.mst")
 page = report("hostile.mst")
-text = pathlib.Path(page).read_bytes()
-assert text.count(b"<script") == text.count(b"</script>") and b"window.hit" not in text and b"onerror" not in text
-text.decode()
+
+
+def is_text(file):
+    """No name stands in the file as it is: all data is letters of base64."""
+    text = pathlib.Path(file).read_bytes()
+    assert text.count(b"<script") == text.count(b"</script>") and b"window.hit" not in text and b"onerror" not in text
+    text.decode()
+
+
+is_text(page)
 data = Data(page)
 assert data.figure("live_bytes") == sum(sizes.values())
 assert max(map(len, data.texts)) < 1100 and any(one.endswith("… (1048576 bytes)") for one in data.texts)
@@ -22,15 +31,24 @@ SAFE = (
     "return !window.hit && document.querySelectorAll('img, iframe, svg[onload], main script, header script').length "
     "=== 0 && "
     "document.querySelectorAll('script:not([type=\"application/octet-stream\"])').length === 1")
-for view in ("overview", "flame", "flame?owners=1", "flame?inverted=1&lines=1", "sites", "owners", "blocks",
-             "decisions"):
-    browser.open(page, f"#{view}")
-    if view in ("sites", "owners", "blocks"):
-        browser.open_first()
-    assert browser.js(SAFE), view
-    shown = browser.js("return document.body.innerText")
-    assert not any(ord(c) < 32 and c not in "\n\t" or 0x7f <= ord(c) < 0xa0
-                   or ord(c) in (0x202e, 0x2066, 0x200b) for c in shown), view
+
+
+def shows(page, *views):
+    """Opens each view, and a row where it has rows. Returns the text that they show."""
+    texts = []
+    for view in views:
+        browser.open(page, f"#{view}")
+        if view in ("sites", "owners", "blocks"):
+            browser.open_first()
+        browser.js("for (const one of document.querySelectorAll('main details')) one.open = true")
+        assert browser.js(SAFE) and not browser.all(".failed"), view
+        texts.append(browser.js("return document.body.innerText"))
+        assert not any(ord(c) < 32 and c not in "\n\t" or 0x7f <= ord(c) < 0xa0
+                       or ord(c) in (0x202e, 0x2066, 0x200b) for c in texts[-1]), view
+    return "\n".join(texts)
+
+
+shows(page, "overview", "flame", "flame?owners=1", "flame?inverted=1&lines=1", "sites", "owners", "blocks", "decisions")
 assert browser.driver.title == "<b>␛[2J</b> — memstow", browser.driver.title
 
 # The names are shown as text in the list of calls, as far as they are kept.
@@ -56,3 +74,53 @@ for fragment in ("#<img src=x onerror=window.hit=7>",
     browser.open(page, fragment)
     assert browser.js(SAFE) and not browser.all(".failed"), fragment
 browser.is_clean()
+
+# A comparison, of files whose names are markup.
+file = "<img src=x onerror=window.hit=8>.mst"
+_hostile.save(file, times=2)
+support.memstow("diff", "hostile.mst", file, "--html", "-o", "diff.html")
+is_text("diff.html")
+shown = shows("diff.html", "overview", "flame", "flame?owners=1", "flame?inverted=1", "sites")
+assert file in shown and SCRIPT in shown and "a␊b␉c␍d␛[2J␇␡" in shown
+assert Data("diff.html").figure("after_bytes") == 2 * sum(sizes.values())
+
+# Leaks: names and holders of owners that are gone.
+_hostile.save("gone.mst", gone=True)
+support.memstow("leaks", "gone.mst", "--html", "-o", "leaks.html", status=1)
+is_text("leaks.html")
+shown = shows("leaks.html", "leaks", "overview", "owners")
+assert f"model {SCRIPT} is gone" in shown and f"Held by\n{SCRIPT}" in shown, shown[:3000]
+
+# A check: the command, and functions that grew.
+PROGRAM = """
+import os, sys
+kept = []
+def keep(size): kept.append(bytearray(size))
+for name in sys.argv[2:]:
+    keep.__code__ = keep.__code__.replace(co_name=name, co_filename="/src/" + name)
+    keep(int(sys.argv[1]))
+os._exit(0)
+"""
+pathlib.Path("keep.py").write_text(PROGRAM)
+NAMES = [name for name in _hostile.NAMES if name.strip() and len(name) < 1000 and "\udcff" not in name]
+check = lambda size, *options, status=0: support.memstow(
+    "check", "--baseline=base.txt", "--runs=1", "--warm-up=0", *options, "--", sys.executable, "keep.py", size, *NAMES,
+    status=status)
+check(1000, "--update-baseline")
+check(1_000_000, "--html=check.html", status=1)
+is_text("check.html")
+shown = shows("check.html", "check", "overview", "flame?kinds=python", "sites")
+assert SCRIPT in shown and "<svg/onload=window.hit=4>" in shown, shown[:3000]
+browser.is_clean()
+
+# If markup got into a page all the same, its policy would refuse to run it, or to request anything.
+browser.open(page)
+browser.js("""const add = (name, attributes) => document.body.append(Object.assign(document.createElement(name), attributes));
+add("script", { textContent: "window.hit = 'script'" });
+add("div", { innerHTML: "<img src=x onerror='window.hit = 1'><style>body { display: none }</style>" });
+add("img", { src: "http://127.0.0.1:9/x.png" });""")
+browser.wait("document.images.length === 2 && [...document.images].every((one) => one.complete)")
+assert browser.js("return window.hit === undefined && getComputedStyle(document.body).display !== 'none'")
+refused = " ".join(browser.complaints())
+assert all(refused.count(f"{what} violates the following Content Security Policy") == count for what, count in (
+    ("inline script", 1), ("inline event handler", 1), ("inline style", 1), ("x'", 1), ("x.png'", 1))), refused
