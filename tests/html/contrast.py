@@ -51,7 +51,8 @@ function fills(palette) {{
 for (const dark of [false, true]) {{
     const palette = new Palette(dark);
     const [text, back] = [palette.text, palette.back].map(colourOf);
-    const shown = fills(palette).flatMap((fill) => [1, OUTER_OPACITY, UNFOUND_OPACITY].map((opacity) => [fill, opacity]));
+    const opacities = [1, OUTER_OPACITY, UNFOUND_OPACITY];
+    const shown = fills(palette).flatMap((fill) => opacities.map((opacity) => [fill, opacity]));
     let least = [99];
     for (const [fill, opacity] of [...shown, [palette.found, 1], [palette.found, OUTER_OPACITY]]) {{
         const box = over(colourOf(fill), back, opacity);

@@ -34,8 +34,10 @@ def copied(button=BUTTON):
 assert head == [one.text for one in browser.all(".rows th")] and head[-1] == "Where", head
 assert len(rows) == MOST and said == "Copied the first 10,000 of 10,050 rows", (len(rows), said)
 assert all(len(row) == len(head) for row in rows)
-assert [row[-1] for row in rows[:3]] == [f"py part {number}␉a  work.py:{1000 + number}" for number in range(3)], rows[:3]
-assert (rows[0][0], rows[0][head.index("Owner")], rows[-1][0]) == ("1.0 MiB", "unet", size_text(MIB - MOST + 1)), rows[0]
+where = lambda number: f"py part {number}␉a  work.py:{1000 + number}"
+assert [row[-1] for row in rows[:3]] == [where(number) for number in range(3)], rows[:3]
+owner = rows[0][head.index("Owner")]
+assert (rows[0][0], owner, rows[-1][0]) == ("1.0 MiB", "unet", size_text(MIB - MOST + 1)), rows[0]
 browser.wait(f"document.querySelector('{BUTTON}').textContent === 'Copy as text'")
 
 # What is filtered and sorted is copied as it is shown. A second press in between changes nothing of the button.
@@ -45,14 +47,14 @@ browser.settled()
 copied()
 (_, *rows), said = copied()
 wanted = [number for number in reversed(range(ROWS)) if str(number).startswith("77")]
-assert [row[-1] for row in rows] == [f"py part {number}␉a  work.py:{1000 + number}" for number in wanted], rows[:3]
+assert [row[-1] for row in rows] == [where(number) for number in wanted], rows[:3]
 assert said == f"Copied {len(wanted)} rows", said
 browser.wait(f"document.querySelector('{BUTTON}').textContent === 'Copy as text'")
 
 # The stack of a site; a table of one row; a clipboard that refuses, where the browser's older way is left.
 browser.open_first()
 rows, said = copied(".details .actions button")
-assert [row[0] for row in rows] == [f"py part {wanted[0]}␉a  work.py:{1000 + wanted[0]}", "py work  work.py:3"], rows
+assert [row[0] for row in rows] == [where(wanted[0]), "py work  work.py:3"], rows
 assert said == "Copied", said
 browser.click("[data-view=owners]")
 browser.type("[type=search]", "unet")

@@ -11,8 +11,8 @@ enum { HTML_OWNERS_GONE = 1000 /* owners that are gone and hold nothing: the pag
 
 struct html_owners {
     const struct image *image;
-    uint8_t *hidden;  /* by index of image->owners */
-    uint32_t *tag_of; /* by tag: the first tag with the same owners */
+    uint8_t *hidden;   /* by index of image->owners */
+    uint32_t *tag_of;  /* by tag: the first tag with the same owners */
     uint32_t stand_in; /* the id that stands for all hidden owners; 0: none is hidden */
     size_t count;      /* how many are hidden */
 };

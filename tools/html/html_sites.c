@@ -255,8 +255,7 @@ static void write_tag(const struct html_sites *self, struct html_out *out, const
     html_column_begin(out, "tags", column, "numbers", image->tag_count);
     for (uint32_t i = 0; i < image->tag_count; i++) {
         uint32_t owner = 0;
-        if (html_owners_tag(self->owners, i) == i)
-            memcpy(&owner, (const char *)&image->tags[i] + offset, sizeof owner);
+        if (html_owners_tag(self->owners, i) == i) memcpy(&owner, (const char *)&image->tags[i] + offset, sizeof owner);
         html_column_put(out, html_owners_id(self->owners, owner));
     }
     html_column_end(out);

@@ -19,7 +19,7 @@ struct html_sites {
     struct html_tree tree;
     struct listed_site *sites; /* sites of host memory, then of devices */
     size_t count, host_count, block_count;
-    size_t blocks_shown; /* so many that their columns fit */
+    size_t blocks_shown;  /* so many that their columns fit */
     struct image devices; /* cuda_view of the image: its totals are those of device memory */
     struct listed *blocks;
     struct html_fit packed;    /* the columns of lines, stacks and sites */
@@ -27,8 +27,8 @@ struct html_sites {
     uint32_t *sum_of;          /* by entry: 1 + index in `sums`; 0: the entry is a single site */
 };
 
-/* `owners`: the owners that the page leaves out. `most`: how many sites the page may show singly; all others are merged.
- * `room`: bytes for all columns. Returns 0, or -1: no memory. Call html_sites_end() whatever the result is. */
+/* `owners`: the owners that the page leaves out. `most`: how many sites the page may show singly; all others are
+ * merged. `room`: bytes for all columns. Returns 0, or -1: no memory. Call html_sites_end() whatever the result is. */
 int html_sites_begin(struct html_sites *self, const struct report *report, const struct html_owners *owners,
                      size_t most, size_t room);
 int html_sites_write(struct html_sites *self, struct html_out *out);

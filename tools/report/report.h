@@ -26,10 +26,10 @@ struct report {
     enum view view;
     bool view_given;
     enum measure measure;
-    size_t top;              /* how many rows of a list are shown; SIZE_MAX: all */
-    bool python;             /* in a profile: Python frames only */
-    bool min_given;          /* in a profile: --min was given */
-    uint64_t min;            /* in a profile: branches of fewer bytes are merged */
+    size_t top;                   /* how many rows of a list are shown; SIZE_MAX: all */
+    bool python;                  /* in a profile: Python frames only */
+    bool min_given;               /* in a profile: --min was given */
+    uint64_t min;                 /* in a profile: branches of fewer bytes are merged */
     const uint8_t *hidden_owners; /* in JSON, by index of the image: whether an owner is left out. NULL: none is */
     size_t top_sites;        /* instead of `top` for sites in JSON: each may have a call stack of a hundred frames */
     const char *match;       /* NULL: no --match */

@@ -3,7 +3,7 @@
  * warm colours, native frames cool colours, and allocators are grey. In a comparison, red frames grew and blue frames
  * shrank. */
 
-// Of the fill of frames that are not in the zoom, and of those that a search does not find; of the figure behind a name.
+// Opacities: of frames outside of the zoom, of frames that a search does not find, and of the figure behind a name.
 export const OUTER_OPACITY = 0.55;
 export const UNFOUND_OPACITY = 0.45;
 export const FIGURE_OPACITY = 0.8;
