@@ -2,9 +2,9 @@
 have their names where there is room. A few points make no curve. The summary of a run has the curve in one line."""
 import os, re
 
-import _hostile
+import _hostile, _terminal
 from _ledger import MIB, Ledger
-from support import PYTHON, memstow
+from support import MEMSTOW, PYTHON, memstow
 
 S = 10**9
 
@@ -57,6 +57,15 @@ assert plain == [
     "                ^ ^ run first                 ^^ out of memory           peak ^",
     "               0 s                                                       64.0 s",
 ], "\n".join(plain)
+
+# On a wider terminal it is as wide as that.
+_terminal.need()
+for columns in (100, 120):
+    on_terminal = _terminal.shown(columns, "env", "LC_ALL=C.UTF-8", "NO_COLOR=1", MEMSTOW, "report", "x.mst")
+    wide = on_terminal.replace("\r", "").split("\nOver time\n")[1].split("\n\n")[0].split("\n")
+    assert len(wide) == len(lines) and wide[5] == f"            0 └{'─' * (columns - 16)}", wide
+    assert len(wide[7]) == columns - 1 and wide[7].endswith("64.0 s"), wide
+    assert wide[3].count("█") > lines[3].count("█") * (columns - 16) / 64 - 3, wide
 assert curve("x.mst", "en_US.utf8") == lines and curve("x.mst", "de_DE.ISO-8859-1") == plain
 assert not re.search("Over time", text("x.mst", "C", "--match=nothing"))
 

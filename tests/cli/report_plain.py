@@ -60,6 +60,8 @@ ledger.count(ledger.site(module, stack=load), alloc=(3 * MIB, 3))
 ledger.count(ledger.site(module), alloc=(MIB, 1))
 assert lead(ledger) == {"where": "3.0 MiB of 4.0 MiB live (75 %) comes from one place: load app.py:12",
                         "next": "memstow report --html -o page.html x.mst: all of it in a browser"}, lead(ledger)
+assert re.search(r"py load  app\.py:12$", memstow("report", "x.mst").stdout, re.MULTILINE)
+assert re.search(r"py load  /opt/app\.py:12$", memstow("report", "x.mst", "--absolute").stdout, re.MULTILINE)
 for options in (["--peak"], ["--churn"], ["--match=load"], ["--by=site"]):
     assert lead(ledger, *options) == {}, options
 ledger.count(ledger.site(module, ledger.tag(model=ledger.owner(MODEL, "unet"))), alloc=(4 * MIB, 1))
