@@ -61,7 +61,7 @@ export class Verdict {
         const head = [ "", "What", "Before", "Now", "Grew by", "Blocks", "Limit" ].map(
             (title, i) => element("th", { scope: "col", class: i > 1 && i < 6 ? "number" : null },
                 title || element("span.off-screen", {}, "Verdict")));
-        return element("div.wrap", { tabindex: "0", role: "region", "aria-label": "What was compared" },
+        return element("div.wrap", { tabindex: "0", role: "region", "aria-label": "Figures that were compared" },
             element("table.plain", {}, element("thead", {}, element("tr", {}, head)),
                 element("tbody", {}, findings.map((finding) => this.row(finding)))));
     }
