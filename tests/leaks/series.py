@@ -56,6 +56,12 @@ assert again["readings"] == document["readings"], (again["readings"], document["
 assert again["leaks"] == document["leaks"], (again["readings"], document["readings"])
 live = support.report("series.mst")["totals"]["live_bytes"]
 assert live >= 24 * 30000
+# The file has memory over time, too: the curve that grows, and the marks of the runs.
+history = support.report("series.mst")["history"]
+curve = [host + mapped for host, mapped in zip(history["host_bytes"], history["mapped_bytes"])]
+assert len(curve) >= 4 and history["seconds"] == sorted(history["seconds"]), history["seconds"]
+assert abs(curve[-1] - live) <= history["within_bytes"] and curve[-1] - min(curve) >= 20 * 30000, (curve, live)
+assert sum(mark["kind"] == "run_ended" for mark in history["marks"]) >= 24, history["marks"]
 # Other forms show the curve of a series: a point for its start and each reading, with call stacks only for the last.
 massif = support.memstow("report", "--massif", "series.mst").stdout
 curve = [int(row.split("=")[1]) for row in massif.splitlines() if row.startswith("mem_heap_B=")]
