@@ -1,8 +1,9 @@
 # alone
 # needs: cc stacks deb:chromium deb:chromium-driver pip:selenium==4.51.0
-# timeout: 400
+# timeout: 600
 """A million call stacks and ten million blocks: a page of at most 5 MB, exact for any stacks, made in at most 300 MB. A
-browser opens it, searches, filters, inverts and sorts it."""
+browser opens it, searches, filters, inverts, zooms and sorts it, and follows a link. The page of a comparison of two
+such programs has at most 5 MB, too."""
 import os, pathlib, subprocess
 
 import support
@@ -19,9 +20,10 @@ def is_small(memory):
     return memory <= 300 * MB or support.features()["sanitize"]
 
 
-def page_of(file, to):
-    """Writes the page. Returns the memory that this took, in bytes."""
-    command = subprocess.Popen([support.MEMSTOW, "report", file, "--html", "-o", to], stderr=subprocess.DEVNULL)
+def page_of(*files, to):
+    """Writes the page of a file, or the comparison of two. Returns the memory that this took, in bytes."""
+    command = subprocess.Popen([support.MEMSTOW, ("report", "diff")[len(files) - 1], *files, "--html", "-o", to],
+                               stderr=subprocess.DEVNULL)
     _, status, usage = os.wait4(command.pid, 0)
     assert status == 0
     size = pathlib.Path(to).stat().st_size
@@ -34,7 +36,7 @@ def page_of(file, to):
 # Stacks of a real program: the page has all of them.
 program = support.compile(support.ROOT / "tests/cost/paths.c", flags=("-O1", "-g"))
 support.track(program, STACKS, EACH, options=["--stack-memory=256M"])
-memory = page_of("out.mst", "page.html")
+memory = page_of("out.mst", to="page.html")
 assert is_small(memory), memory
 page = Data("page.html")
 assert page.figure("live_bytes") == total and page.figure("live_blocks") == STACKS * EACH
@@ -68,6 +70,25 @@ with_way3 = EACH * (STACKS - sum(all(number >> 3 * level & 7 != 3 for level in r
 assert int(browser.js("return document.querySelector('.found').dataset.sum")) == with_way3
 browser.click("[data-toggle=only-these]")
 assert browser.total() == with_way3
+
+# Zoomed into a way, as a link, and out again.
+browser.open("page.html", "#flame")
+for _ in range(30): # down to the first frame below which the stacks part
+    browser.press(".flame", "ARROW_DOWN")
+    if browser.text(".flame-view .details h2").startswith("way"):
+        break
+name, weight = browser.text(".flame-view .details h2"), browser.chosen()
+level = sum(sum(size(number, k) for k in range(EACH)) for number in range(STACKS)
+            if number >> 18 & 7 == int(name[3:]))
+assert weight == level, (name, weight, level)
+browser.press(".flame", "ENTER")
+link = browser.fragment
+assert "zoom=" in link and browser.total() == total
+browser.open("page.html", link)
+assert browser.text(".flame-view .details h2") == name and browser.chosen() == weight
+browser.press(".flame", "ESCAPE")
+assert browser.chosen() == total
+
 browser.open("page.html", "#sites")
 largest = max(sum(size(number, k) for k in range(EACH)) for number in range(112))
 assert browser.rows()[0][0] == f"{largest / 1024:.1f} KiB", browser.rows()[0]
@@ -75,11 +96,25 @@ assert browser.text(".count") == f"{STACKS:,} sites"
 browser.js("document.querySelector('.scroller').scrollTop = 1e9")
 browser.wait("document.querySelectorAll('.rows tr[data-row]').length > 5")
 browser.is_clean()
+
+# Compared with a run that kept one block less of each.
+support.track(program, STACKS, EACH - 1, options=["--stack-memory=256M"], file="less.mst")
+memory = page_of("less.mst", "out.mst", to="diff.html")
+assert memory <= 600 * MB or support.features()["sanitize"], memory
+grown = total - sum(size(number, k) for number in range(112) for k in range(EACH - 1)) * (STACKS // 112) - sum(
+    size(number, k) for number in range(STACKS // 112 * 112, STACKS) for k in range(EACH - 1))
+browser.open("diff.html", "#flame")
+assert browser.total() == grown
+browser.click("[data-choice=blocks]")
+assert browser.total() == STACKS
+browser.click("[data-choice=before]")
+assert browser.total() == STACKS * (EACH - 1)
+browser.is_clean()
 browser.driver.quit()
 
 # Stacks that are as random as possible: the smallest are merged.
 support.run(support.BUILD / "tests/cost/deep", "deep.mst", STACKS, 1)
-page_of("deep.mst", "deep.html")
+page_of("deep.mst", to="deep.html")
 deep, document = Data("deep.html"), support.report("deep.mst", "--top=0")
 assert deep.figure("live_bytes") == document["totals"]["live_bytes"] and deep.figure("live_blocks") == STACKS
 assert deep.figure("allocated_bytes") == document["totals"]["allocated_bytes"]
