@@ -21,7 +21,8 @@ def save(path, times=1, gone=False):
     outer = ledger.python("outer", "/src/" + SCRIPT, 1)
     owners = [ledger.owner(1, name, name, retired=gone, end_ns=gone * 10**9) for name in NAMES]
     for number in range(6 * gone):
-        ledger.owner(3, NAMES[number], retired=1, begin_ns=(10 + number) * 10**9, end_ns=(11 + number) * 10**9, outcome=1)
+        ledger.owner(3, NAMES[number], retired=1, begin_ns=(10 + number) * 10**9, end_ns=(11 + number) * 10**9,
+                     outcome=1)
     sizes = {}
     for number, name in enumerate(NAMES):
         site = ledger.site(stack=ledger.node([outer, ledger.python(name, f"/{name}", number)]),

@@ -115,7 +115,7 @@ browser.is_clean()
 
 # If markup got into a page all the same, its policy would refuse to run it, or to request anything.
 browser.open(page)
-browser.js("""const add = (name, attributes) => document.body.append(Object.assign(document.createElement(name), attributes));
+browser.js("""const add = (name, members) => document.body.append(Object.assign(document.createElement(name), members));
 add("script", { textContent: "window.hit = 'script'" });
 add("div", { innerHTML: "<img src=x onerror='window.hit = 1'><style>body { display: none }</style>" });
 add("img", { src: "http://127.0.0.1:9/x.png" });""")
