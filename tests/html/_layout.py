@@ -60,7 +60,7 @@ def leaks():
 
 def comparison():
     support.memstow("diff", "leaks.mst", "gallery.mst", "--html", "-o", "diff.html")
-    return pathlib.Path("diff.html"), ["", "#flame", "#sites", "#sites?site=3"]
+    return pathlib.Path("diff.html"), ["", "#flame", "#sites", "#sites?site=3", "#owners", "#owners?row=0"]
 
 
 def check():

@@ -3,6 +3,7 @@
 
 import { BlocksView } from "./blocks.js";
 import { Bundle, PAGE_VERSION } from "./bundle.js";
+import { ChangesView } from "./changes.js";
 import { Palette } from "./colour.js";
 import { Comparison } from "./comparison.js";
 import { DecisionsView } from "./decisions.js";
@@ -33,7 +34,10 @@ class Page {
         if (this.about.version !== PAGE_VERSION) throw new Error(`its data has version ${this.about.version}`);
         await this.loadDocuments();
         this.views =
-            [ Verdict, Overview, Comparison, FlameView, SitesView, OwnersView, BlocksView, LeaksView, DecisionsView ]
+            [
+                Verdict, Overview, Comparison, FlameView, SitesView, OwnersView, ChangesView, BlocksView, LeaksView,
+                DecisionsView
+            ]
                 .map((View) => new View(this))
                 .filter((view) => view.isThere());
         this.state = new State({ view: this.firstView(), measure: "" }, () => this.show());
