@@ -1,6 +1,7 @@
-"""--speedscope: a file of speedscope's schema (https://www.speedscope.app/file-format-schema.json). Each measure is a
-sampled profile with the stacks of --folded. A line says what is merged, and the weights always add up to all. Names
-from a file never break it."""
+"""--speedscope: a file for speedscope. Each measure is a sampled profile with the stacks of --folded. A line says what
+is merged, and the weights always add up to all. Names from a file never break it. The check of the form is our own,
+after https://www.speedscope.app/file-format-schema.json; html/speedscope_reads has the schema itself, and speedscope.
+"""
 import json, subprocess
 import _hostile
 from _ledger import Ledger
@@ -11,7 +12,8 @@ UNITS = {"none", "nanoseconds", "microseconds", "milliseconds", "seconds", "byte
 
 
 def check(document):
-    """Raises an error unless the document is of the schema, as far as sampled profiles need it."""
+    """Raises an error unless the document has the form that speedscope's schema asks of sampled profiles, and indices
+    and sums are right, of which the schema says nothing."""
     assert document["$schema"] == "https://www.speedscope.app/file-format-schema.json"
     assert set(document) <= {"$schema", "shared", "profiles", "name", "activeProfileIndex", "exporter"}
     assert type(document["name"]) is type(document["exporter"]) is str

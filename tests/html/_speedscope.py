@@ -1,6 +1,6 @@
 """speedscope's web application, over HTTP on this machine. Neither Debian nor PyPI has it, and no script installs it:
 SPEEDSCOPE names the folder where it lies built, such as dist/release of its package for npm."""
-import functools, http.server, os, pathlib, shutil, threading
+import functools, http.server, json, os, pathlib, shutil, threading
 
 from support import skip, wait_for
 
@@ -21,6 +21,10 @@ class Application:
         shutil.copytree(folder, self.folder)
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=self.folder))
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def schema(self):
+        """The published schema of its files, https://www.speedscope.app/file-format-schema.json."""
+        return json.loads((self.folder / "file-format-schema.json").read_text())
 
     def address(self, profile, view):
         """Where the application shows a file of its folder. view: time-ordered, left-heavy or sandwich."""

@@ -1,9 +1,10 @@
-# needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
+# needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:jsonschema==4.26.0
 """--speedscope, read by speedscope itself in a browser: it has each profile, and its table has the bytes and blocks of
-each function. Names are texts. SPEEDSCOPE names speedscope's folder; without it, cli/export_speedscope alone checks the
-file, against the published schema."""
-import json, pathlib
+each function. Names are texts. The files are valid by the schema that speedscope publishes, which lies in its folder.
+SPEEDSCOPE names this folder; without it, cli/export_speedscope alone checks files, by rules of its own."""
+import copy, json, pathlib
 
+import jsonschema
 import support
 from _page import Browser # it finds tests/cli, too
 from _speedscope import Application, next_profile, profile_name, sandwich, totals
@@ -12,6 +13,7 @@ import _hostile
 from _ledger import Ledger
 
 application = Application()
+schema = jsonschema.Draft7Validator(application.schema())
 made = Ledger(total_peak=9000, host_peak=9000, picture=(9000, 8000, 2 * 10**9))
 lib = made.module("/opt/libx.so")
 main = made.python("<module>", "/app.py", 3)
@@ -27,8 +29,18 @@ def write(file, *options):
     name = f"{file}.speedscope.json"
     with open(name, "w") as out:
         out.write(support.memstow("report", file, "--speedscope", *options).stdout)
+    schema.validate(json.loads(pathlib.Path(name).read_text()))
     return name
 
+
+# The schema refuses what is wrong.
+wrong = json.loads(pathlib.Path(write("x.mst")).read_text())
+assert schema.is_valid(wrong)
+for change in (lambda profile: profile.pop("weights"), lambda profile: profile.update(unit="MiB"),
+               lambda profile: profile.update(samples=["main"])):
+    changed = copy.deepcopy(wrong)
+    change(changed["profiles"][0])
+    assert not schema.is_valid(changed), changed["profiles"][0]
 
 browser = Browser()
 application.open(browser, write("x.mst"), "sandwich")
