@@ -14,14 +14,15 @@ referrers = memstow.referrers()
 # as in memstow leaks: fewer bytes than LITTLE, or than 1/SHARE of all that was allocated, do not count as left
 LITTLE, SHARE = 64 * 1024, 20
 # MOST: so many dead models are remembered, the latest. TENSORS: so many tensors of a model are traced to their holders.
-# The search comes after each of the first two runs since the model died, and then every AGAIN runs.
-MOST, TENSORS, AGAIN = 64, 3, 64
+# The search comes after each of the first SOON runs since the model died, and then every AGAIN runs.
+MOST, TENSORS, SOON, AGAIN = 64, 3, 2, 64
 
 
 class Leftover:
     def __init__(self, owner: Any, ranges: frozenset) -> None:
         self.owner, self.ranges, self.age = owner, ranges, 0 # age: runs that have ended since the model died
         self.due = False # whether to search for its holders after the next run
+        self.is_named = False # whether a search was finished, or found what a longer search cannot improve
         self.holders: list[str] = [] # the places that hold the memory, as far as they are known
 
     def size(self) -> int:
@@ -64,7 +65,7 @@ class Leftovers:
     def _age(self, leftover: Leftover) -> bool:
         """Counts one more run since the model died. Returns whether to search for its holders now."""
         leftover.age += 1
-        leftover.due |= leftover.age <= 2 or leftover.age % AGAIN == 0
+        leftover.due |= leftover.age <= SOON or leftover.age % AGAIN == 0
         if not leftover.due:
             return False
         if leftover.size():
@@ -73,9 +74,15 @@ class Leftovers:
         return False
 
     def _ask(self, leftover: Leftover, tensors: list, deadline: Any) -> None:
-        found = referrers.together(referrers.find(tensors, {id(sys._getframe())}, deadline, all_of_them=True)[0])
+        holders, is_cut = referrers.find(tensors, {id(sys._getframe())}, deadline, all_of_them=True)
+        found = referrers.together(holders)
+        is_final = not is_cut or referrers.is_final(found)
+        if leftover.is_named and not is_final:
+            return
+        leftover.is_named = is_final
         leftover.holders = list(dict.fromkeys(holder.words for holder in found))
-        if found:
+        # memstow leaks takes the latest line: an object that an unfinished search reached must not replace a name
+        if found and (is_final or leftover.age >= SOON):
             self.trace("HELD", owner=leftover.owner.id, **referrers.held(found))
 
 
