@@ -1,6 +1,7 @@
 """memstow leaks makes one finding of one cause. One cause is: memory that one line of Python allocated for one owner;
 memory that one place holds, by the trace of decisions, whoever allocated it; memory that a model left behind and that
-grows. The holder is named first. Memory that comes with threads is counted separately."""
+grows. What a model left behind is a cause of its own if a place has some of it that no finding names. The holder is
+named first. Memory that comes with threads is counted separately."""
 import json
 
 from _ledger import RUNNING, Ledger
@@ -196,3 +197,67 @@ assert document["retired"][0]["holders"] == ["lora.backups['a']", "memo.kept[0]"
 text = memstow("leaks", "two.mst", status=1).stdout
 assert 0 < text.index("held by lora.backups['a']") < text.index("held by memo.kept[0]") < text.index(
     "model UNET (unet.st)"), text
+
+# ---- two models of one name are gone: where the later search found a name, that counts, but no object without a name
+
+
+def held_by(*places):
+    ledger = Runs()
+    for number, (pack, place) in enumerate(places):
+        gone = ledger.owner(MODEL, "UNET", "unet.st", retired=1)
+        ledger.ends(gone, (2 + number) * 10**9)
+        ledger.count(ledger.site(ledger.module_id, tag=ledger.tag(gone)), alloc=(1 << 20, 1))
+        ledger.line(kind="HELD", by="test", owner=gone, pack=pack, place=place, holders=[f"{place}[{number}]"])
+    ledger.save("names.mst")
+    [one] = leaks("names.mst")["retired"]
+    return one["held_by"], one["holders"]
+
+
+nameless = "", "an object of type builtins.dict"
+assert held_by(("memo", "memo.old"), ("memo", "memo.kept")) == ("memo", ["memo.kept[1]"])
+assert held_by(("memo", "memo.kept"), nameless) == ("memo", ["memo.kept[0]"])
+assert held_by(nameless, ("memo", "memo.kept"), nameless) == ("memo", ["memo.kept[1]"])
+assert held_by(nameless, nameless)[1] == [f"{nameless[1]}[1]"]
+
+# ---- a place holds memory that grows, and some of what a model left. If another place has the rest, that is another
+# ---- cause, unless a finding names that place, too
+
+
+def pack_place(name):
+    return {"pack": "pack", "place": f"pack.{name}"}
+
+
+def beside_growth(growing, of_owner, of_site=None):
+    """The number of findings, and whether one of them is the retired model. growing: places that hold memory that
+    grows. of_owner: the places of the model's line. of_site: the place that holds half of what the model left."""
+    ledger = Runs()
+    gone, weights = ledger.owner(MODEL, "UNET", "unet.st", retired=1), ledger.module("/opt/weights", bias=1 << 24)
+    ledger.ends(gone, 2 * 10**9)
+    for number in range(2):
+        ledger.count(ledger.site(weights if number else ledger.module_id, tag=ledger.tag(gone)), alloc=(1 << 20, 1))
+    for number, name in enumerate(growing, 2):
+        module = f"/opt/{name}"
+        site = ledger.module(module, bias=number << 24)
+        for run in ledger.runs:
+            ledger.count(ledger.site(site, tag=ledger.tag(0, 0, run)), alloc=(4096 + number, 1))
+        ledger.line(kind="HELD", by="test", path=path_of(module), blocks=RUNS, followed=3, held=3,
+                    holders=[f"pack.{name}[0]"], **pack_place(name))
+    others = {"other_places": [*map(pack_place, of_owner[1:]), "damaged", {}]} if of_owner[1:] else {}
+    ledger.line(kind="HELD", by="test", owner=gone, **pack_place(of_owner[0]), **others,
+                holders=[f"pack.{name}[0]" for name in of_owner])
+    if of_site:
+        ledger.line(kind="HELD", by="test", path=path_of("/opt/weights"), model=gone, blocks=1, followed=1, held=1,
+                    holders=[f"pack.{of_site}[0]"], **pack_place(of_site))
+    ledger.save("beside.mst")
+    document = leaks("beside.mst")
+    return document["found"], not document["retired"][0]["same_cause"]
+
+
+assert beside_growth(["backups"], ["backups"]) == (1, False)
+assert beside_growth(["backups"], ["kept"]) == (2, True)
+assert beside_growth(["backups"], ["backups", "kept"]) == (2, True), "kept has weights that the finding does not name"
+assert beside_growth(["backups"], ["kept", "backups"]) == (2, True)
+assert beside_growth(["backups", "kept"], ["backups", "kept"]) == (2, False)
+assert beside_growth(["backups"], ["kept"], "backups") == (2, True), "backups has only half of what the model left"
+assert beside_growth(["backups"], ["backups"], "kept") == (2, True)
+assert beside_growth(["backups", "kept"], ["backups"], "kept") == (2, False)

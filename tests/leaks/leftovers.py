@@ -2,7 +2,7 @@
 memory, however many models there are; in the end every model gets its turn. The most likely culprit comes first. An
 object that a search reached when its time was over is noted only if no other search follows soon. Clock and answers are
 invented."""
-import importlib, logging, sys, types
+import importlib, json, logging, sys, types
 
 import support
 
@@ -94,3 +94,18 @@ models.add(types.SimpleNamespace(id=102), frozenset({(102, 1)}))
 live[102] = 1 << 20
 models.look(), models.look()
 assert [holders for _, _, _, holders in said] == [["an object of type builtins.list[0]"]], "better than nothing"
+
+# ---- the line of the trace names each place that is as likely to be at fault as the first, in limited room
+
+
+def held(*holders):
+    return referrers.held([referrers.Holder(f"{place}[0]", "pack", place, rank, 3, is_whole)
+                           for place, rank, is_whole in holders])
+
+
+assert held(("pack.kept", 0, True)) == {"pack": "pack", "place": "pack.kept", "holders": ["pack.kept[0]"]}
+line = held(("pack.kept", 0, True), ("pack.kept", 0, True), ("pack.backups", 0, True), ("an object", 0, False),
+            ("library.cache", 2, True))
+assert line["place"] == "pack.kept" and line["other_places"] == [{"pack": "pack", "place": "pack.backups"}], line
+long = held(*((chr(0x4e00 + number) * 200, 0, True) for number in range(8)))
+assert len(json.dumps(long)) < 4000, len(json.dumps(long))

@@ -14,13 +14,14 @@
 enum { LEAKS_STACKS = 3, LEAK_NO_SITE = UINT32_MAX };
 
 /* A holder: the variable, class or function of a Python program that keeps memory, as a line HELD of the trace names
- * it. pack: the package whose code it is. held_at: the name of the variable, class or function. holders: the objects
- * that keep the memory. A text of length 0 is missing. */
+ * it. pack: the package whose code it is. held_at: the name of the variable, class or function. other_places: an array
+ * of other places that keep some of the memory, and are as likely to be at fault. holders: the objects that keep the
+ * memory. A text of length 0 is missing. */
 struct leak_holder {
     uint32_t site; /* the site with the held memory; LEAK_NO_SITE: `name` or `path` says whose memory it is */
     uint32_t name; /* id of the name of the owner that left the memory; 0: none */
     uint64_t path; /* set if no Python object was found for the blocks of a call stack: that stack's path; 0: none */
-    struct jsontext pack, held_at, holders;
+    struct jsontext pack, held_at, other_places, holders;
     /* blocks: number of blocks that Python objects own. followed: number of these whose holders were looked for. held:
      * number of the followed blocks that this holder keeps. */
     uint64_t blocks, followed, held;
@@ -52,8 +53,8 @@ struct leak_retired {
     uint64_t old_live_bytes, old_allocated_bytes;
     uint32_t runs_since; /* runs that ended after the first of these owners was retired */
     bool is_leak;        /* false: they left little, or were retired just now */
-    /* findings report these owners already: findings have nearly all of their live memory, or a finding has the same
-     * holder */
+    /* findings report these owners already: findings have nearly all of their live memory, or name all places that hold
+     * the rest of it */
     bool is_told;
     bool is_same;                     /* an entry before this one has the same holder: the two count as one leak */
     uint64_t rest_bytes, rest_blocks; /* the live memory that is in no finding */
@@ -129,11 +130,15 @@ int leaks_find_holders(struct leaks *self);
 int leaks_find_retired(struct leaks *self);
 /* Whether the memory that a retired owner left is more than a small remainder of its allocations. */
 bool leaks_is_too_much(uint64_t live, uint64_t allocated);
-/* The holder from the newest HELD line about the site, or about the owner with that name. NULL: there is none. */
+/* The holder from the newest HELD line about the site, or about the owners with that name. NULL: there is none. For
+ * owners, a line that names a place comes before newer lines that do not. */
 const struct leak_holder *leaks_holder_of_site(const struct leaks *self, uint32_t site);
 const struct leak_holder *leaks_holder_of_owner(const struct leaks *self, uint32_t name);
 /* Whether `a` and `b` have the same pack and held_at. False if one is NULL or has no held_at. */
 bool leaks_same_holder(const struct leak_holder *a, const struct leak_holder *b);
+/* Gets the other places of a holder, one after the other: only pack and held_at of *place are set. Begin with *next =
+ * 0. False: there are no more. */
+bool leaks_next_place(const struct leak_holder *holder, size_t *next, struct leak_holder *place);
 /* Whether the site is one of those that `rest`, a finding for the rest of an owner, stands for. */
 bool leaks_is_in_rest(const struct leak_site *site, const struct leak_finding *rest);
 /* For qsort: the finding that grows fastest comes first. */

@@ -193,15 +193,53 @@ static void mark_sites(const struct leaks *self, uint32_t *of_site) {
     }
 }
 
-static bool is_held_elsewhere(const struct leaks *self, const struct leak_holder *holder) {
-    for (size_t i = 0; i < self->count; i++)
-        if (leaks_same_holder(self->list[i].holder, holder)) return true;
+/* Whether the holder's first place, or one of its other places, is `place`. */
+static bool has_place(const struct leak_holder *holder, const struct leak_holder *place) {
+    struct leak_holder other;
+    size_t next = 0;
+    if (leaks_same_holder(holder, place)) return true;
+    while (leaks_next_place(holder, &next, &other))
+        if (leaks_same_holder(&other, place)) return true;
     return false;
 }
 
-/* Finds the memory of a retired owner that is in no finding, and the holder of most of that memory. Also decides
- * whether findings report the owner already (is_told). */
-static void retired_tell(struct leaks *self, struct leak_retired *retired, const uint32_t *of_site) {
+static bool is_in_findings(const struct leaks *self, const struct leak_holder *place) {
+    for (size_t i = 0; i < self->count; i++)
+        if (has_place(self->list[i].holder, place)) return true;
+    return false;
+}
+
+/* Whether findings name all places of the holder. If they name only some, the user who mends the findings would still
+ * have some of the memory. */
+static bool is_held_elsewhere(const struct leaks *self, const struct leak_holder *holder) {
+    struct leak_holder other;
+    size_t next = 0;
+    if (!is_in_findings(self, holder)) return false;
+    while (leaks_next_place(holder, &next, &other))
+        if (!is_in_findings(self, &other)) return false;
+    return true;
+}
+
+/* The bytes of a retired owner that are not in findings, and that a place holds which no finding names. Where the
+ * holder of a site is not known, `usual` stands for it. */
+static uint64_t retired_untold(const struct leaks *self, const struct leak_retired *retired, const uint32_t *of_site,
+                               const struct leak_holder *usual) {
+    bool is_usual_told = is_held_elsewhere(self, usual);
+    uint64_t untold = is_usual_told ? 0 : retired->rest_bytes;
+    for (uint32_t i = 0; i < self->sites->count; i++) {
+        const struct leak_site *site = &self->sites->list[i];
+        if (site->model != retired->name || !site->gone_bytes || of_site[i]) continue;
+        const struct leak_holder *holder = leaks_holder_of_site(self, i);
+        if (!is_named(holder)) continue;
+        bool is_told = is_held_elsewhere(self, holder);
+        if (is_told && !is_usual_told) untold -= site->gone_bytes;
+        if (!is_told && is_usual_told) untold += site->gone_bytes;
+    }
+    return untold;
+}
+
+/* Finds the memory of a retired owner that is in no finding, and the holder of most of that memory. */
+static void retired_find_rest(struct leaks *self, struct leak_retired *retired, const uint32_t *of_site) {
     uint64_t most = 0, most_held = 0;
     retired->rest_bytes = retired->live_bytes;
     retired->rest_blocks = retired->live_blocks;
@@ -218,12 +256,16 @@ static void retired_tell(struct leaks *self, struct leak_retired *retired, const
         if (site->gone_bytes > most) most = site->gone_bytes, retired->rest_site = i;
         if (is_named(holder) && site->gone_bytes > most_held) most_held = site->gone_bytes, retired->holder = holder;
     }
-    retired->other = leaks_holder_of_owner(self, retired->name);
-    if (!retired->holder) retired->holder = retired->other;
-    if (retired->holder == retired->other || leaks_same_holder(retired->holder, retired->other)) retired->other = NULL;
-    retired->is_told = (retired->rest_bytes < retired->live_bytes &&
-                        !leaks_is_too_much(retired->rest_bytes, retired->allocated_bytes)) ||
-                       is_held_elsewhere(self, retired->holder);
+}
+
+/* Names the holders of a retired owner, and decides whether findings report the owner already (is_told). */
+static void retired_tell(struct leaks *self, struct leak_retired *retired, const uint32_t *of_site) {
+    const struct leak_holder *of_owner = leaks_holder_of_owner(self, retired->name);
+    retired_find_rest(self, retired, of_site);
+    uint64_t untold = retired_untold(self, retired, of_site, is_named(of_owner) ? of_owner : retired->holder);
+    retired->is_told = untold < retired->live_bytes && !leaks_is_too_much(untold, retired->allocated_bytes);
+    if (!retired->holder) retired->holder = of_owner;
+    retired->other = retired->holder == of_owner || leaks_same_holder(retired->holder, of_owner) ? NULL : of_owner;
 }
 
 /* Sets is_same of each entry in the list of retired owners if an entry before it, which no finding reports, has the

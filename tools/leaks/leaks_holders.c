@@ -33,6 +33,11 @@ static struct jsontext text_of(struct jsontext line, const char *key) {
                                                                                       : (struct jsontext){NULL, 0};
 }
 
+static struct jsontext array_of(struct jsontext line, const char *key) {
+    struct jsontext value;
+    return jsontext_member(line, key, &value) && *value.at == '[' ? value : (struct jsontext){NULL, 0};
+}
+
 static bool is_held_line(struct jsontext line, struct leak_holder *holder) {
     char kind[8];
     struct jsontext value;
@@ -85,11 +90,16 @@ static int leaks_holders_compare(const struct leak_holder *a, const struct leak_
     return a->name < b->name ? -1 : a->name > b->name;
 }
 
+/* Whether the holder is an object without a name, which a search reached when its time was over. */
+static bool is_nameless(const struct leak_holder *holder) { return holder->held_at.length && !holder->pack.length; }
+
 /* Compares for qsort: by site, path and name. Lines about the same thing are in reverse order, because the last line of
- * the trace replaces the others. */
+ * the trace replaces the others. But owners of one name share their lines: there an object without a name does not
+ * replace a name. */
 static int by_subject(const void *left, const void *right) {
     const struct leak_holder *a = left, *b = right;
     int order = leaks_holders_compare(a, b);
+    if (!order && a->name) order = is_nameless(a) - is_nameless(b);
     return order ? order : a->holders.at > b->holders.at ? -1 : a->holders.at < b->holders.at;
 }
 
@@ -102,6 +112,7 @@ int leaks_find_holders(struct leaks *self) {
         int result = find_subject(self, line.object, &holder);
         holder.pack = text_of(line.object, "pack");
         holder.held_at = text_of(line.object, "place");
+        holder.other_places = array_of(line.object, "other_places");
         holder.blocks = leaks_holders_number_of(line.object, "blocks");
         holder.followed = leaks_holders_number_of(line.object, "followed");
         holder.held = leaks_holders_number_of(line.object, "held");
@@ -140,6 +151,16 @@ static bool same_text(struct jsontext a, struct jsontext b) {
 
 bool leaks_same_holder(const struct leak_holder *a, const struct leak_holder *b) {
     return a && b && a->held_at.length && same_text(a->held_at, b->held_at) && same_text(a->pack, b->pack);
+}
+
+bool leaks_next_place(const struct leak_holder *holder, size_t *next, struct leak_holder *place) {
+    struct jsontext value;
+    while (holder && holder->other_places.length && jsontext_next(holder->other_places, next, NULL, &value)) {
+        if (*value.at != '{') continue;
+        *place = (struct leak_holder){.pack = text_of(value, "pack"), .held_at = text_of(value, "place")};
+        if (place->held_at.length) return true;
+    }
+    return false;
 }
 
 /* --- call stacks whose holders nobody has looked for --- */

@@ -27,9 +27,9 @@ from typing import Any, NamedTuple, Optional
 # ways to a target that are kept; WIDE: objects from which one step goes on; AT_ONCE: how many of them share a pass over
 # all objects
 SECONDS, DEPTH, MOST, WAYS, WIDE, AT_ONCE = 1.0, 12, 8, 64, 2000, 50
-# LINE: bytes of JSON for all holders in a line of the trace. LONGEST, KEY, NAME: characters of one holder, of a key in
-# a holder, and of a pack or place
-LINE, LONGEST, KEY, NAME = 2400, 300, 60, 100
+# LINE, PLACES: bytes of JSON for all holders in a line of the trace, and for all other places. LONGEST, KEY, NAME:
+# characters of one holder, of a key in a holder, and of a pack or place
+LINE, PLACES, LONGEST, KEY, NAME = 2400, 600, 300, 60, 100
 
 # ranks of code, by its owner. In this file, the owner of code is the node pack, program or library that the code
 # belongs to. The code of the lowest rank is the most likely to be at fault.
@@ -710,10 +710,16 @@ def together(found: list[list[Holder]]) -> list[Holder]:
 
 
 def held(found: list[Holder]) -> dict[str, Any]:
-    """The members of a HELD line of the trace; the most useful holder comes first."""
+    """The members of a HELD line of the trace; the most useful holder comes first. other_places: other places that are
+    as likely to be at fault."""
     if not found:
         return {"holders": []}
-    return {"pack": found[0].pack[:NAME], "place": found[0].place[:NAME],
+    first, *others = dict.fromkeys((holder.pack[:NAME], holder.place[:NAME]) for number, holder in enumerate(found)
+                                   if not number or holder.is_whole and holder.rank == found[0].rank)
+    places = [{"pack": pack, "place": place} for pack, place in others]
+    lengths = itertools.accumulate(len(json.dumps(place)) + 1 for place in places)
+    some = [place for place, length in zip(places, lengths) if length <= PLACES]
+    return {"pack": first[0], "place": first[1], **({"other_places": some} if some else {}),
             "holders": for_trace(holder.words for holder in found)}
 
 
