@@ -1,7 +1,8 @@
-"""The page of a real ComfyUI's ledger, compared with `report --json` of the same file: is_right(file).
+"""The page of a real ComfyUI's ledger, compared with `report --json` of the same file: is_right(file). The page of two,
+compared with `diff --json`: compares(a, b, model).
 
 A test that calls it needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0"""
-import collections, sys
+import collections, json, sys
 
 import support
 
@@ -99,3 +100,25 @@ def flame(browser, page, document):
     row.click()
     browser.press(".flame", "ENTER")
     assert browser.chosen() == models[largest] and "zoom=" in browser.fragment, (browser.chosen(), models)
+    link = browser.fragment # which shows the same again
+    browser.open(page, link)
+    assert browser.chosen() == models[largest] and largest in browser.text(".flame-view .details h2")
+
+
+def compares(a, b, model):
+    """The page of a comparison, in which the model has shrunk."""
+    browser = Browser()
+    support.memstow("diff", a, b, "--html", "-o", "diff.html")
+    document = json.loads(support.memstow("diff", a, b, "--by=model", "--json", "--top=1000").stdout)
+    browser.open("diff.html")
+    growth = document["growth_bytes"]
+    assert browser.text("[data-figure=change_live_bytes]") == size_text(growth), growth
+    assert growth < 0 and "shrank by" in browser.text(".headline"), growth
+    browser.click("[data-view=flame]")
+    assert browser.total() == growth, (browser.total(), growth)
+    browser.click("[data-toggle=by-owner]")
+    row = next(row for row in document["rows"] if row["name"].startswith(model))
+    shown = [figure for name, figure in browser.calls() if name.startswith("model") and model in name]
+    assert row["growth_bytes"] < 0 and size_text(row["growth_bytes"]) in shown, (row, browser.calls())
+    browser.is_clean()
+    browser.driver.quit()

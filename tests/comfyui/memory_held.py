@@ -4,7 +4,8 @@
 # alone
 """A real ComfyUI under memstow, with a node that keeps a model that is to be freed. The report, the log and the trace
 name the variable that holds it, and its bytes. The report of the process names the code that allocated them. When the
-node lets go, the memory comes back. The page of a snapshot shows what --json says."""
+node lets go, the memory comes back. The page of a snapshot shows what --json says, and so does the page of a comparison
+with the snapshot after that."""
 import support
 import _pages
 from _comfy import MB, Comfy, link, mixed, need_real
@@ -41,5 +42,7 @@ with comfy:
     rss = comfy.rss()
     comfy.run(workflow("LetGo", 2))
     assert "MODEL" not in comfy.owners() and rss - comfy.rss() >= comfy.weights - 16 * MB, (rss, comfy.rss())
+    support.memstow("snapshot", comfy.pid(), "-o", "gone.mst")
 
 _pages.is_right("held.mst")
+_pages.compares("held.mst", "gone.mst", model["name"])
