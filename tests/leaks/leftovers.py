@@ -1,7 +1,7 @@
 """Models that died in ComfyUI. After each run there is a limited time for the search for holders of their remaining
 memory, however many models there are; in the end every model gets its turn. The most likely culprit comes first. An
-object that a search reached when its time was over is noted only if no other search follows soon. Clock and answers are
-invented."""
+object that a search reached when its time was over is noted only if no other search follows soon. Models that live on,
+although they were to be freed, take turns, too. Clock and answers are invented."""
 import importlib, json, logging, sys, types
 
 import support
@@ -109,3 +109,39 @@ line = held(("pack.kept", 0, True), ("pack.kept", 0, True), ("pack.backups", 0, 
 assert line["place"] == "pack.kept" and line["other_places"] == [{"pack": "pack", "place": "pack.backups"}], line
 long = held(*((chr(0x4e00 + number) * 200, 0, True) for number in range(8)))
 assert len(json.dumps(long)) < 4000, len(json.dumps(long))
+
+# ---- models that live on although they were to be freed: a search that is always cut short takes no other's turn
+
+pack_held = importlib.import_module("pack.held")
+whole = {1, 2, 3}
+
+
+def find_in_time(targets, ignored, deadline):
+    global now
+    asked.extend(targets)
+    now += SECONDS if targets[0] in whole else 2 * referrers.SECONDS
+    name = ("pack.kept", 0, True) if targets[0] in whole else ("an object", 3, False)
+    return [[referrers.Holder(f"{name[0]}[0]", "pack", *name[:2], 3, name[2])] for _ in targets], targets[0] not in whole
+
+
+def looked():
+    """The models that were searched after a run, and what is known of each."""
+    del asked[:]
+    places = living.look(identities)
+    return list(asked), places
+
+
+referrers.find = find_in_time
+living = pack_held.Held(types.SimpleNamespace(trace=lambda kind, **values: None))
+identities = [types.SimpleNamespace(owner=types.SimpleNamespace(id=number), patchers=[number]) for number in range(1, 6)]
+searched = []
+for _ in range(4):
+    now_searched, known_places = looked()
+    searched.append(now_searched)
+assert searched == [[5], [4], [3, 2, 1], [5]], searched
+assert known_places == {1: ["pack.kept[0]"], 2: ["pack.kept[0]"], 3: ["pack.kept[0]"], 4: ["an object[0]"],
+                        5: ["an object[0]"]}, known_places
+whole.clear()
+for _ in range(70):
+    _, known_places = looked()
+assert all(known_places[number] == ["pack.kept[0]"] for number in (1, 2, 3)), "a search cut short replaces no name"

@@ -12,11 +12,12 @@ AGAIN = 64 # runs until a model with known places is searched again
 
 class Known:
     """The places that were found for one model. `age`: for how many runs the model was to be freed; `due`: the age at
-    which it is searched next. Searches without a result follow after one run, two, four…"""
+    which it is searched next. Searches without a result follow after one run, two, four… `searches`: how many there
+    were."""
 
     def __init__(self) -> None:
         self.holders: list = []
-        self.age = self.due = 0
+        self.age = self.due = self.searches = 0
 
 
 def holders_of(identity: Identity, deadline: Any) -> tuple[list, bool]:
@@ -40,8 +41,9 @@ class Held:
         due = [identity for identity in identities
                if self.known[identity.owner.id].age >= self.known[identity.owner.id].due]
         deadline = memstow.referrers().Deadline()
-        # newest models first: users ask about these
-        for identity in sorted(due, key=lambda identity: -identity.owner.id):
+        # the newest models first, because users ask about these; but one whose searches are all cut short must not take
+        # the time of the others
+        for identity in sorted(due, key=lambda one: (self.known[one.owner.id].searches, -one.owner.id)):
             if not deadline.is_over():
                 self._ask(identity, self.known[identity.owner.id], deadline)
         for known in self.known.values():
@@ -50,9 +52,14 @@ class Held:
                 known in self.known.items()}
 
     def _ask(self, identity: Identity, known: Known, deadline: Any) -> None:
-        known.holders, is_cut = holders_of(identity, deadline)
+        finder = memstow.referrers()
+        known.searches += 1
+        found, is_cut = holders_of(identity, deadline)
+        if is_cut and finder.is_final(known.holders) and not finder.is_final(found):
+            known.due = known.age + AGAIN # what is known is better
+            return
+        known.holders = found
         if known.holders:
-            finder = memstow.referrers()
             known.due = known.age + (AGAIN if not is_cut or finder.is_final(known.holders) else 1)
             self.registry.trace("HELD", owner=identity.owner.id, **finder.held(known.holders))
         else:
