@@ -119,9 +119,10 @@ whole = {1, 2, 3}
 def find_in_time(targets, ignored, deadline):
     global now
     asked.extend(targets)
-    now += SECONDS if targets[0] in whole else 2 * referrers.SECONDS
-    name = ("pack.kept", 0, True) if targets[0] in whole else ("an object", 3, False)
-    return [[referrers.Holder(f"{name[0]}[0]", "pack", *name[:2], 3, name[2])] for _ in targets], targets[0] not in whole
+    is_cut = targets[0] not in whole
+    now += 2 * referrers.SECONDS if is_cut else SECONDS
+    place, rank = ("an object", 3) if is_cut else ("pack.kept", 0)
+    return [[referrers.Holder(f"{place}[0]", "pack", place, rank, 3, not is_cut)] for _ in targets], is_cut
 
 
 def looked():
@@ -133,7 +134,8 @@ def looked():
 
 referrers.find = find_in_time
 living = pack_held.Held(types.SimpleNamespace(trace=lambda kind, **values: None))
-identities = [types.SimpleNamespace(owner=types.SimpleNamespace(id=number), patchers=[number]) for number in range(1, 6)]
+identities = [types.SimpleNamespace(owner=types.SimpleNamespace(id=number), patchers=[number])
+              for number in range(1, 6)]
 searched = []
 for _ in range(4):
     now_searched, known_places = looked()
