@@ -89,7 +89,7 @@ _hostile.save("gone.mst", gone=True)
 support.memstow("leaks", "gone.mst", "--html", "-o", "leaks.html", status=1)
 is_text("leaks.html")
 shown = shows("leaks.html", "leaks", "overview", "owners")
-assert f"model {SCRIPT} is gone" in shown and f"Held by\n{SCRIPT}" in shown, shown[:3000]
+assert f"model {SCRIPT} ({SCRIPT}) is gone" in shown and f"Held by\n{SCRIPT}" in shown, shown[:3000]
 
 # A check: the command, and functions that grew.
 PROGRAM = """
