@@ -5,7 +5,7 @@ itself, and grows by less than 1 MB, too. Its two pictures of the peak are fille
 peaks early. Views of the latent do not count: each takes its megabyte as long as a node or the node cache has it,
 and the last one may be let go of late. There is at most one of them at the end. Of the last four readings the least
 counts, because an iteration may free its memory late. The list of the last 32 run reports (4 KiB each) still grows
-then, because it is not full at iteration 20. The first two readings do not count: they take memory themselves. While
+then, if counting begins at iteration 20. The first two readings do not count: they take memory themselves. While
 the loop runs, the report names its values by loop and id. memstow leaks finds nothing. The values are gone when the
 loop is forgotten."""
 import json, time
