@@ -71,14 +71,14 @@ assert {line["pack"] for line in lines} == {"held_models.py"}, lines
 
 # an unknown holder is looked for again, ever more seldom; a known one after many runs
 identities = runs.registry.all()
-assert all(known.holders and known.due == held.AGAIN for known in runs.held.known.values())
+assert all(one.known.holders and one.due == held.AGAIN for one in runs.held.sought.values())
 kept_by_none = held.Held(runs.registry)
 real_find, memstow.referrers().find = memstow.referrers().find, lambda targets, *more, **options: (
     [[] for _ in targets], False)
 due = []
 for age in range(20):
     kept_by_none.look(identities[:1])
-    due.append(kept_by_none.known[identities[0].owner.id].due)
+    due.append(kept_by_none.sought[identities[0].owner.id].due)
 memstow.referrers().find = real_find
 assert sorted(set(due)) == [1, 2, 4, 8, 16, 32], due
 

@@ -157,7 +157,7 @@ held, identity = [[[inside]]], registry.find(inside.model)
 del inside
 for depth, end in ((2, "an object of type builtins.list[0][0]"), (12, "main__.held[0][0][0]")):
     memstow.referrers().DEPTH = depth
-    runs.held.known = {}
+    runs.held.sought = {}
     [found] = runs.held.look([identity]).values()
     assert len(found) == 1 and found[0].endswith(end), found
 

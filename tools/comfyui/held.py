@@ -10,13 +10,13 @@ from .registry import Identity, Registry
 AGAIN = 64 # runs until a model with known places is searched again
 
 
-class Known:
-    """The places that were found for one model. `age`: for how many runs the model was to be freed; `due`: the age at
+class Sought:
+    """One model, and the places that were found. `age`: for how many runs the model was to be freed; `due`: the age at
     which it is searched next. Searches without a result follow after one run, two, four… `searches`: how many there
     were."""
 
     def __init__(self) -> None:
-        self.holders: list = []
+        self.known = memstow.referrers().Known()
         self.age = self.due = self.searches = 0
 
 
@@ -32,35 +32,30 @@ def holders_of(identity: Identity, deadline: Any) -> tuple[list, bool]:
 class Held:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
-        self.known: dict[int, Known] = {}
+        self.sought: dict[int, Sought] = {}
 
     def look(self, identities: list[Identity]) -> dict[int, list[str]]:
         """The places, by owner id. All searches after one run together have the time of one search. Models that are not
         reached in this time are searched after the next run."""
-        self.known = {identity.owner.id: self.known.get(identity.owner.id) or Known() for identity in identities}
-        due = [identity for identity in identities
-               if self.known[identity.owner.id].age >= self.known[identity.owner.id].due]
+        self.sought = {one.owner.id: self.sought.get(one.owner.id) or Sought() for one in identities}
+        due = [one for one in identities if self.sought[one.owner.id].age >= self.sought[one.owner.id].due]
         deadline = memstow.referrers().Deadline()
         # the newest models first, because users ask about these; but one whose searches are all cut short must not take
         # the time of the others
-        for identity in sorted(due, key=lambda one: (self.known[one.owner.id].searches, -one.owner.id)):
+        for identity in sorted(due, key=lambda one: (self.sought[one.owner.id].searches, -one.owner.id)):
             if not deadline.is_over():
-                self._ask(identity, self.known[identity.owner.id], deadline)
-        for known in self.known.values():
-            known.age += 1
-        return {number: list(dict.fromkeys(holder.words for holder in known.holders)) for number,
-                known in self.known.items()}
+                self._ask(identity, self.sought[identity.owner.id], deadline)
+        for one in self.sought.values():
+            one.age += 1
+        return {number: one.known.words() for number, one in self.sought.items()}
 
-    def _ask(self, identity: Identity, known: Known, deadline: Any) -> None:
-        finder = memstow.referrers()
-        known.searches += 1
+    def _ask(self, identity: Identity, one: Sought, deadline: Any) -> None:
+        one.searches += 1
         found, is_cut = holders_of(identity, deadline)
-        if is_cut and finder.is_final(known.holders) and not finder.is_final(found):
-            known.due = known.age + AGAIN # what is known is better
-            return
-        known.holders = found
-        if known.holders:
-            known.due = known.age + (AGAIN if not is_cut or finder.is_final(known.holders) else 1)
-            self.registry.trace("HELD", owner=identity.owner.id, **finder.held(known.holders))
+        if not one.known.take(found, is_cut):
+            one.due = one.age + AGAIN
+        elif found:
+            one.due = one.age + (AGAIN if one.known.is_final else 1)
+            self.registry.trace("HELD", owner=identity.owner.id, **memstow.referrers().held(found))
         else:
-            known.due = known.age + (1 if is_cut else max(1, known.age))
+            one.due = one.age + (1 if is_cut else max(1, one.age))

@@ -22,8 +22,7 @@ class Leftover:
     def __init__(self, owner: Any, ranges: frozenset) -> None:
         self.owner, self.ranges, self.age = owner, ranges, 0 # age: runs that have ended since the model died
         self.due = False # whether to search for its holders after the next run
-        self.is_named = False # whether a search was finished, or found what a longer search cannot improve
-        self.holders: list[str] = [] # the places that hold the memory, as far as they are known
+        self.known = referrers.Known() # the places that hold the memory
 
     def size(self) -> int:
         """The live bytes of the dead model. 0 if they are too few to count as left behind."""
@@ -46,7 +45,7 @@ class Leftovers:
         not listed yet."""
         sizes = [(leftover, leftover.size()) for leftover in list(self.list) if leftover.age]
         return [{"owner": leftover.owner.id, "name": leftover.owner.name, "origin": leftover.owner.origin,
-                 "live_bytes": size, "holders": leftover.holders} for leftover, size in sizes if size]
+                 "live_bytes": size, "holders": leftover.known.words()} for leftover, size in sizes if size]
 
     @quietly
     def look(self) -> None:
@@ -76,13 +75,8 @@ class Leftovers:
     def _ask(self, leftover: Leftover, tensors: list, deadline: Any) -> None:
         holders, is_cut = referrers.find(tensors, {id(sys._getframe())}, deadline, all_of_them=True)
         found = referrers.together(holders)
-        is_final = not is_cut or referrers.is_final(found)
-        if leftover.is_named and not is_final:
-            return
-        leftover.is_named = is_final
-        leftover.holders = list(dict.fromkeys(holder.words for holder in found))
         # memstow leaks takes the latest line: an object that an unfinished search reached must not replace a name
-        if found and (is_final or leftover.age >= SOON):
+        if leftover.known.take(found, is_cut) and found and (leftover.known.is_final or leftover.age >= SOON):
             self.trace("HELD", owner=leftover.owner.id, **referrers.held(found))
 
 

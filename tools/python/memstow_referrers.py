@@ -704,6 +704,26 @@ def is_final(found: list[Holder]) -> bool:
     return any(holder.is_whole and holder.rank <= best for holder in found)
 
 
+class Known:
+    """The holders that searches have found for one thing. is_final: a search came to its end, or found what a longer
+    search cannot improve."""
+
+    def __init__(self) -> None:
+        self.holders: list[Holder] = []
+        self.is_final = False
+
+    def take(self, found: list[Holder], is_cut: bool) -> bool:
+        """Takes the result of a search. False: what was known is better, because this search was cut short."""
+        final = not is_cut or is_final(found)
+        if self.holders and self.is_final and not final:
+            return False
+        self.holders, self.is_final = found, final
+        return True
+
+    def words(self) -> list[str]:
+        return list(dict.fromkeys(holder.words for holder in self.holders))
+
+
 def together(found: list[list[Holder]]) -> list[Holder]:
     """The holders of several objects of one owner, the most useful first."""
     return sorted((holder for some in found for holder in some), key=lambda holder: (holder.rank, holder.depth))
