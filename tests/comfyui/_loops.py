@@ -147,16 +147,11 @@ class Loops(Comfy):
     def ran(self, reset=True):
         return self.get(f"/test/ran{'?reset=1' if reset else ''}")
 
-    def held_by_loop(self, *types):
-        """Asserts that the report names the loop as the holder of models of these types. All searches after a run have
-        one second of processor time, which a busy machine may use up; they go on after the next run."""
-        for number in range(10):
-            owners = {owner["type"]: owner for owner in self.report()["owners"]}
-            if all("Loop.store" in " ".join(owners[one]["why"]) for one in types):
-                return
-            self.run({"sum": node("AddInts", a=number, b=10**6), "show": node("Fingerprint", value=link("sum"))})
-            self.ran()
-        raise AssertionError(owners)
+    def held_by_loop(self, **ports):
+        """Asserts that the report names the loop's port as the holder of models. ports: the type of a model → the
+        places that hold it, in words."""
+        why = {owner["type"]: owner["why"] for owner in self.report()["owners"]}
+        assert all(f"held by {places}" in why[one] for one, places in ports.items()), why
 
     def refused(self, *words, **body):
         """Asserts that the request is refused with these words, and that nothing was queued."""

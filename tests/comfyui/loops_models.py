@@ -55,7 +55,7 @@ with Loops() as comfy:
             line = next(o for o in comfy.report()["owners"] if o["type"] == "MODEL")
             assert line["action"] == word, line
             if word == "free":
-                comfy.held_by_loop("MODEL")
+                comfy.held_by_loop(MODEL="port model of loop with free")
         read = {"read": node("DiscomfortLoopResult", loop=name, unique_id="latent"),
                 "show": node("Fingerprint", value=link("read"))}
         digests[word] = comfy.run(read)["outputs"]["show"]["digest"]

@@ -105,7 +105,8 @@ with Loops() as comfy:
     comfy.get("/test/tidy")
     assert all(seen[-1][2] for seen in comfy.get("/test/met").values()), comfy.get("/test/met")
     comfy.run({"a": node("AddInts", a=1, b=1), "show": node("Fingerprint", value=link("a"))})
-    comfy.held_by_loop("CLIP", "VAE", "CONTROLNET")
+    comfy.held_by_loop(CLIP="port clip of loop references", VAE="port vae of loop references",
+                       CONTROLNET="port net of loop references; port controlled of loop references")
     assert comfy.loop(name)["values_of_ports"]["n"] == 4
 
     # another workflow gets the same objects

@@ -1,10 +1,12 @@
 """Some models were to be freed, and live on: finds the objects that hold them. In: the identities of these models,
 after a run. Out: places as text for the report, and a HELD line in the trace for each search that found places. After a
-complete search that found places, a model is searched again only after 64 runs. Runs on the worker thread, between two
-runs."""
+complete search that found places, a model is searched again only after 64 runs. While a loop holds a model, the loop is
+its place, and there is no search. Runs on the worker thread, between two runs."""
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import memstow
+from .caches import reaches
 from .registry import Identity, Registry
 
 AGAIN = 64 # runs until a model with known places is searched again
@@ -17,7 +19,11 @@ class Sought:
 
     def __init__(self) -> None:
         self.known = memstow.referrers().Known()
+        self.loops: list[str] = [] # the places in loops
         self.age = self.due = self.searches = 0
+
+    def words(self) -> list[str]:
+        return self.loops or self.known.words()
 
 
 def holders_of(identity: Identity, deadline: Any) -> tuple[list, bool]:
@@ -33,12 +39,28 @@ class Held:
     def __init__(self, registry: Registry) -> None:
         self.registry = registry
         self.sought: dict[int, Sought] = {}
+        # the values that loops hold by reference, each with its place in words
+        self.references: Callable[[], Iterable[tuple[str, Any]]] = lambda: ()
+
+    def loops_of(self, identities: list[Identity]) -> dict[int, list[str]]:
+        """The places in loops that hold each model, by owner id."""
+        found: dict[int, list[str]] = {identity.owner.id: [] for identity in identities}
+        for place, value in self.references():
+            for identity in identities:
+                if reaches(value, identity.ids()):
+                    found[identity.owner.id].append(place)
+        return found
 
     def look(self, identities: list[Identity]) -> dict[int, list[str]]:
         """The places, by owner id. All searches after one run together have the time of one search. Models that are not
         reached in this time are searched after the next run."""
         self.sought = {one.owner.id: self.sought.get(one.owner.id) or Sought() for one in identities}
-        due = [one for one in identities if self.sought[one.owner.id].age >= self.sought[one.owner.id].due]
+        for number, places in self.loops_of(identities).items():
+            if places and places != self.sought[number].loops:
+                self.registry.trace("HELD", owner=number, pack="memstow", place=places[0], holders=places)
+            self.sought[number].loops = places
+        due = [one for one in identities if not self.sought[one.owner.id].loops
+               and self.sought[one.owner.id].age >= self.sought[one.owner.id].due]
         deadline = memstow.referrers().Deadline()
         # the newest models first, because users ask about these; but one whose searches are all cut short must not take
         # the time of the others
@@ -47,7 +69,7 @@ class Held:
                 self._ask(identity, self.sought[identity.owner.id], deadline)
         for one in self.sought.values():
             one.age += 1
-        return {number: one.known.words() for number, one in self.sought.items()}
+        return {number: one.words() for number, one in self.sought.items()}
 
     def _ask(self, identity: Identity, one: Sought, deadline: Any) -> None:
         one.searches += 1

@@ -457,7 +457,8 @@ class Runs:
         is_loaded = any(patcher.model is identity.model() for patcher in patchers)
         cached = caches.holding(executor.caches, {0: identity.ids()})[0] if executor is not None else []
         holders, is_cut = holders_of(identity, memstow.referrers().Deadline())
-        words = list(dict.fromkeys(holder.words for holder in holders))
+        words = [*self.held.loops_of([identity])[identity.owner.id],
+                 *dict.fromkeys(holder.words for holder in holders)]
         found = report.why_here(identity, policy or "free", cached, words, is_loaded)
         self.whys[identity.owner.id] = "; ".join(found) or f"nothing was found{' in a second' if is_cut else ''}"
         return 0, self.whys[identity.owner.id]

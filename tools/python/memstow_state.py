@@ -294,6 +294,11 @@ class Store:
                   "owner": None, "policy": None, "why": why} for id, (value, generation, why) in referred.items()]
         return sorted(rows, key=lambda row: str(row["id"]))
 
+    def references(self) -> dict[str, Any]:
+        """The values that are held by reference, by id. Takes no lock, so it never waits for a commit."""
+        held, put = self._held.copy(), self._put.copy()
+        return {id: value[0] for id, value in (*held.items(), *put.items()) if value is not None}
+
     def ids(self) -> list[str]:
         return [row["id"] for row in self.info()]
 

@@ -50,6 +50,7 @@ def install(runs: Any) -> None:
     loops = functions.Loops(host, lambda name, **options: state.open(name, **options, directory=folder_of(options)))
     pack = Pack(loops, host)
     host.install()
+    runs.held.references = loops.references
     functions.serve(pack)
     nodes.serve(pack, functions)
     routes.install(pack, functions)

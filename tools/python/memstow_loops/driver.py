@@ -58,6 +58,7 @@ class Store(Protocol):
     def get_committed(self, id: str, default: Any = ...) -> Any: ...
     def ids(self) -> list[str]: ...
     def info(self) -> list[dict[str, Any]]: ...
+    def references(self) -> dict[str, Any]: ...
     def release(self, id: str) -> None: ...
     def close(self, keep: bool) -> None: ...
 
@@ -749,6 +750,12 @@ class Loops:
         there is no such loop."""
         loop = self.loops.get(name)
         return loop if loop is not None and serial in (None, loop.serial) else None
+
+    def references(self) -> Iterator[tuple[str, Any]]:
+        """The values that loops hold by reference, each with its place in words. Never waits for a lock."""
+        for loop in list(self.loops.values()):
+            for id, value in loop.store.references().items():
+                yield f"port {id} of loop {loop.name}", value
 
     def remove(self, name: str) -> bool:
         """Cancels a running loop, or drops a loop that has ended. Returns whether there is a loop with this name."""
