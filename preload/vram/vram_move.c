@@ -24,7 +24,7 @@
 #include "preload/vram/vram_table.h"
 #include "preload/base/forked.h"
 
-enum { PINNING_MS = 5000 };
+enum { PINNING_MS = 5000, ENDING_MS = 30000 };
 
 static bool mover, quieting;          /* quieting: the mover waits for the work of all contexts */
 static cuda_handle pinning;           /* the context in which memory is pinned ahead of need now (vram_ahead.h) */
@@ -532,19 +532,23 @@ static void move_in(struct move *self) {
 }
 
 /* Every move waits while another thread pins memory ahead of need. Otherwise the move would pin memory itself, which
- * takes as long. With `at_once` it waits only until PINNING_MS after the pinning began: perhaps the driver hangs. */
-static bool must_wait(const struct move *self) {
+ * takes as long. With `at_once` it waits only until PINNING_MS after the pinning began: perhaps the driver hangs. `since`:
+ * when the move was to begin. Calls that end a context are waited for until ENDING_MS later: perhaps such a call was left
+ * by longjmp, and nothing shows it, because the thread waits in functions that have not written over the call's frame. */
+static bool must_wait(const struct move *self, uint64_t since) {
     bool at_once = self->options->at_once;
     if (pinning && (!at_once || os_now() < pinning_since + PINNING_MS * (uint64_t)1000000)) return true;
-    return (mover || vram_dying_any()) && !at_once && !vram_dying_is_mine();
+    bool ending = vram_dying_any() && os_now() < since + ENDING_MS * (uint64_t)1000000;
+    return (mover || ending) && !at_once && !vram_dying_is_mine();
 }
 
 /* Begins a move. There is one move at a time, and none while a call ends a context. A caller that comes at such a time
- * waits. If it must not wait (`at_once`, or it made such a call itself), the move is refused. False: the move is
- * refused. */
+ * waits. If it must not wait (`at_once`, or it made such a call itself), or if it has waited long enough, the move is
+ * refused. False: the move is refused. */
 static bool begin_move(struct move *self, bool out) {
+    uint64_t since = os_now();
     vram_table_lock();
-    for (waiting++; must_wait(self);) mover ? vram_table_wait() : vram_table_wait_briefly();
+    for (waiting++; must_wait(self, since);) mover ? vram_table_wait() : vram_table_wait_briefly();
     waiting--;
     if (mover || pinning || vram_dying_any()) vram_move_refuse(self, VRAM_REFUSAL_AT_WORK, 0);
     if (!self->refusal) mover = true, quieting = out, moves++;

@@ -13,7 +13,7 @@ const char *vram_refusal_text(uint32_t refusal) {
         [VRAM_REFUSAL_EMPTY] = "it has no device memory that can move",
         [VRAM_REFUSAL_CAPTURE] = "a stream is being captured",
         [VRAM_REFUSAL_BUSY] = "a kernel did not end in time",
-        [VRAM_REFUSAL_AT_WORK] = "another move has not ended",
+        [VRAM_REFUSAL_AT_WORK] = "another move, or a call that ends a context, is in progress",
         [VRAM_REFUSAL_NOT_IDLE] = "the owner is not declared idle",
         [VRAM_REFUSAL_HANDLE] = "its handle was handed out (cuMemRetainAllocationHandle): others may map or export it",
         [VRAM_REFUSAL_MULTICAST] = "it is bound to a multicast object",

@@ -13,7 +13,7 @@ enum vram_refusal {
     VRAM_REFUSAL_EMPTY,    /* the owner has no memory that could move in this direction (off its device, or back) */
     VRAM_REFUSAL_CAPTURE,  /* a stream is in capture */
     VRAM_REFUSAL_BUSY,     /* a kernel did not end in time */
-    VRAM_REFUSAL_AT_WORK,  /* another move is in progress, and the caller must not wait for it */
+    VRAM_REFUSAL_AT_WORK,  /* another move, or a call that ends a context, is in progress */
     VRAM_REFUSAL_NOT_IDLE, /* nobody has declared the owner idle */
     VRAM_REFUSAL_CONTEXTS, /* there are more contexts than a move can wait for */
     VRAM_REFUSAL_CANCELLED,

@@ -173,10 +173,34 @@ static void hear(const int *pipe) {
     MUST(read(pipe[0], &byte, 1) == 1);
 }
 
+enum { HOLE = 64 << 10 };
+
+/* Writes over the frames of calls that the thread has left. */
+__attribute__((noinline)) static void write_over_old_frames(void) {
+    char hole[HOLE];
+    memset(hole, 0, sizeof hole);
+    __asm__ volatile("" : : "r"(hole) : "memory");
+}
+
 static void *leave_an_end_and_wait(void *context) {
     leave_an_end(context);
+    write_over_old_frames();
     tell(ready);
     hear(over);
+    return NULL;
+}
+
+/* Waits deep in the stack, with the frames of calls that the thread has left between: nobody writes there. */
+__attribute__((noinline)) static void hear_below_old_frames(void) {
+    char hole[HOLE];
+    __asm__ volatile("" : : "r"(hole) : "memory");
+    tell(ready);
+    hear(over);
+}
+
+static void *leave_an_end_and_wait_below(void *context) {
+    leave_an_end(context);
+    hear_below_old_frames();
     return NULL;
 }
 
@@ -190,6 +214,19 @@ static void end_is_left_elsewhere(void) {
     tell(over);
     MUST(!pthread_join(thread, NULL));
     MUST(memstow_restore_(model) == 14 * (int64_t)MIB);
+    look();
+}
+
+/* The same in another thread, where nothing shows it. A move gives up after a while, and a later one succeeds. */
+static void end_is_left_without_a_sign(void) {
+    CUcontext first, second = begin_in_second(&first);
+    pthread_t thread;
+    MUST(!pipe(ready) && !pipe(over) && !pthread_create(&thread, NULL, leave_an_end_and_wait_below, second));
+    hear(ready);
+    MUST(memstow_stow_(model) == -EBUSY);
+    tell(over);
+    MUST(!pthread_join(thread, NULL));
+    MUST(memstow_stow_(model) == 14 * (int64_t)MIB && memstow_restore_(model) == 14 * (int64_t)MIB);
     look();
 }
 
@@ -235,6 +272,7 @@ int main(int argc, char **argv) {
                                               {"moved_at_an_end", moved_at_an_end},
                                               {"end_is_left", end_is_left},
                                               {"end_is_left_elsewhere", end_is_left_elsewhere},
+                                              {"end_is_left_without_a_sign", end_is_left_without_a_sign},
                                               {"end_is_left_by_a_thread", end_is_left_by_a_thread},
                                               {"another_ends_in_a_move", another_ends_in_a_move}};
     return model_main(argc, argv, cases, sizeof cases / sizeof *cases, NULL);
