@@ -36,6 +36,7 @@ struct cuda_call {
     uint32_t end;               /* the number of the teardown */
     uint64_t served_end;        /* if a context ends: the answer of vram_contexts_end_begins */
     uint64_t ends;              /* the handle of the graph or context that ends */
+    uintptr_t mark;             /* if a context ends: see vram_dying.h */
     uint32_t device;            /* the device that is reset, or whose primary context is released */
     enum cuda_space space;      /* with `number`: the block that the call frees */
     enum snap_cuda_kind asked_kind;

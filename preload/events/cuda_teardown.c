@@ -26,7 +26,7 @@ void cuda_teardown_number(struct cuda_call *call) {
 /* If the program leaves a call by longjmp, this function is not called, and the teardown counts as in progress for
  * ever. Then no later free counts as missed. */
 void cuda_teardown_over(const struct cuda_call *call) {
-    if (call->ending == CUDA_CONTEXT_ENDS || call->ending == CUDA_DEVICE_ENDS) vram_move_go_on(&call->ends);
+    if (call->ending == CUDA_CONTEXT_ENDS || call->ending == CUDA_DEVICE_ENDS) vram_move_go_on(&call->mark);
     __atomic_fetch_sub(&under_way, 1, __ATOMIC_SEQ_CST);
 }
 
@@ -79,7 +79,7 @@ void cuda_teardown_begins(struct cuda_call *call, enum cuda_ending what, cuda_ha
     call->ending = what;
     call->ends = (uintptr_t)handle;
     if (what != CUDA_GRAPH_ENDS) {
-        vram_move_hold_off(handle, &call->ends);
+        vram_move_hold_off(handle, &call->mark);
         call->captures = cuda_captures_of_context(handle);
         call->served_end = vram_contexts_end_begins();
     }

@@ -23,8 +23,12 @@ static uint32_t count; /* vram_dying_maybe reads it without the lock */
 
 static void vram_dying_set_count(uint32_t now) { __atomic_store_n(&count, now, __ATOMIC_RELAXED); }
 
-bool vram_dying_comes(cuda_handle context, const uintptr_t *mark) {
+/* What a mark holds. No program has this word on a stack; a handle of the context may be there again and again. */
+static uintptr_t value_of(const uintptr_t *mark) { return (uintptr_t)mark ^ 0xd1e5c0da7e57a11c; }
+
+bool vram_dying_comes(cuda_handle context, uintptr_t *mark) {
     if (count == DYING_MOST) return false;
+    *mark = value_of(mark);
     all[count] = (struct dying){.context = context, .mark = mark, .thread = os_tid()};
     vram_dying_set_count(count + 1);
     return true;
@@ -103,7 +107,7 @@ static bool is_overwritten(const struct dying *self) {
     struct iovec to = {&now, sizeof now}, from = {(void *)self->mark, sizeof now};
     if (seal_is_set()) return false;
     long got = os_call(SYS_process_vm_readv, os_call(SYS_getpid), &to, 1, &from, 1, 0);
-    return got == -EFAULT || (got == sizeof now && now != (uintptr_t)self->context); /* EFAULT: the stack is gone */
+    return got == -EFAULT || (got == sizeof now && now != value_of(self->mark)); /* EFAULT: the stack is gone */
 }
 
 static bool was_left(const struct dying *self) {

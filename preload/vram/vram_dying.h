@@ -13,9 +13,9 @@
 #pragma GCC visibility push(hidden)
 
 /* vram_dying_comes: adds a call to the list; false: the list is full. vram_dying_begins: the call begins to end its
- * context. vram_dying_over: removes the call, which has returned. `mark`: a word on the calling thread's stack that
- * holds the context as long as the call is in progress. */
-bool vram_dying_comes(cuda_handle context, const uintptr_t *mark);
+ * context. vram_dying_over: removes the call, which has returned. `mark`: a word in the stack frame of the call.
+ * vram_dying_comes writes to it, and the caller leaves it alone. */
+bool vram_dying_comes(cuda_handle context, uintptr_t *mark);
 void vram_dying_begins(const uintptr_t *mark);
 void vram_dying_over(const uintptr_t *mark);
 

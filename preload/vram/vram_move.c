@@ -532,9 +532,10 @@ static void move_in(struct move *self) {
 }
 
 /* Every move waits while another thread pins memory ahead of need. Otherwise the move would pin memory itself, which
- * takes as long. With `at_once` it waits only until PINNING_MS after the pinning began: perhaps the driver hangs. `since`:
- * when the move was to begin. Calls that end a context are waited for until ENDING_MS later: perhaps such a call was left
- * by longjmp, and nothing shows it, because the thread waits in functions that have not written over the call's frame. */
+ * takes as long. With `at_once` it waits only until PINNING_MS after the pinning began: perhaps the driver hangs.
+ * `since`: when the move was to begin. Calls that end a context are waited for until ENDING_MS later: perhaps such a
+ * call was left by longjmp, and nothing shows it, because the thread waits in functions that have not written over the
+ * call's frame. */
 static bool must_wait(const struct move *self, uint64_t since) {
     bool at_once = self->options->at_once;
     if (pinning && (!at_once || os_now() < pinning_since + PINNING_MS * (uint64_t)1000000)) return true;
@@ -576,7 +577,7 @@ static bool works_in(cuda_handle context) {
 
 /* Waits until no move works in the context. Otherwise the driver would free the ring's buffers with the context while
  * the mover still uses them. */
-void vram_move_hold_off(cuda_handle context, const uintptr_t *mark) {
+void vram_move_hold_off(cuda_handle context, uintptr_t *mark) {
     vram_table_lock();
     while (!vram_dying_comes(context, mark))
         if (vram_dying_any()) vram_table_wait_briefly();

@@ -57,7 +57,7 @@ bool vram_move_wait(uint32_t milliseconds);
 /* Call these before and after a call of the driver that destroys a context. vram_move_hold_off waits until no move
  * works in this context, and until no move waits for the work of all contexts. Until vram_move_go_on, no move begins.
  * `mark`: see vram_dying_comes. */
-void vram_move_hold_off(cuda_handle context, const uintptr_t *mark);
+void vram_move_hold_off(cuda_handle context, uintptr_t *mark);
 void vram_move_go_on(const uintptr_t *mark);
 /* Call this when the program asks for a move. `frame`: a stack frame of the program's request. If an unfinished call of
  * this thread that destroys a context has its stack frame below `frame`, the program has left that call by longjmp.
