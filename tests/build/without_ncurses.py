@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
 # timeout: 1200
+# long
 """Without ncurses the command is built, too: all but `memstow top`, which says so."""
 import os
 

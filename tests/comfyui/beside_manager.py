@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui comfyui-manager
 # timeout: 300
+# long
 """The real ComfyUI-Manager beside the pack, under memstow. Both work. Its two buttons, as its own page sends them, free
 models that are to be freed and leave models that are to be kept."""
 import re, urllib.request

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
+# long
 """tests/bench/loops at a small size: it runs to its end, and each row of its output is there. This says nothing about
 speed."""
 import os, re

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
+# long
 """Several workflows and loops at once. `when` takes both branches; `condition` stops at the expected iteration; the
 bound holds; a batch goes on after an element that failed. Two loops and a user's prompts take turns, and no value of
 one loop reaches another. The node for users starts a loop and returns before it has run. Also: another name, a saved

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui root
 # timeout: 400
+# long
 """The disk for a loop's values is full: without a prefix and with one, during a put and during a commit. The loop ends;
 its message names iteration, workflow, node and reason; the state is the last committed one; no temporary file is left.
 The next loop runs. A loop with a prefix goes on when there is room again."""

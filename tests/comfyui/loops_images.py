@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
+# long
 """The nodes beside loops. Images of a folder: in the order that people expect, the first of mixed sizes by the chosen
 rule, damaged files named, a changed folder read again; turned pictures, animations, a single pixel, names that are no
 files, ten thousand files. The describer, over a local server that speaks OpenAI's chat API: its requests, another try

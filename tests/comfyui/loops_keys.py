@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
+# long
 """A node key that another pack has registered is left to that pack, and the log says so: for each key of the loops'
 nodes, whichever of them the other pack has. The other keys are this pack's, and its loops still run."""
 from _comfy import link

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
+# long
 """A loop with a prefix is killed twice. It goes on from the last committed iteration, to the same result, with one set
 of files. These are refused: two loops of one prefix at the same time, in one ComfyUI or in two, a prefix outside of the
 folder, damaged files, and other inputs than the prefix was begun with."""

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
+# long
 """Policies of a loop's values in ComfyUI. When a run ends, a value with the policy stow goes to a file; with keep, with
 free, and without a policy, it stays in memory. The next iterations read and replace it, and the result is that of a
 loop without policies. Under pressure, values of lower priority go first, and only as many as are needed."""

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui root
 # timeout: 400
+# long
 """The pack starts ComfyUI again, under memstow, where a container's entry point starts it: a script, which is process 1
 of a namespace of its own, `exec`s Python. There is no HOME, and the working folder is on a read-only file system, so
 the ledger goes to the folder of temporary files. (unshare makes the namespaces; Docker itself is not used.) SIGTERM,

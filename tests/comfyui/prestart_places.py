@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
+# long
 """The pack starts ComfyUI again, under memstow, also in a folder that brings its own Python: a portable folder whose
 path has blanks and letters beyond ASCII, started from another folder by relative paths and with `-s`; and an
 environment like conda's, with CONDA_PREFIX and with libraries of its own in LD_LIBRARY_PATH. (Both are made of the

@@ -2,6 +2,7 @@
 # needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
 # needs: pip:axe-core-python==0.1.0
 # timeout: 900
+# long
 """A node that leaks: the tab "Memory" warns of it, with the node, its line and what a run leaves, as `memstow leaks`
 says it; and not before there is a verdict. The page of the present moment opens, and has the leak, too. Pages of other
 sites cannot make ComfyUI work for either. axe finds no fault in the tab, dark or light."""

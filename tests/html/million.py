@@ -1,6 +1,7 @@
 # alone
 # needs: cc stacks deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 600
+# long
 """A million call stacks and ten million blocks: a page of at most 5 MB, exact for any stacks, made in at most 300 MB. A
 browser opens it, searches, filters, inverts, zooms and sorts it, and follows a link. The page of a comparison of two
 such programs has at most 5 MB, too."""

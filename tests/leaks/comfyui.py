@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 900
+# long
 """A real ComfyUI under memstow. After a dozen runs of honest nodes no leak is found. Then come as many runs with three
 nodes that leak: a list keeps weights of a freed model; copies of weights; features that an error leaves behind. Each
 leak is found, with its model or node and its function; for the weights, the holder is named, in a search of

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 900
+# long
 """A real ComfyUI starts and runs a workflow with a library that compares each call stack with libunwind's. Some of
 NVIDIA's libraries have code without unwind data, where libunwind guesses. There our stack may end early if the report
 says so."""
