@@ -1,5 +1,5 @@
-"""Shared by the tests of the GPU suite, tests/gpu: runs parts of it on this machine, without a GPU or over the simulated
-driver, a test double."""
+"""Shared by the tests of the GPU suite, tests/gpu: runs parts of it on this machine, without a GPU or over the
+simulated driver, a test double."""
 import os, re, sys
 
 import support, _simulated

@@ -2,8 +2,8 @@
 # long
 # needs: pip:comfy-aimdo==0.6.0
 # timeout: 1500
-"""The parts of the GPU suite are right over the simulated driver, a test double, where no figure is shown. What they find
-out about a driver is right, in each mode of the double. gpu_suite.py has the suite without a GPU."""
+"""The parts of the GPU suite are right over the simulated driver, a test double, where no figure is shown. What they
+find out about a driver is right, in each mode of the double. gpu_suite.py has the suite without a GPU."""
 import os, pathlib, re, sys, time
 
 import support
