@@ -118,8 +118,6 @@ static void take_request(struct client *client, const struct wire_message *messa
 static void take_cancel(struct client *client) {
     if (!client->ticket || requests_take_back(client->ticket))
         tell_last(client, -ECANCELED, "");
-    else if (requests_worker_has(client->ticket))
-        mover_cancel_work();
     else
         requests_cancel(client->ticket);
 }

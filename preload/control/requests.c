@@ -205,14 +205,6 @@ static bool is_programs(const struct request *request) {
     return request->state == REQUEST_TAKEN && !request->by_worker;
 }
 
-bool requests_worker_has(uint64_t ticket) {
-    if (!requests_begin()) return false;
-    struct request *request = find_request(ticket);
-    bool has = request && request->state == REQUEST_TAKEN && request->by_worker;
-    requests_unlock();
-    return has;
-}
-
 int requests_next(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds) {
     uint64_t until = os_now() + milliseconds * UINT64_C(1000000);
     for (;;) {
@@ -243,6 +235,8 @@ void requests_cancel(uint64_t ticket) {
     if (!requests_begin()) return;
     struct request *request = find_request(ticket);
     if (request && is_programs(request)) __atomic_store_n(&request->ended, ticket, __ATOMIC_SEQ_CST);
+    /* under the lock, the worker cannot begin its next work */
+    if (request && request->state == REQUEST_TAKEN && request->by_worker) mover_cancel_work();
     requests_unlock();
 }
 

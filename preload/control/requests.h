@@ -45,17 +45,15 @@ int requests_next(struct memstow_request *out, uint32_t kinds, uint32_t millisec
 /* As requests_next, for memstow's worker, without waiting. False: there is no request of a kind that the program does
  * not answer. */
 bool requests_take(struct memstow_request *out);
-/* requests_for_worker: whether there is a request for the worker. requests_worker_has: whether the worker has taken
- * this request. */
+/* Whether there is a request for the worker. */
 bool requests_for_worker(void);
-bool requests_worker_has(uint64_t ticket);
 /* Answers a request that was taken. -ENOENT: there is no such request. -EBUSY: the queue's lock stayed taken. */
 int requests_done(uint64_t ticket, int64_t result, const char *text);
 
 /* --- an asker takes back a request that the program has taken --- */
 
-/* Ends the move of memory that the program is making for the request, after the move's present chunk. Does nothing if
- * the request has been answered. */
+/* Ends the move of memory that the program or the worker is making for the request, after the move's present chunk.
+ * Does nothing if the request has been answered. */
 void requests_cancel(uint64_t ticket);
 /* For a move that begins now: the ticket of the request that it is perhaps for; *at: how the move learns that it is to
  * end (move_end.h). That request is the oldest that the program has taken, that fits the move, and whose asker still

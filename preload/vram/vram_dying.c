@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -16,6 +17,9 @@ enum { DYING_MOST = 16, STACK_MOST = 64 << 20 };
 static struct dying {
     cuda_handle context;
     const uintptr_t *mark;
+    struct {
+        uintptr_t begin, size;
+    } handlers; /* the thread's stack for signal handlers, if it has one */
     uint32_t thread;
     bool begun;
 } all[DYING_MOST];
@@ -28,8 +32,13 @@ static uintptr_t value_of(const uintptr_t *mark) { return (uintptr_t)mark ^ 0xd1
 
 bool vram_dying_comes(cuda_handle context, uintptr_t *mark) {
     if (count == DYING_MOST) return false;
+    stack_t handlers = {0};
+    if (!seal_is_set()) os_call(SYS_sigaltstack, NULL, &handlers);
     *mark = value_of(mark);
-    all[count] = (struct dying){.context = context, .mark = mark, .thread = os_tid()};
+    all[count] = (struct dying){.context = context,
+                                .mark = mark,
+                                .handlers = {(uintptr_t)handlers.ss_sp, handlers.ss_size},
+                                .thread = os_tid()};
     vram_dying_set_count(count + 1);
     return true;
 }
@@ -95,10 +104,17 @@ static bool vram_dying_is_gone(uint32_t thread) {
     return !seal_is_set() && os_call(SYS_tgkill, os_call(SYS_getpid), thread, 0) == -ESRCH;
 }
 
+static bool is_of_handlers(const struct dying *self, uintptr_t at) {
+    return at - self->handlers.begin <= self->handlers.size;
+}
+
 /* Whether a stack pointer or frame is above the mark. The stack grows down, so a thread whose stack pointer is above
- * the mark has left the call. An address far above the mark is on another stack. */
-static bool is_above(uintptr_t at, const uintptr_t *mark) {
-    return at > (uintptr_t)mark && at - (uintptr_t)mark < STACK_MOST;
+ * the mark has left the call. An address far above the mark, or on the stack of a handler that interrupted the call, is
+ * on another stack. */
+static bool is_above(uintptr_t at, const struct dying *self) {
+    uintptr_t mark = (uintptr_t)self->mark;
+    if (is_of_handlers(self, at) && !is_of_handlers(self, mark)) return false;
+    return at > mark && at - mark < STACK_MOST;
 }
 
 /* Whether later calls of the thread have written over the mark, or the thread's stack is gone. */
@@ -111,9 +127,9 @@ static bool is_overwritten(const struct dying *self) {
 }
 
 static bool was_left(const struct dying *self) {
-    if (self->thread == os_tid() && is_above((uintptr_t)__builtin_frame_address(0), self->mark)) return true;
+    if (self->thread == os_tid() && is_above((uintptr_t)__builtin_frame_address(0), self)) return true;
     if (self->thread != os_tid() && vram_dying_is_gone(self->thread)) return true;
-    if (self->thread != os_tid() && is_above(stack_pointer_of(self->thread), self->mark)) return true;
+    if (self->thread != os_tid() && is_above(stack_pointer_of(self->thread), self)) return true;
     return is_overwritten(self);
 }
 
@@ -128,7 +144,7 @@ bool vram_dying_maybe(void) { return os_load32(&count); }
 void vram_dying_left(uintptr_t frame) {
     uint32_t thread = os_tid();
     for (uint32_t i = count; i--;)
-        if (all[i].thread == thread && is_above(frame, all[i].mark)) vram_dying_forget(&all[i]);
+        if (all[i].thread == thread && is_above(frame, &all[i])) vram_dying_forget(&all[i]);
 }
 
 bool vram_dying_is_mine(void) {

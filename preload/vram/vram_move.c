@@ -24,7 +24,7 @@
 #include "preload/vram/vram_table.h"
 #include "preload/base/forked.h"
 
-enum { PINNING_MS = 5000, ENDING_MS = 30000 };
+enum { PINNING_MS = 5000, ENDING_MS = 10000 };
 
 static bool mover, quieting;          /* quieting: the mover waits for the work of all contexts */
 static cuda_handle pinning;           /* the context in which memory is pinned ahead of need now (vram_ahead.h) */
@@ -531,26 +531,33 @@ static void move_in(struct move *self) {
     }
 }
 
+static bool is_over(uint64_t since, uint32_t milliseconds) {
+    return os_now() >= since + milliseconds * (uint64_t)1000000;
+}
+
 /* Every move waits while another thread pins memory ahead of need. Otherwise the move would pin memory itself, which
- * takes as long. With `at_once` it waits only until PINNING_MS after the pinning began: perhaps the driver hangs.
- * `since`: when the move was to begin. Calls that end a context are waited for until ENDING_MS later: perhaps such a
- * call was left by longjmp, and nothing shows it, because the thread waits in functions that have not written over the
- * call's frame. */
-static bool must_wait(const struct move *self, uint64_t since) {
+ * takes as long. With `at_once` it waits only until PINNING_MS after the pinning began: perhaps the driver hangs. A
+ * move that has waited for ENDING_MS for calls that end a context, and for nothing else, waits no longer: perhaps such
+ * a call was left by longjmp, and nothing shows it, because the thread waits in functions that have not written over
+ * the call's frame. *since: when this wait began. */
+static bool must_wait(const struct move *self, uint64_t *since) {
     bool at_once = self->options->at_once;
-    if (pinning && (!at_once || os_now() < pinning_since + PINNING_MS * (uint64_t)1000000)) return true;
-    bool ending = vram_dying_any() && os_now() < since + ENDING_MS * (uint64_t)1000000;
+    if (must_stop(self)) return false;
+    if (mover || pinning) *since = os_now();
+    if (pinning && !(at_once && is_over(pinning_since, PINNING_MS))) return true;
+    bool ending = vram_dying_any() && !is_over(*since, ENDING_MS);
     return (mover || ending) && !at_once && !vram_dying_is_mine();
 }
 
 /* Begins a move. There is one move at a time, and none while a call ends a context. A caller that comes at such a time
- * waits. If it must not wait (`at_once`, or it made such a call itself), or if it has waited long enough, the move is
- * refused. False: the move is refused. */
+ * waits. The move is refused if it must not wait (`at_once`, or the caller made such a call itself), if it has waited
+ * long enough, or if it is ended meanwhile. False: the move is refused. */
 static bool begin_move(struct move *self, bool out) {
     uint64_t since = os_now();
     vram_table_lock();
-    for (waiting++; must_wait(self, since);) mover ? vram_table_wait() : vram_table_wait_briefly();
+    for (waiting++; must_wait(self, &since);) vram_table_wait_briefly();
     waiting--;
+    if (must_stop(self)) vram_move_refuse(self, VRAM_REFUSAL_CANCELLED, 0);
     if (mover || pinning || vram_dying_any()) vram_move_refuse(self, VRAM_REFUSAL_AT_WORK, 0);
     if (!self->refusal) mover = true, quieting = out, moves++;
     vram_table_let_go();
@@ -576,10 +583,11 @@ static bool works_in(cuda_handle context) {
 }
 
 /* Waits until no move works in the context. Otherwise the driver would free the ring's buffers with the context while
- * the mover still uses them. */
+ * the mover still uses them. If the list of calls stays full, this call goes on without an entry. */
 void vram_move_hold_off(cuda_handle context, uintptr_t *mark) {
+    uint64_t since = os_now();
     vram_table_lock();
-    while (!vram_dying_comes(context, mark))
+    while (!vram_dying_comes(context, mark) && !is_over(since, ENDING_MS))
         if (vram_dying_any()) vram_table_wait_briefly();
     while (works_in(context)) vram_table_wait();
     vram_dying_begins(mark);
@@ -600,7 +608,7 @@ void vram_move_asked_at(const void *frame) {
 }
 
 bool vram_move_begin_pinning(cuda_handle context) {
-    if (mover || pinning || waiting || vram_dying_any()) return false;
+    if (mover || pinning || waiting || vram_dying_maybe()) return false;
     pinning = context;
     pinning_since = os_now();
     return true;

@@ -4,6 +4,8 @@
 #include "_unet.h"
 
 #include <setjmp.h>
+#include <signal.h>
+#include <sys/mman.h>
 
 /* A context keeps its handle after a reset. memstow waits for its work as before. */
 static void context_again(void) {
@@ -92,6 +94,11 @@ static void destroyed(void) {
 }
 
 static int64_t moved;
+
+static void *stow_also(void *result) {
+    *(int64_t *)result = memstow_stow_(model);
+    return NULL;
+}
 
 static void *stow(void *unused) {
     moved = memstow_stow_(model);
@@ -262,6 +269,69 @@ static void another_ends_in_a_move(void) {
     look();
 }
 
+/* Moves and other calls wait for one another longer than a move waits for the end of a context. */
+static void ends_after_a_long_move(void) {
+    CUcontext first, second = begin_in_second(&first);
+    pthread_t mover, next, ender;
+    int64_t next_moved = -EBUSY;
+    MUST(!pipe(ready) && !pipe(over));
+    sim_tell("cuMemcpyDtoHAsync_v2", copy_when_told);
+    MUST(!pthread_create(&mover, NULL, stow, NULL));
+    hear(ready);
+    MUST(!pthread_create(&next, NULL, stow_also, &next_moved));
+    sleep(11);
+    sim_slow("cuCtxDestroy_v2", 200000);
+    MUST(!pthread_create(&ender, NULL, destroy, second));
+    usleep(200000);
+    tell(over);
+    MUST(!pthread_join(mover, NULL) && !pthread_join(next, NULL) && !pthread_join(ender, NULL));
+    MUST(moved == 14 * (int64_t)MIB && !next_moved);
+    look_at_pooled(first);
+}
+
+enum { STACK = 1 << 20 };
+static char *stacks;
+
+static void handle(int number) {
+    (void)number;
+    tell(ready);
+    hear(over);
+}
+
+static void be_interrupted(void) {
+    sim_tell(NULL, NULL);
+    raise(SIGUSR1);
+}
+
+/* The thread's handlers have a stack right above its own. */
+static void *end_and_be_interrupted(void *context) {
+    const struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK};
+    MUST(!sigaltstack(&(stack_t){.ss_sp = stacks + STACK, .ss_size = STACK}, NULL) &&
+         !sigaction(SIGUSR1, &action, NULL));
+    sim_tell("cuCtxDestroy_v2", be_interrupted);
+    MUST(!cuCtxDestroy_v2(context));
+    return NULL;
+}
+
+/* A handler interrupts the end of a context, and waits. The call has not been left, so moves wait for it. */
+static void end_is_interrupted(void) {
+    CUcontext first, second = begin_in_second(&first);
+    pthread_t thread, mover;
+    pthread_attr_t attributes;
+    stacks = mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    MUST(stacks != MAP_FAILED && !pipe(ready) && !pipe(over));
+    MUST(!pthread_attr_init(&attributes) && !pthread_attr_setstack(&attributes, stacks, STACK));
+    MUST(!pthread_create(&thread, &attributes, end_and_be_interrupted, second));
+    hear(ready);
+    MUST(!pthread_create(&mover, NULL, stow, NULL));
+    usleep(300000);
+    MUST(!stowed_bytes());
+    tell(over);
+    MUST(!pthread_join(thread, NULL) && !pthread_join(mover, NULL));
+    MUST(moved == 6 * (int64_t)MIB);
+    look_at_pooled(first);
+}
+
 int main(int argc, char **argv) {
     static const struct model_case cases[] = {{"context_again", context_again},
                                               {"other_context", other_context},
@@ -274,6 +344,8 @@ int main(int argc, char **argv) {
                                               {"end_is_left_elsewhere", end_is_left_elsewhere},
                                               {"end_is_left_without_a_sign", end_is_left_without_a_sign},
                                               {"end_is_left_by_a_thread", end_is_left_by_a_thread},
-                                              {"another_ends_in_a_move", another_ends_in_a_move}};
+                                              {"another_ends_in_a_move", another_ends_in_a_move},
+                                              {"ends_after_a_long_move", ends_after_a_long_move},
+                                              {"end_is_interrupted", end_is_interrupted}};
     return model_main(argc, argv, cases, sizeof cases / sizeof *cases, NULL);
 }

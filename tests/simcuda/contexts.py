@@ -9,7 +9,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "stow"))
 import _moving
 
 folder = _moving.real_disk()
-run_cases("contexts", 12, lambda case: settings(case, folder))
+run_cases("contexts", 14, lambda case: settings(case, folder))
 
 # Memory that was freed after the reset of another context was known.
 cuda = support.report("reset_beside_another.mst")["cuda"]

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "preload/control/requests.h"
+#include "preload/owners/mover.h"
 
 static int64_t result;
 static char text[256];
@@ -22,7 +23,6 @@ Test(requests, come_in_order_and_go_back) {
     cr_assert(requests_take(&got) && got.ticket == (uint64_t)first && got.kind == MEMSTOW_ASK_STOW && got.owner == 7);
     cr_assert_str_eq(got.text, "one");
     cr_assert_eq(got.reason, 0);
-    cr_assert(requests_worker_has((uint64_t)first) && !requests_worker_has((uint64_t)second));
     cr_assert_eq(look(first), REQUEST_TAKEN);
     cr_assert(requests_take(&got) && got.ticket == (uint64_t)second && got.reason == MEMSTOW_REQUEST);
     cr_assert_not(requests_take(&got));
@@ -41,7 +41,6 @@ Test(requests, are_the_programs_once_it_asks) {
     cr_assert(requests_for_worker());
     cr_assert_eq(requests_next(&got, REQUESTS_OLD, 0), 1);
     cr_assert_eq(got.ticket, (uint64_t)ticket);
-    cr_assert_not(requests_worker_has((uint64_t)ticket));
     requests_add(MEMSTOW_ASK_RELEASE, 1, "");
     cr_assert_not(requests_for_worker());
     cr_assert_not(requests_take(&got));
@@ -137,6 +136,32 @@ Test(requests, taken_back_end_what_is_moved_for_them) {
     requests_cancel(got.ticket);
     cr_assert_eq(requests_done(all, 0, ""), 0);
     cr_assert(!ends(3, true) && ends(4, true));
+}
+
+static bool worker_is_ended(void) {
+    struct mover self = {.owner = 1, .out = true};
+    mover_begin(&self);
+    mover_leave(&self, 0);
+    return move_is_ended(self.end);
+}
+
+/* A cancel of a request that the worker has taken ends the worker's work. A cancel of another request does not, even if
+ * the worker had taken that one before. */
+Test(requests, of_the_worker_end_its_work_for_them_alone) {
+    struct memstow_request got;
+    int64_t first = requests_add(MEMSTOW_ASK_STOW, 1, ""), second = requests_add(MEMSTOW_ASK_STOW, 2, "");
+    mover_begin_work();
+    cr_assert(requests_take(&got) && got.ticket == (uint64_t)first);
+    requests_cancel((uint64_t)second);
+    cr_assert_not(worker_is_ended(), "nobody has taken it");
+    cr_assert_eq(requests_done((uint64_t)first, 0, ""), 0);
+    mover_begin_work();
+    cr_assert(requests_take(&got) && got.ticket == (uint64_t)second);
+    requests_cancel((uint64_t)first);
+    cr_assert_not(worker_is_ended(), "it has been answered");
+    requests_cancel((uint64_t)second);
+    cr_assert(worker_is_ended());
+    mover_end_work();
 }
 
 /* A cancel from outside ends the move of its own request, not of a later request in the same entry. The move may
