@@ -20,11 +20,11 @@ import instructions, support
 BUDGET = pathlib.Path(__file__).with_name("served_budget.json")
 SHORT, LONG = 500, 2_500
 BESIDE = { # a call, beside what: how many, and the instructions that the last adds to the first at most
-    ("pair", "live"): ((0, 100, 3_000), 2_000),
+    ("pair", "live"): ((0, 3_000), 2_000),
     ("pair", "freed"): ((100, 3_000), 1_000),
-    ("small", "live"): ((0, 100, 3_000), 1_300),
+    ("small", "live"): ((0, 3_000), 1_300),
     ("small", "freed"): ((100, 3_000), 1_000),
-    ("attribute", "live"): ((0, 100, 3_000), 700),
+    ("attribute", "live"): ((0, 3_000), 700),
     ("info", "live"): ((1, 3_000), 100),
     # A query of the free memory looks at each freed block, for some 60 instructions: whatever is done by now, in any
     # stream, must count as free. An allocation looks at a few.

@@ -9,7 +9,7 @@ from _suite import check_ledgers, compare
 
 compare(
     suite([
-        "test_ctypes", "test_fork1", "test_gc", "test_json", "test_mmap", "test_os", "test_posix", "test_subprocess",
-        "test_threading", "test_thread", "test_resource", "test_array"
+        "test_ctypes", "test_fork1", "test_gc", "test_mmap", "test_os", "test_posix", "test_threading", "test_thread",
+        "test_resource"
     ], [], 400))
 check_ledgers("ledgers", named=10)
