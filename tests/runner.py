@@ -15,7 +15,7 @@ The first comment lines of a test may hold, after // or #:
   needs: WORD…      torch comfyui comfyui-manager comfyui-multigpu comfyui-front-ends comfy-cli mimalloc mimalloc-bench
                     stacks root cc cuda-headers cupti launchers deb:PACKAGE pip:SPEC; tests/check installs what can be
                     installed
-  timeout: SECONDS  (120)
+  timeout: SECONDS  (120; five times as long in a build with sanitizers)
   alone             runs while no other test does
   long              only tests/long runs it, which prints what it says, also when it passes
 
@@ -382,6 +382,9 @@ def main():
         print(*sorted({need for t in tests for need in t.needs} | rooms & {"fuzz"}), sep="\n")
         return 0
     context = Context(options.build.resolve(), max(1, int(options.minutes * 60)), options.long)
+    if context.features["sanitize"]: # ThreadSanitizer also waits a second for threads at the end of each process
+        for test in tests:
+            test.timeout *= 5
     return summarize(run_all(tests, context, options.jobs))
 
 
