@@ -25,8 +25,8 @@ enum { NAME = 64, AFTER = 512, MS = 1000000 };
 #define HANDLER_NS (SHUTDOWN_HANDLER_S * UINT64_C(1000000000))
 
 /* Of a handler. IDLE: its stage has not begun; WAITING: it may begin when its turn comes; RUNNING: it runs; DONE: it
- * has returned; LATE: nobody waits for it, because its time was over, or because an earlier ending, which was called
- * off, has run it. */
+ * has returned, or no thread could be started for it; LATE: nobody waits for it, because its time was over, or because
+ * an ending that was called off has run it. */
 enum state { IDLE, WAITING, RUNNING, DONE, LATE };
 
 struct handler {
@@ -45,7 +45,8 @@ static uint32_t count;
 static struct lock lock;
 static uint32_t owner_pid, runners;
 static uint32_t noted_stage; /* the stage whose beginning is in the log */
-/* of the present stage: when it began, and the longest limit of its handlers; only DRAIN uses them */
+/* of the present stage: when it began, and the longest limit of its handlers (at least HANDLER_NS); only DRAIN uses
+ * them */
 static uint64_t stage_begun_ns, stage_limit_ns;
 
 /* The time limit of an ending. Endings have numbers, because a signal may begin a new ending just after another ending
@@ -181,8 +182,8 @@ static int64_t look_at_handler(struct handler *self) {
     return result != 0;
 }
 
-/* The next handler to begin; NULL: none can begin now. If all handlers that wait do so for one another, in a circle,
- * the first of them begins. *some_run: some handlers of the stage run. */
+/* The next handler to begin; NULL: none can begin now. If none can begin and none runs, the handlers wait for one
+ * another: the first that waits begins. *some_run: some handlers of the stage run. */
 static struct handler *shutdown_pick(uint32_t stage, bool *some_run) {
     struct handler *first = NULL;
     *some_run = false;
@@ -316,9 +317,9 @@ static bool take_thread(struct stow_thread *thread) {
     return __atomic_compare_exchange_n(&limit.thread, &thread, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* Leaves the thread of an ending in `limit.thread`. Whoever takes it out of there waits for its end: usually
- * shutdown_disarm. False: the ending was called off before, so the caller of this function must wait. If the thread of
- * an earlier ending is still there, it ends by itself, and this function waits for it. */
+/* Leaves the thread of an ending in `limit.thread`. Whoever takes a thread out of there waits for its end: usually
+ * shutdown_disarm. False: the ending was called off meanwhile, so the caller must wait for `thread`. If the thread of
+ * an earlier ending is still there, this function waits for that thread, which ends by itself. */
 static bool leave_thread(uint32_t number, struct stow_thread *thread) {
     struct stow_thread *before = NULL;
     while (!__atomic_compare_exchange_n(&limit.thread, &before, thread, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))

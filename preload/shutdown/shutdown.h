@@ -17,8 +17,8 @@
 int shutdown_handler(const struct memstow_handler *handler, const char *name, const char *after);
 int shutdown_begin(const char *reason, uint64_t limit_ns, int status);
 int shutdown_on_signal(int number, uint64_t limit_ns, int status);
-/* Notes in the log that a stage (enum memstow_stage) begins, if a shutdown has begun. A second call for the same stage
- * does nothing. */
+/* Notes in the log that a stage (enum memstow_stage) begins, if a shutdown has begun. A call for the stage of the
+ * latest call does nothing. */
 void shutdown_stage(uint32_t stage);
 /* Runs the handlers of a stage (of CANCEL only if a handler of DRAIN failed or was late). Returns how many failed or
  * were late; -EALREADY: another thread runs a stage. */
@@ -26,7 +26,7 @@ int64_t shutdown_run(uint32_t stage);
 /* Notes in the log which threads, processes and descriptors are left. Returns how many threads and processes are left;
  * -ENOENT: no shutdown has begun. goes_on: the shutdown is called off, and its limit no longer holds. */
 int64_t shutdown_end(bool goes_on);
-/* In a forked child: forgets the handlers and the shutdown, which are the parent's. Call it before any other function
+/* In a forked child: forgets the parent's handlers, processes, threads and shutdown. Call it before any other function
  * of this file. */
 void shutdown_check_process(void);
 

@@ -45,7 +45,7 @@ struct table {
     struct process list[TABLE_MOST];
 };
 
-/* All kin that looks have found so far, each with the bond by which it was found first. Only one look at a time adds to
+/* The kin that looks have found so far, each with the bond by which it was found first. Only one look at a time adds to
  * the list. */
 static struct known known[KNOWN_MOST];
 static uint32_t known_count, noting;
@@ -192,8 +192,8 @@ static void write_mark(char *to, const char *variable, const struct process *sel
 }
 
 struct marks {
-    char program[MARK_SIZE]; /* a whole variable, which all processes that the program starts inherit */
-    char started[MARK_SIZE]; /* the beginning of a variable, which the number of a registered process ends */
+    char program[MARK_SIZE]; /* a whole variable, which the program's processes inherit */
+    char started[MARK_SIZE]; /* the beginning of a variable; a process's number follows */
 };
 
 static bool is_there(const char *text, size_t have, const char *mark, size_t length) {
@@ -343,7 +343,7 @@ static void link_all(struct table *table, const struct shutdown_seed *seeds, uin
 
 /* --- a look at all processes --- */
 
-/* Adds the kin of this look to the list `known`. If the list is full, it is made anew of the kin that still run. */
+/* Adds the kin of this look to the list `known`. If the list is full, it is emptied first. */
 static void shutdown_kin_note(struct table *table) {
     if (__atomic_exchange_n(&noting, 1, __ATOMIC_ACQUIRE)) return;
     if (known_count == KNOWN_MOST) __atomic_store_n(&known_count, 0, __ATOMIC_RELEASE);

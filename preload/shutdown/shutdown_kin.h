@@ -15,8 +15,8 @@
 #pragma GCC visibility push(hidden)
 
 /* How a process was recognised as kin. NONE: it is not kin. STARTED: its parent is this process or kin. KNOWN: an
- * earlier look had found it by its parent. GROUP: kin began its group or session. MARK: its environment has the mark of
- * this program. SEED: the caller named it. */
+ * earlier look found it by its parent. GROUP: this process or kin began its group or session. MARK: its environment
+ * has the mark of this program. SEED: the caller named it. */
 enum kin_link { KIN_NONE, KIN_STARTED, KIN_KNOWN, KIN_GROUP, KIN_MARK, KIN_SEED };
 
 struct shutdown_relative {

@@ -209,7 +209,7 @@ static bool is_still_there(const struct stat *file) {
            now.st_dev == file->st_dev && now.st_ino == file->st_ino;
 }
 
-/* Frees the name of the old list (`fd`) if nobody needs that list there: removes the file, or renames it if a listed
+/* Frees the name of the old list (`fd`) unless that list's program runs: removes the file, or renames it if a listed
  * process still has to end. True: the name may be free now. The file is locked: if two processes begin at
  * once, only one removes the old list, and it does not remove the new list of the other process. */
 static bool shutdown_list_free_name(int fd) {

@@ -158,8 +158,8 @@ static bool is_survivor_itself(const struct end *self, uint32_t pid) {
     return false;
 }
 
-/* The processes that can keep a process alive by the rule of kin.h: the process itself; and, step by step, the parents
- * and the leaders of groups and sessions of all that are listed already. Each is listed once. */
+/* The processes that can keep a process alive by the rule of kin.h: the process itself, and of each listed process the
+ * parent, the group's leader and the session's leader. Each is listed once. */
 struct reach {
     uint32_t pids[REACH_MOST], count;
 };
@@ -250,7 +250,7 @@ static void copy_children(struct end *self) {
     if (locked) lock_let_go(&lock);
 }
 
-/* Takes processes out of `held` that live on because they are kin of a kept process. */
+/* Takes out of `held` the processes that live on because they are kin of a kept process. */
 static void leave_survivors(struct end *self) {
     for (uint32_t i = 0; i < self->count;) {
         struct child *child = &self->held[i].child;

@@ -15,13 +15,13 @@ int shutdown_process_add(uint32_t pid, const char *name, bool keep, uint64_t num
 int shutdown_process_forget(uint32_t pid);
 /* Ends the registered processes that are not to be kept, with their groups: sends SIGTERM, and SIGKILL after
  * `patience_ns`. If `patience_ns` is 0, it sends SIGKILL at once, takes no lock, and waits a moment for the effect.
- * Returns how many got SIGKILL. */
+ * Returns how many got SIGKILL (with its group, a process counts once), or -ENOMEM. */
 int64_t shutdown_processes_end(uint64_t patience_ns);
 /* The number of processes that still run but should not: registered processes, other processes that this program has
  * started, and their kin. The log gets a line for each of the first 256. */
 int64_t shutdown_processes_left(void);
-/* Writes the pids that the latest call of shutdown_processes_left counted, at most `capacity`. Returns the number of
- * all. */
+/* Writes pids that the latest call of shutdown_processes_left counted, at most `capacity` and at most 256. Returns how
+ * many it counted. */
 int64_t shutdown_processes_were_left(int32_t *pids, uint32_t capacity);
 /* In a forked child: forgets the processes, which are the parent's. */
 void shutdown_processes_reset(void);
