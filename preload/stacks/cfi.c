@@ -328,7 +328,7 @@ static struct location *location_of(struct row *row, uint64_t number) {
 }
 
 struct machine {
-    struct row row, first; /* first: the row after the CIE's program, which the restore opcodes use */
+    struct row row, first; /* first: the row after the CIE's program, for the restore opcodes */
     struct row remembered[REMEMBERED];
     unsigned depth;
 };

@@ -88,7 +88,7 @@ static void see_to(struct leaves *self) {
     uint32_t hits = self->hits, bits = 64 - self->shift;
     self->hits = 0;
     if (self->patience) {
-        self->patience--; /* the sets are not full yet */
+        self->patience--; /* the table is not full yet */
         return;
     }
     self->skips = false;

@@ -50,7 +50,7 @@ struct leaves {
     uint32_t shift;                      /* 64 minus the number of bits that choose a place */
     uint32_t hits;                       /* stacks that were found since the leaves were judged most recently */
     uint32_t fills;                      /* leaves that were added or skipped */
-    uint32_t hits_before;                /* the hits at the judgement before `more` was raised */
+    uint32_t hits_before;                /* the hits at the judgement that raised `more` */
     uint32_t patience;                   /* judgements to skip */
     bool skips;                          /* most fills are skipped */
 };

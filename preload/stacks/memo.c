@@ -73,8 +73,8 @@ static uint32_t first_in_doubt(const struct memo *self, uint32_t evals) {
     return first;
 }
 
-/* If `found` is set, an earlier check in the same look-up found these elements unchanged. Then only the frames of the
- * innermost loop are checked again. */
+/* What an earlier check in the same look-up found unchanged (`found`) is not checked again, except the frames of the
+ * innermost loop. */
 bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own) {
     uint32_t good = count;
     if (likely(!(self->found & MEMO_WORDS))) {
@@ -215,8 +215,8 @@ bool memo_push(struct memo *self, const struct steps *steps, uint64_t seed) {
 
 /* --- finding the stack in the tree --- */
 
-/* Adds the frame of an element to the list. If the frame is an evaluation loop, adds the Python frames that the loop
- * runs in its place. */
+/* Adds the frame of an element to the list. If the frame is an evaluation loop that runs Python frames, adds these
+ * instead. */
 static uint32_t add_frames(const struct memo *self, const struct element *element, uint32_t evals_before,
                            uint32_t end) {
     uint32_t python = 0, first = 0;
@@ -236,7 +236,7 @@ static bool memo_make_capacity_for_frames(struct memo *self, uint32_t frames) {
     return CAPACITY_FOR(self, frames, frames_capacity, frames + self->count - self->placed + python - python_placed);
 }
 
-/* Lists the frames of the elements that have no place in the tree yet. Returns their end. The list ends before the
+/* Lists the frames of the elements that have no place in the tree yet. Returns the end of the list, which is before the
  * first frame without a record in the ledger. */
 static uint32_t list_frames(struct memo *self, const struct element *outer) {
     uint32_t end = outer->frames, evals = outer->evals;

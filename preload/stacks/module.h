@@ -13,11 +13,13 @@
 struct link_map;
 /* The path of the file that a library, or the program itself, was loaded from. */
 const char *module_path(const struct link_map *map);
-/* 1 + id of the module that holds the code. 0: no file is mapped there, or there is no memory for the record. */
+/* 1 + id of the module that holds the code. 0: the loader knows no module there, or there is no memory for the
+ * record. */
 uint32_t module_at(uintptr_t address);
 /* The record of a number from module_at; NULL: there is none. */
 const struct snap_module *module_record(uint32_t module);
-/* The return address whose lower 32 bits are `low`. 0: no known module has such an address, or there are several. */
+/* The code address in a known module whose lower 32 bits are `low`. If there are several: the only one that follows a
+ * call. 0: there is no such address. */
 uintptr_t module_code(uint32_t low);
 
 /* Call it before module_path. `program`, the program's own path, must outlive the ledger. */

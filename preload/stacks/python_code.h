@@ -30,7 +30,7 @@ uint32_t python_code_line_from(const uint8_t *table, size_t length, struct pytho
  * come out unchanged. A NUL character becomes '?', because it would end the text. */
 size_t python_code_utf8(const void *characters, size_t count, unsigned width, char *to, size_t capacity);
 
-/* As python_code_utf8, for a str object. "": the object is not a str, or is of an unsupported kind of str. */
+/* As python_code_utf8, for a str object. "": `object` is NULL, or a str of an unsupported kind. */
 size_t python_code_text(const struct python_layout *layout, uintptr_t object, char *to, size_t capacity);
 
 /* A word, a half-word and a byte of the interpreter's memory, at `base` + `offset`. */

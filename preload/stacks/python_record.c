@@ -97,8 +97,8 @@ static uint32_t add_code(const struct description *code, bool writer) {
     return id;
 }
 
-/* The id of a code object that is not in codes_by_object: the id of its content, if that is known, or a new one. It is
- * a function of its own, so that `described` (2 KiB) is on the stack only then. */
+/* The id of a code object that is not in codes_by_object: the id of its content, if that is known, or a new one. This
+ * is a function of its own, so that only such objects need stack for `described` (2 KiB). */
 static __attribute__((noinline)) uint32_t code_of_new(const struct python_layout *layout, uintptr_t code, bool writer) {
     struct description described;
     python_record_describe(layout, code, &described);

@@ -12,8 +12,8 @@
 #pragma GCC visibility push(hidden)
 
 /* A code key is a code object's address and its interpreter's index in one word. The lowest bits are free for the
- * index, because objects are aligned. The index is part of the key, because an interpreter that is unloaded
- * (dlclose) does not tell that its code objects are gone, and one that is loaded later may have others at the same
+ * index, because objects are aligned. The index is part of the key, because an interpreter that is unloaded (dlclose)
+ * does not tell that its code objects are gone, and a later interpreter may have other code objects at the same
  * addresses. */
 enum { PYTHON_INTERPRETERS = 8, PYTHON_INDEX_MASK = PYTHON_INTERPRETERS - 1 };
 

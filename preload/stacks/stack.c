@@ -46,7 +46,7 @@ struct stack {
     bool complete;        /* the latest stack was unwound to its outermost frame */
     bool returned;        /* the latest stack was in `paths`: it was seen before, not long ago */
     struct stack *nested; /* the struct for a signal handler that interrupts a look-up in this one */
-    bool remembers;       /* false in a nested or shared struct, which has no leaves either */
+    bool remembers;       /* false: the struct has no leaves, because it is nested or shared, or memory was lacking */
     struct paths paths;
     struct leaves leaves;
 };
@@ -330,8 +330,8 @@ static bool is_left_behind(const struct stack *self, const struct stack *by, uin
             (region_has(&by->own.known, by->unwound.handler) && by->unwound.handler > self->busy));
 }
 
-/* Goes along the chain (`nested`) from `self` to `by`, and frees each memory before `by` whose hook was left by
- * longjmp. */
+/* Looks at each struct before `by` in the chain (`nested`) from `self`. If its hook was left by longjmp, frees the
+ * struct for other look-ups. */
 static void free_those_left(struct stack *self, const struct stack *by, uintptr_t slot) {
     for (; self != by; self = self->nested)
         if (is_left_behind(self, by, slot)) {

@@ -12,7 +12,7 @@
 #pragma GCC visibility push(hidden)
 
 /* Where a hook was called from: the word of the stack that holds its return address, that address, and rbp. The library
- * is compiled with -ffixed-rbp, so rbp is the caller's in all of its code. */
+ * is compiled with -ffixed-rbp, so in all of the library's code rbp is the caller's. */
 struct caller {
     uintptr_t slot, address, rbp;
 };
@@ -64,9 +64,9 @@ extern uint32_t stack_unmappings;
 static inline void stack_note_unmapping(void) { __atomic_fetch_add(&stack_unmappings, 1, __ATOMIC_RELEASE); }
 
 struct stack;
-/* Sets the word in which the functions here keep their data of the calling thread: it is in the thread's slot
- * (thread_inside.h). Call it when the thread has just got a slot, before it asks for a site; an earlier thread's data
- * may still be there. NULL: the thread has no slot any more. */
+/* Sets the word in the calling thread's slot (thread_inside.h) that points to this file's data of the thread. Call it
+ * when the thread has just got a slot, before it asks for a site; the word may still point to an earlier thread's data.
+ * NULL: the thread has no slot any more. */
 void stack_use(struct stack **memory);
 
 /* The site of an untagged stack (tree.h) whose innermost call is at `address`. site.c sets it. */

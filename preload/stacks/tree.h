@@ -31,7 +31,7 @@ uint32_t tree_stack(uint32_t place);
 /* As tree_stack, but makes no place. TREE_NONE: the stack has none yet. */
 uint32_t tree_stack_known(uint32_t place);
 
-/* The untagged site of a stack from tree_stack; 0: the stack has none yet. */
+/* Where the untagged site of a stack from tree_stack is stored; 0 is stored there: the stack has no site yet. */
 uint32_t *tree_site(uint32_t stack);
 
 /* The next place outwards; `place` is not the root. */
