@@ -1,5 +1,4 @@
-/* state_files.c — see state_files.h. An iteration is committed when the new manifest and the old one exchange their
- * names. */
+/* state_files.c — see state_files.h. An iteration is committed when the new manifest gets the name of the old one. */
 #include "preload/state/state_files.h"
 
 #include <errno.h>
@@ -116,7 +115,7 @@ static bool is_within(const char *prefix) {
     return true;
 }
 
-/* Opens or makes the folders of a prefix, from the directory `above` on, whose descriptor it takes over. On success,
+/* Opens or makes the folders of a prefix in the directory `above`, and takes over the descriptor `above`. On success,
  * `self` has the innermost folder and the folder that contains it. 0 or -errno. */
 static int open_folder(struct state_files *self, int above, const char *prefix) {
     bool last = false;

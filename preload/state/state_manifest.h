@@ -18,7 +18,7 @@ int state_manifest_commit(struct state_loop *loop);
  * each replaces the committed value with its id. The value with the id `gone` (may be NULL) is left out. 0 or
  * -errno. */
 int state_manifest_write(struct state_loop *loop, uint64_t generation, const char *gone);
-/* Removes the files of the values in `list`, which the manifest no longer lists. */
+/* Removes the files of the values in `list`. The manifest must not list these values. */
 void state_manifest_unlink(const struct state_loop *loop, const struct state_value *list);
 
 #pragma GCC visibility pop

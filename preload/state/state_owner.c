@@ -1,5 +1,5 @@
-/* state_owner.c — see state_owner.h. While a value is moved, the moving thread counts as a holder of it, so that its
- * loop may drop it meanwhile. */
+/* state_owner.c — see state_owner.h. While a value is moved, the moving thread counts as a holder of it, so that the
+ * value's loop may drop the value meanwhile. */
 #include "preload/state/state_owner.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* state_owner.h — the owners of values: each id of a loop has one.
- * In: ids; questions about owners and moves of their values, which come through state_owner_store from code that knows
- * no loops. Out: owners, the bytes of each owner in the store, and values that are moved to files or back while readers
+ * In: ids; through state_owner_store, questions about owners and requests to move their values, from code that knows no
+ * loops. Out: owners, the bytes of each owner in the store, and values that are moved to files or back while readers
  * continue. No hook may call it. */
 #ifndef MEMSTOW_STATE_OWNER_H
 #define MEMSTOW_STATE_OWNER_H

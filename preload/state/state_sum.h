@@ -1,6 +1,6 @@
 /* state_sum.h — the checksum of a value that outlives the process in a file (below a prefix).
- * In: the bytes of the value, in order, in pieces of whole pages. Out: the checksum. A change of the bytes changes it
- * almost certainly; how they are divided into pieces does not. */
+ * In: the bytes of the value, in order, in pieces of whole pages. Out: the checksum. A change of the bytes almost
+ * certainly changes the checksum; another division into pieces does not. */
 #ifndef MEMSTOW_STATE_SUM_H
 #define MEMSTOW_STATE_SUM_H
 

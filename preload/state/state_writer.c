@@ -99,7 +99,7 @@ static int writer_write_part(struct writer *self, uint64_t from, uint64_t length
 }
 
 /* Returns -EFAULT if the program's memory could not be read, else `error`. The kernel reports unreadable memory and a
- * disk error in the same way. To tell them apart, each page of a failed direct write is read. */
+ * disk error in the same way. To tell them apart, each page that was to be written directly is read. */
 static int why_not_written(const struct writer *self, const struct state_source *source, int error) {
     const struct state_header *header = source->header;
     char byte;
