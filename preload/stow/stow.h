@@ -166,7 +166,7 @@ int stow_note_whole(uint64_t start, uint64_t length, bool mine);
 struct stow_forking {
     uint32_t pass;
     bool held;           /* something is stowed or moving, so the table is locked */
-    bool beside_threads; /* the process has other threads, which the child will not have */
+    bool beside_threads; /* the process has threads that the child will lack; true also in a sandbox */
 };
 struct stow_forking stow_fork_begin(void);
 void stow_fork_end(struct stow_forking self, bool in_child);

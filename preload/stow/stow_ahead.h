@@ -24,9 +24,9 @@ struct stow_ahead {
     struct stow_thread *maker, *reader;
 };
 
-/* Begins to make a range ready. `until`: the kernel may read the file ahead up to this address. `expected`: if this
- * range continues the range before it, the value of self->expected after that range; otherwise 0. `huge`: the file may
- * be read in huge pages. The caller should soon take these pages out of the page cache; otherwise the next huge
+/* Begins to make a range ready. `until`: the kernel may read the file ahead up to this address. `expected`: 0; or, if
+ * this range follows the range before it, the value that self->expected had after that range. `huge`: the file may be
+ * read in huge pages. The caller should soon take these pages out of the page cache; otherwise the next huge
  * pages need fresh memory, which is slow. */
 void stow_ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
                       bool huge);

@@ -60,8 +60,8 @@ static bool lies_in_memory(int fd) {
            (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC || fs.f_type == HUGETLBFS_MAGIC);
 }
 
-/* Makes every processor give up the pages that it has just read. Each has lists of a few such pages, where
- * MADV_PAGEOUT on another processor does not take them. The kernel empties the lists of all processors when
+/* Makes every processor give up the pages that it has just read. Each processor has lists of a few such pages, and
+ * MADV_PAGEOUT on another processor takes no page from these lists. The kernel empties the lists of all processors when
  * POSIX_FADV_DONTNEED finds a clean page that is mapped, as the first page of the program is. */
 static void stow_carry_gather(void) {
     const int clean = SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER;

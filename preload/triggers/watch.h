@@ -10,8 +10,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* If memory is short or an owner has become idle, begins a trigger. A thread of memstow's own, which may wait, calls
- * this about once a second. `ask` asks the program to make the trigger, and returns true if the program answers
+/* If memory is short or an owner has become idle, begins a trigger. A thread of memstow's own calls this about once a
+ * second; the call may take long. `ask` asks the program to make the trigger, and returns true if the program answers
  * requests. If `ask` is NULL or returns false, the trigger is made here. Returns the trigger's reason (enum
  * memstow_reason); 0: no trigger was begun. */
 uint32_t watch_poll(uint64_t now_ns, bool (*ask)(uint32_t reason, const char *text, uint64_t needed));
