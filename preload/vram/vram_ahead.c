@@ -48,9 +48,9 @@ static void find_room(void *context) {
 }
 
 /* How much may be pinned now: no more than a move might pin, and only while the system has at least as much memory left
- * as is pinned. With less left, the next move would give it back. A thread with descriptors of its own reads the
- * figures, because that opens files: a file must not get the number of a descriptor that the program is about to open.
- * 0 also if the figures cannot be read. */
+ * as is pinned. With less left, the next move would give the pinned memory back. A thread with descriptors of its own
+ * reads the figures, because that opens files: a file must not get the number of a descriptor that the program is about
+ * to open. 0 also if the figures cannot be read. */
 static uint64_t room_now(const struct vram_limits *limits) {
     struct room room = {.limits = limits};
     bool own_files;

@@ -1,9 +1,9 @@
 /* vram_ahead.h — pins memory for moves before the first move needs it, so that no move waits for that.
  * In: blocks that were served, and moments at which a model may be complete. Out: pinned memory for them, in large
  * pieces, within the limit for pinned memory (vram_stock.h); and the copy buffers of moves. Only the device thread pins
- * ahead (vram_thread.h), and no thread of the program waits for it, except one that moves device memory or ends a
- * context: it waits for the present piece. While a stream is in capture, no pinning begins. What was given back because
- * memory was short is not pinned ahead again until a move has pinned memory itself. */
+ * ahead (vram_thread.h), and no thread of the program waits for it, except a thread that moves device memory or ends a
+ * context: such a thread waits until the present piece is pinned. While a stream is in capture, no pinning begins. What
+ * was given back because memory was short is not pinned ahead again until a move has pinned memory itself. */
 #ifndef MEMSTOW_VRAM_AHEAD_H
 #define MEMSTOW_VRAM_AHEAD_H
 

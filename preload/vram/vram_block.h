@@ -14,7 +14,8 @@ enum {
     VRAM_PIECES = 64,
     VRAM_DEVICES = 64,
 };
-/* Bytes of a piece; more if there would be more than VRAM_PIECES. The driver makes and maps each piece in a call. */
+/* Bytes of a piece; more in a block that would otherwise have more than VRAM_PIECES pieces. The driver makes and maps
+ * each piece in a call. */
 #define VRAM_PIECE ((uint64_t)256 << 20)
 
 enum vram_state {

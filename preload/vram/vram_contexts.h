@@ -21,7 +21,7 @@ bool vram_contexts_device(cuda_handle context, uint32_t *device);
 uint64_t vram_contexts_end_begins(void);
 /* Call this when the context has ended. `end`: the number of this end. Blocks that were served in the context before
  * its end began are given back. Later blocks belong to the next context with the same address. Blocks that were served
- * in place of a pool belong to no context, so they go to `heir` (spares do not). It can be the same context after a
+ * in place of a pool belong to no context, so they go to `heir` (spares do not). `heir` can be the same context after a
  * reset. If `heir` is NULL, they are given back, too. */
 void vram_contexts_ended(cuda_handle context, cuda_handle heir, uint64_t end);
 

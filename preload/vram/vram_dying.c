@@ -27,7 +27,8 @@ static uint32_t count; /* vram_dying_maybe reads it without the lock */
 
 static void vram_dying_set_count(uint32_t now) { __atomic_store_n(&count, now, __ATOMIC_RELAXED); }
 
-/* What a mark holds. No program has this word on a stack; a handle of the context may be there again and again. */
+/* What a mark holds: a word that no program has on its stack. (The context's handle would not do: later calls can write
+ * it to the same place.) */
 static uintptr_t value_of(const uintptr_t *mark) { return (uintptr_t)mark ^ 0xd1e5c0da7e57a11c; }
 
 bool vram_dying_comes(cuda_handle context, uintptr_t *mark) {
@@ -48,7 +49,8 @@ static void vram_dying_forget(struct dying *self) {
     vram_dying_set_count(count - 1);
 }
 
-/* The call with this mark, which this thread made. NULL: this is a child that was forked during the call. */
+/* The call with this mark, which this thread made. NULL: it is not in the list, for example in a child that was forked
+ * during the call. */
 static struct dying *vram_dying_find(const uintptr_t *mark) {
     uint32_t thread = os_tid();
     for (uint32_t i = 0; i < count; i++)

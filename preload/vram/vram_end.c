@@ -84,7 +84,7 @@ const void *vram_end_stream(cuda_handle stream) {
     return (uintptr_t)stream == CUDA_STREAM_PER_THREAD ? &own_stream : stream;
 }
 
-/* Equal handles of the stream and of the event's stream prove nothing: after a stream is destroyed, the driver gives
+/* Equal handles of the stream and of the event's stream prove nothing: after a stream is destroyed, the driver may give
  * its handle to another stream. So the stream waits even then. A stream in capture must not wait for an event from
  * outside the capture, because that would break the capture. */
 bool vram_end_order(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
@@ -147,8 +147,8 @@ static bool context_has_ended_work(const struct vram_driver *driver, const struc
     return has_ended;
 }
 
-/* For each of at most STREAMS_MOST streams: an event that this search found not to have come. Events that were recorded
- * later in the same stream have not come either, so the driver is not asked about them. */
+/* For each of at most STREAMS_MOST streams: an event that had not come when this search asked. Events that were
+ * recorded later in the same stream have not come either, so the driver is not asked about them. */
 enum { STREAMS_MOST = 8 };
 struct stalled {
     const struct vram_driver *driver;

@@ -189,7 +189,7 @@ static void leave_unchanged(struct move *self, struct vram_block *block) {
 static bool wants_hashes(const struct move *self) { return self->options->limits.kept && !self->options->discard; }
 
 /* Begins to take a block off its device. The block's context is the current one. While a kernel may still read blocks
- * to hash them (hash.unsettled), no block leaves. */
+ * to hash them (hash.unsettled), a block leaves only if its content is discarded. */
 static void leave(struct move *self, struct vram_block *block) {
     bool has_backup = vram_backup_use(block);
     if (self->options->discard) return leave_without_content(self, block);
@@ -323,8 +323,8 @@ static void collect_backups(void) {
 static bool must_stop(const struct move *self) { return move_is_ended(self->options->end) || vram_thread_must_end(); }
 
 /* Takes the next block to move out. `first`: it is the first of those that move together. The wait for all contexts is
- * over, so `quieting` becomes false. From now on, a thread that ends a context waits for the mover only if that context
- * is one of these blocks' or the ring's. */
+ * over, so `quieting` becomes false. From now on, a thread that ends a context waits for the mover only if the mover
+ * uses that context (works_in). */
 static struct vram_block *take_next(struct move *self, bool first) {
     vram_table_lock();
     struct vram_block *block = must_stop(self) ? NULL : next_block(self, VRAM_LIVE);

@@ -12,7 +12,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What a move out has found unchanged since it came back: it was not copied again (limits.kept). */
+/* Content that a move out did not copy, because it is unchanged since it came back (limits.kept). */
 struct vram_unchanged {
     uint64_t bytes;
     int error; /* why some blocks could not be hashed: the driver's error or VRAM_HASH_LATE; 0: nothing failed */
@@ -41,9 +41,9 @@ void vram_move_shrink(void);
 
 /* Call these before and after the thread pins memory ahead of need (vram_ahead.h) in this context. In between, no move
  * begins, and no call ends the context. The caller of vram_move_begin_pinning holds the lock of the table. False: a
- * move goes on or is about to begin, or a call ends a context. In between, vram_move_lacks_buffers tells whether a move
- * in this context would have to make its copy buffers. vram_move_make_buffers makes them; the context is the current
- * one. Returns 0 or the driver's error. */
+ * move goes on or is about to begin, or a call ends a context. In between, vram_move_lacks_buffers tells whether the
+ * copy buffers of moves are lacking; false also if another context has them. vram_move_make_buffers makes them; the
+ * context is the current one. Returns 0 or the driver's error. */
 bool vram_move_begin_pinning(cuda_handle context);
 void vram_move_end_pinning(void);
 bool vram_move_lacks_buffers(cuda_handle context);
@@ -54,9 +54,9 @@ uint64_t vram_move_left(void);
 /* Waits for another thread's move, for this time at most. True: there was a move, and it is over. */
 bool vram_move_wait(uint32_t milliseconds);
 
-/* Call these before and after a call of the driver that destroys a context. vram_move_hold_off waits until no move
- * works in this context, and until no move waits for the work of all contexts. Until vram_move_go_on, no move begins.
- * `mark`: see vram_dying_comes. */
+/* Call these before and after a call of the driver that destroys a context. vram_move_hold_off waits until no move and
+ * no pinning uses this context, and until no move waits for the work of all contexts. Until vram_move_go_on, no move
+ * begins. `mark`: see vram_dying_comes. */
 void vram_move_hold_off(cuda_handle context, uintptr_t *mark);
 void vram_move_go_on(const uintptr_t *mark);
 /* Call this when the program asks for a move. `frame`: a stack frame of the program's request. If an unfinished call of

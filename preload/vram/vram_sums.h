@@ -15,9 +15,10 @@ struct vram_sums {
     uint64_t asked, stowed_asked; /* requested bytes: live and stowed blocks; stowed ones alone */
     uint64_t in_streams;          /* as `asked`, but only of blocks that are served in place of a pool */
     uint64_t streams_taken;       /* the bytes of these blocks in whole granules */
-    uint64_t in_streams_most, streams_taken_most; /* peaks of the device over all owners, since they were reset */
-    uint64_t spare;                               /* bytes of freed blocks that are kept; no other sum has them */
-    uint64_t backup;                              /* bytes of backups on the host, of all owners and devices */
+    /* peaks of the device over all owners, since they were reset; 0: the sums are of all devices */
+    uint64_t in_streams_most, streams_taken_most;
+    uint64_t spare;  /* bytes of freed blocks that are kept; no other sum has them */
+    uint64_t backup; /* bytes of backups on the host, of all owners and devices */
     uint32_t blocks, wrecks;
 };
 struct vram_sums vram_sums(uint32_t owner, uint32_t device);

@@ -19,7 +19,7 @@ static inline bool vram_table_enter(void);
 static inline void vram_table_let_go(void);
 /* Whether this thread has the lock. */
 bool vram_table_is_mine(void);
-/* Waits until some block was given back; after that, the caller must look at the table again. The caller holds the
+/* Waits until vram_table_changed is called; after that, the caller must look at the table again. The caller holds the
  * lock, which is released during the wait. */
 void vram_table_wait(void);
 /* As vram_table_wait, for 20 milliseconds at most. */
