@@ -231,8 +231,8 @@ struct beginning {
     uint32_t asks, stage;
 };
 
-/* When a stage begins: remembers the kin of this process (shutdown_kin.h), because the parents of some may end in the
- * stage, and notes in the log what the program has. */
+/* When a stage begins: notes in the log what the program has, and remembers the kin of this process (shutdown_kin.h),
+ * because parents of kin may end in the stage. */
 static void look_around(void *context) {
     const struct beginning *self = context;
     shutdown_kin_look(NULL, 0, NULL, NULL);

@@ -1,8 +1,8 @@
 /* shutdown_list.h — process_registry.json: the processes that a program has started. `memstow reap` reads it when the
  * program is gone.
- * In: processes. Out: the file, which is replaced as a whole. It never overwrites a list that is still needed:
- * because its program runs, or because a listed process still runs although it was to end with its program. It makes
- * only system calls, and one thread at a time may use it. */
+ * In: processes. Out: the file, which is replaced as a whole. It never overwrites a list that is still needed. A list
+ * is needed while its program runs, or while a listed process runs that was to end with that program. It makes only
+ * system calls, and one thread at a time may use it. */
 #ifndef MEMSTOW_SHUTDOWN_LIST_H
 #define MEMSTOW_SHUTDOWN_LIST_H
 

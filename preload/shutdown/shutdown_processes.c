@@ -170,9 +170,9 @@ static void reach_add(struct reach *self, uint32_t pid) {
     if (!known) self->pids[self->count++] = pid;
 }
 
-/* Whether a process lives on because it is a survivor (a process that is to be kept) or kin of one (kin.h). A survivor
- * keeps no other process merely because it started this program, or because it is the shell that began this program's
- * session. */
+/* Whether a process lives on because it is a survivor (a process that is to be kept) or kin of one (kin.h). Kinship
+ * through this process, its group or its session does not count. Otherwise a survivor that started this program, such
+ * as a shell, would keep all of this program's processes alive. */
 static bool is_survivor(const struct end *self, uint32_t pid) {
     struct reach reach = {.count = 0};
     struct kin kin;
