@@ -83,8 +83,8 @@ static INLINE bool leaf_hash_of_three(struct leaves *self, uintptr_t end, struct
     return true;
 }
 
-/* The two places in which the leaf of a stack with this hash may be. Stacks that share the one seldom share the other,
- * so three stacks that take turns do not drive each other out for ever. */
+/* The two places in which the leaf of a stack with this hash may be. Stacks that share one of these places seldom share
+ * the other place, so three stacks that take turns do not drive each other out for ever. */
 static INLINE struct leaf *leaf_first(const struct leaves *self, uint64_t hash) {
     return self->leaves + (hash * 0x9E3779B97F4A7C15u >> self->shift);
 }

@@ -19,7 +19,7 @@
 /* Whether the native frame in [slot, cfa) belongs to an evaluation loop. `pc` is the return address into it, which is
  * the word at `slot`. The answer holds for every frame with that pc until code is unloaded, so ask once per address and
  * generation (generation_of_code). The loop's symbol misses parts that the compiler moved out of line: for an address
- * outside of it, the answer is whether this frame holds the loop's variable. */
+ * outside of the symbol, the answer is whether this frame holds the loop's variable. */
 bool python_is_eval(uintptr_t pc, uintptr_t slot, uintptr_t cfa);
 
 /* Whether the code at `caller` is the function of an interpreter that maps an arena of small objects. False also for an

@@ -27,7 +27,7 @@ static int32_t signed_varint(struct bytes *in) {
 
 enum { ONE_LINE = 10, NO_COLUMNS = 13, LONG = 14, NONE = 15 }; /* kinds below ONE_LINE: short forms, on the same line */
 
-/* How many lines an entry of this kind lies behind the entry before it. */
+/* By how many lines an entry of this kind differs from the entry before it. */
 static int32_t line_step(struct bytes *in, unsigned kind) {
     if (kind == NO_COLUMNS || kind == LONG) return signed_varint(in);
     return kind >= ONE_LINE && kind < NO_COLUMNS ? (int32_t)kind - ONE_LINE : 0;

@@ -27,7 +27,7 @@ static struct series *frames;
 static struct series codes = {
     .type = SNAP_CODE, .record_size = sizeof(struct snap_code), .first_bits = 8, .limit = 1 << 22};
 static struct lock writing;
-/* Some recorded code objects are not in codes_by_object. So each object that dies may be one of them. */
+/* Whether codes_by_object lacks some recorded code objects. If so, each code object that dies may be one of these. */
 static bool unlisted;
 
 /* The content of a code object is known by a hash of 64 bits. Among a million code objects, two are mixed up with a

@@ -135,8 +135,8 @@ static uint32_t find_own(struct stack *self, const struct caller *caller) {
 
 /* --- other stacks than the thread's own --- */
 
-/* The memo of the stack that the slot seems to be on, other than the thread's own; NULL: there is none. A wrong guess
- * does no harm. */
+/* The memo of the stack, not the thread's own, that the slot seems to be on; NULL: there is none. A wrong guess does no
+ * harm. */
 static struct memo *stack_recall(const struct stack *self, uintptr_t slot) {
     struct memo *found = NULL;
     for (int i = 0; self->others && i < OTHERS; i++) {
@@ -358,8 +358,8 @@ __attribute__((noinline)) static uint32_t site_in_full(uintptr_t slot, uintptr_t
     return site;
 }
 
-/* Whether the leaves (leaf.h) may be asked: the caller is on the thread's own stack, no hook is at work in them, and
- * they are still valid. */
+/* Whether the leaves (leaf.h) may be asked: the caller is on the thread's own stack, no look-up is going on in `self`,
+ * and the leaves are still valid. */
 static INLINE bool may_ask_leaves(const struct stack *self, uintptr_t slot) {
     return likely(!self->busy && region_has(&self->own.known, slot) &&
                   __atomic_load_n(&generation_of_stacks, __ATOMIC_ACQUIRE) == self->generation);

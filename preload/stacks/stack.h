@@ -1,6 +1,6 @@
 /* stack.h — from the caller of a hook (a function that the program calls in place of libc's) to the site, an id, of the
  * whole call stack.
- * In: the state at the entry of a hook. Out: the id of (tag, stack). To find a stack that was seen before takes no
+ * In: the state at the entry of a hook. Out: the id of (tag, stack). Finding a stack that was seen before takes no
  * lock, and no system call except to learn how far the stack reaches. docs/stacks.md explains the method, and why it is
  * exact. */
 #ifndef MEMSTOW_STACK_H
@@ -11,8 +11,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Where a hook was called from: the word of the stack that holds its return address, that address, and rbp. The library
- * is compiled with -ffixed-rbp, so in all of the library's code rbp is the caller's. */
+/* Where a hook was called from: the return address, its slot (the word on the stack that holds it), and rbp. The
+ * library is compiled with -ffixed-rbp, so in all of the library's code rbp is the caller's. */
 struct caller {
     uintptr_t slot, address, rbp;
 };
@@ -28,8 +28,8 @@ static inline __attribute__((always_inline)) uintptr_t stack_rbp(void) {
 #define CALLER                                                                                                         \
     ((struct caller){(uintptr_t)__builtin_dwarf_cfa() - 8, (uintptr_t)__builtin_return_address(0), stack_rbp()})
 
-/* The slot of the hook's caller alone. Like CALLER, use it only in the hook itself. Until the hook returns,
- * stack_caller makes a struct caller from the slot. */
+/* Only the slot of the hook's caller. Like CALLER, use it only in the hook itself. Until the hook returns, stack_caller
+ * makes a struct caller from the slot. */
 #define CALLER_SLOT ((uintptr_t)__builtin_dwarf_cfa() - 8)
 
 static inline uintptr_t stack_address(uintptr_t slot) { return *(const uintptr_t *)slot; }

@@ -26,8 +26,9 @@ struct own_stack {
     uintptr_t hole;      /* a page below `known` that could not be read; 0: none is known */
 };
 
-/* Whether the slot lies on the thread's own stack. If so, everything up to its end can be read, now and later. Once the
- * process is in a sandbox, nothing more can be found out: a stack that was unknown before counts as foreign. */
+/* Whether the slot lies on the thread's own stack. If so, everything from the slot to the end of that stack can be
+ * read, now and later. Once the process is in a sandbox, nothing more can be found out: a stack that was unknown before
+ * counts as foreign. */
 bool view_own_stack(struct own_stack *self, uintptr_t slot);
 
 static inline bool own_stack_has(struct own_stack *self, uintptr_t slot) {
