@@ -298,7 +298,7 @@ static bool state_files_clean(void *context, const char *name) {
 }
 
 /* Removes an unfinished manifest, and the files of values that the manifest does not list (with NULL: of all values).
- * Without memory for the list of names, they stay until the folder is read again. */
+ * Without memory for the list of names, all these files stay until the folder is read again. */
 static void clean_folder(const struct state_files *self, const struct state_manifest *manifest) {
     struct cleaning cleaning = {.folder = self->folder.fd};
     char path[40] = "/proc/self/fd/";

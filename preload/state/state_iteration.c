@@ -50,7 +50,7 @@ int state_abandon_iteration(int64_t number) {
     return (int)state_loop_end_change(loop, 0);
 }
 
-/* Makes the new values committed ones. Returns the values that they replace, which nobody can find any more. */
+/* Commits the values that were put. Returns the values that they replace, which nobody can find any more. */
 static struct state_value *replace_committed(struct state_loop *loop) {
     struct state_value *old = NULL;
     lock_hold(&state_registry);

@@ -1,5 +1,5 @@
-/* state_manifest.h — writes the manifest of a loop, which is the file that lists its valid values, and gives names to
- * files of values.
+/* state_manifest.h — writes the manifest of a loop (the file that lists its valid values), and gives names to the files
+ * of values.
  * In: a loop with a prefix, locked. Out: a manifest on the disk that lists the values of one generation, and a file
  * with a name for each of these values. A manifest never lists a file that is not there. No hook may call it. */
 #ifndef MEMSTOW_STATE_MANIFEST_H
@@ -15,7 +15,7 @@
  * the loop has no prefix. 0 or -errno. */
 int state_manifest_commit(struct state_loop *loop);
 /* Writes a manifest with the committed values. If `generation` is the next one, it also has the values that were put;
- * each replaces the committed value with its id. The value with the id `gone` (may be NULL) is left out. 0 or
+ * each replaces the committed value with the same id. The value with the id `gone` (may be NULL) is left out. 0 or
  * -errno. */
 int state_manifest_write(struct state_loop *loop, uint64_t generation, const char *gone);
 /* Removes the files of the values in `list`. The manifest must not list these values. */
