@@ -115,15 +115,14 @@ void stow_unlock_range(uint64_t start, uint64_t length);
 
 /* Above 0: memory is stowed, or a move is in progress. */
 extern uint32_t stow_watch;
-/* stow_passing[epoch & 1]: how many threads are between stow_pass_begin and stow_pass_end, of those that began in this
- * epoch. A thread that begins to move memory starts a new epoch, and waits until no thread of the epoch before it is
- * left. */
+/* stow_passing[epoch & 1]: how many threads that began in this epoch are between stow_pass_begin and stow_pass_end. A
+ * thread that begins to move memory starts a new epoch, and waits until no thread of the former epoch is left. */
 extern uint32_t stow_epoch, stow_passing[2];
 
 enum { STOW_PASS_WATCHED = 2 };
 
-/* Call these around a call that changes or gives back memory. stow_pass_watched gets the result of stow_pass_begin, and
- * returns whether anything was stowed or moving then. */
+/* Call stow_pass_begin before, and stow_pass_end after, a call that changes or gives back memory. stow_pass_watched
+ * gets the result of stow_pass_begin, and returns whether anything was stowed or moving then. */
 static inline uint32_t stow_pass_begin(void) {
     for (;;) {
         uint32_t epoch = __atomic_load_n(&stow_epoch, __ATOMIC_SEQ_CST);
