@@ -25,8 +25,8 @@ static struct {
     struct vram_limits limits;
 } wish; /* the lock of the table protects it */
 
-/* How much of the memory that may leave devices has no pinned memory yet, within the limit. Kept backups belong to
- * blocks that are on their devices, so they would be counted twice. */
+/* How much of the memory that may leave devices has no pinned memory yet, within the limit. Kept backups are left out,
+ * because their blocks count as live. */
 static uint64_t missing_now(const struct vram_limits *limits) {
     uint64_t full = vram_backup_bytes(VRAM_PINNED), kept = vram_backup_kept();
     uint64_t wanted = vram_sums(0, UINT32_MAX).live + (full > kept ? full - kept : 0);

@@ -20,7 +20,7 @@ struct vram_limits {
 };
 
 /* Makes a backup in memory, pinned if possible. The block's context must be the current one. `expected`: how many bytes
- * the move may still take out, including this block. False: there is too little memory. */
+ * the move will still take out at most, including this block. False: there is too little memory. */
 bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self, const struct vram_limits *limits,
                       uint64_t expected);
 /* Makes a backup in a file. The caller writes the whole file and closes it. Returns enum stow_refusal; STOW_EMPTY: the

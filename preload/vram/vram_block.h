@@ -21,8 +21,8 @@ enum {
 enum vram_state {
     VRAM_LIVE,
     VRAM_STOWED, /* its content is in `backup`, or was discarded */
-    /* freed by the program. Waits for `event`, if there is one; and until nothing runs in the block's context, if there
-     * is no event or `copied` is set */
+    /* freed by the program. If the block has an `event`, it waits for the event. If it has none, or if `copied` is set,
+     * it waits until nothing runs in its context */
     VRAM_FREEING,
     VRAM_WRECK, /* it is being ended, or the driver did not take back all of it */
     VRAM_SPARE, /* freed, and kept with its memory for the next request of its size (vram_spare.h) */
@@ -51,8 +51,8 @@ struct vram_block {
     bool copied;     /* a copy to or from the block may go on: the driver has not reported its end */
     bool no_context; /* `event_context` has ended, and the event with it */
     uint32_t tried;  /* number of the latest move that looked at the block */
-    /* the numbers of the latest search for freed blocks, and of the latest change of access, that looked at the
-     * block */
+    /* searched: the number of the latest search for freed blocks that looked at this block; reached: of the latest
+     * change of access that did */
     uint64_t searched, reached;
     uint32_t pieces, made, mapped; /* how many pieces there are, have physical memory, are mapped */
     bool open;                     /* `devices` have access now */

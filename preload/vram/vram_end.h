@@ -37,8 +37,8 @@ void vram_end_some(const struct vram_driver *driver);
 /* Waits until a freed block or a spare has ended, for this time at most. False: none has ended. */
 bool vram_end_wait(const struct vram_driver *driver, uint32_t milliseconds);
 
-/* Call it when this context has ended. Forgets its events with lower numbers than `number`, which ended with it. The
- * caller holds the lock of the table. */
+/* Call it when this context has ended. Forgets the context's events with numbers below `number`, because these ended
+ * with the context. The caller holds the lock of the table. */
 void vram_end_context(cuda_handle context, uint64_t number);
 
 #pragma GCC visibility pop

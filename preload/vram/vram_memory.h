@@ -12,7 +12,7 @@
 struct vram_request {
     uint64_t bytes;
     uint32_t device, owner;
-    cuda_handle context; /* the thread's current context; for in_stream it may be the stream's */
+    cuda_handle context; /* the thread's current context; for in_stream: that, or the stream's */
     bool in_stream;      /* requested from a pool: served in place of the pool */
     cuda_handle stream;  /* for in_stream: the stream in whose order it is requested */
 };

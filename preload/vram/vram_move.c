@@ -549,9 +549,10 @@ static bool must_wait(const struct move *self, uint64_t *since) {
     return (mover || ending) && !at_once && !vram_dying_is_mine();
 }
 
-/* Begins a move. There is one move at a time, and none while a call ends a context. A caller that comes at such a time
- * waits. The move is refused if it must not wait (`at_once`, or the caller made such a call itself), if it has waited
- * long enough, or if it is ended meanwhile. False: the move is refused. */
+/* Begins a move. There is one move at a time, and none while memory is pinned ahead of need or a call ends a context. A
+ * caller that comes at such a time waits. The move is refused if it must not wait (`at_once`, or this thread itself
+ * made a call that ends a context), if it has waited long enough, or if it is ended meanwhile. False: the move is
+ * refused. */
 static bool begin_move(struct move *self, bool out) {
     uint64_t since = os_now();
     vram_table_lock();
