@@ -35,7 +35,7 @@ struct handler {
     uint64_t limit_ns, begun_ns;
     uint32_t stage;
     bool parallel, noted; /* noted: the log has the line about the handler's end */
-    uint32_t state;       /* enum state; the handler's thread sets DONE, unless the state is LATE already */
+    uint32_t state;       /* enum state; DONE does not replace LATE */
     int32_t result;
     char name[NAME], after[AFTER];
 };
@@ -297,7 +297,7 @@ static void shutdown_guard(void *number) {
     while (is_armed(mine)) {
         uint64_t now = os_now(), end_ns = os_load(&limit.end_ns);
         if (now >= end_ns) {
-            if (is_armed(mine)) force_end(); /* false: a later ending has the limit by now */
+            if (is_armed(mine)) force_end(); /* false: this ending was called off meanwhile */
             return;
         }
         struct timespec left = {(time_t)((end_ns - now) / 1000000000), (long)((end_ns - now) % 1000000000)};
