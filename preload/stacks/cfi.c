@@ -299,7 +299,7 @@ static enum cfi_why find_function(const struct cfi_object *object, uintptr_t pc,
 
 enum how { UNSAID, SAME, UNDEFINED, AT_CFA, FROM_REGISTER, EXPRESSION, ELSEWHERE };
 
-/* Where the caller's value of a register is found, or the CFA. */
+/* Where the CFA, or the caller's value of a register, is found. */
 struct location {
     uint8_t how;
     uint8_t number;  /* for FROM_REGISTER: the register; 255: any above 254 */

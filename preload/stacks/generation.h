@@ -8,7 +8,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* The number of dlclose calls. After a dlclose, a code address may have another meaning. */
+/* Changes before and after each dlclose, because a code address may then get another meaning. */
 extern uint32_t generation_of_code;
 
 /* Changes when data that threads remember about their stacks is no longer valid: native or Python code is gone, or ids

@@ -11,7 +11,7 @@
 
 enum {
     WORDS_A_FRAME = 3,
-    AT_ONCE = 256, /* the capacity grows by at least this many steps */
+    AT_ONCE = 256, /* capacity is made for at most this many steps at once */
 };
 
 /* --- is the stack unchanged? --- */

@@ -72,7 +72,7 @@ void stack_use(struct stack **memory);
 /* The site of an untagged stack (tree.h) whose innermost call is at `address`. site.c sets it. */
 extern uint32_t (*stack_site_of)(uint32_t stack, uintptr_t address);
 
-/* Call it after a dlclose: makes what threads remember about code and stacks invalid. */
+/* Call it before and after a dlclose: makes what threads remember about code and stacks invalid. */
 void stack_forget_code(void);
 
 #pragma GCC visibility pop

@@ -35,7 +35,7 @@ static inline bool own_stack_has(struct own_stack *self, uintptr_t slot) {
     return likely(region_has(&self->known, slot)) || view_own_stack(self, slot);
 }
 
-/* The readable part of the present stack, from the page of the slot on. That page is readable, because it was just
+/* The readable part of the present stack, from the slot or from its page on. That page is readable, because it was just
  * written to. A stack other than the thread's own is examined only as far as needed. */
 struct view {
     uintptr_t low, high;
