@@ -11,7 +11,7 @@
 
 /* Drops the kept backup of one block that no thread has taken. False: there is none. */
 bool vram_kept_give_up(void);
-/* Drops all of them. */
+/* Drops the kept backups of all blocks that no thread has taken. */
 void vram_kept_give_up_all(void);
 
 #pragma GCC visibility pop

@@ -23,7 +23,7 @@ struct vram_leaving {
     void *context;
     struct vram_leaving_block {
         struct vram_block *block;
-        uint32_t parts; /* parts whose copies are not over */
+        uint32_t parts; /* how many copies of its parts are not over */
         enum vram_refusal why;
         int error;
     } blocks[VRAM_LEAVING]; /* a queue: block N is at N % VRAM_LEAVING; N goes from `first` to `next` - 1 */

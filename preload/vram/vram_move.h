@@ -24,7 +24,7 @@ struct vram_move_options {
     bool verify;                      /* compare the copy with the original */
     bool discard;                     /* make no copy */
     struct vram_limits limits;        /* limits for all backups together */
-    bool at_once;                     /* do not wait for another move */
+    bool at_once;                     /* wait neither for another move nor for a call that ends a context */
     uint64_t trigger;                 /* the number of the trigger that began this move; 0: a request began it */
     struct vram_unchanged *unchanged; /* NULL, or where a move out tells what it did not copy */
     /* for moving out: once the move is to end (move_is_ended), it stops after its present block */

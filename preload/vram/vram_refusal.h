@@ -13,12 +13,12 @@ enum vram_refusal {
     VRAM_REFUSAL_EMPTY,    /* the owner has no memory that could move in this direction (off its device, or back) */
     VRAM_REFUSAL_CAPTURE,  /* a stream is in capture */
     VRAM_REFUSAL_BUSY,     /* a kernel did not end in time */
-    VRAM_REFUSAL_AT_WORK,  /* another move, or a call that ends a context, is in progress */
+    VRAM_REFUSAL_AT_WORK,  /* another move, pinning ahead of need, or a call that ends a context is in progress */
     VRAM_REFUSAL_NOT_IDLE, /* nobody has declared the owner idle */
     VRAM_REFUSAL_CONTEXTS, /* there are more contexts than a move can wait for */
     VRAM_REFUSAL_CANCELLED,
     VRAM_REFUSAL_NO_THREAD, /* the caller cannot call the driver, and the device thread (vram_thread.h) is not there */
-    /* the program got the handle of the memory, so it may map or export it elsewhere, as NCCL does */
+    /* the program got the memory's handle, and may map or export the memory elsewhere, as NCCL does */
     VRAM_REFUSAL_HANDLE,
     VRAM_REFUSAL_MULTICAST, /* bound to a multicast object */
     VRAM_REFUSAL_EXPORTED,  /* shared with another process or device */
