@@ -1,7 +1,7 @@
 /* abi.h — the parts of CUPTI's binary interface that are used here: functions, numbers and records of memory.
- * The build needs no header of CUPTI, and does not link it. Each declaration has this form in all versions from CUDA
- * 11.2 on that have it, except that newer versions add fields at the end of a record. (tests/real/cupti_layout compares
- * the declarations with NVIDIA's headers.) */
+ * The build needs no header of CUPTI, and does not link it. Each declaration is the same in all versions from CUDA 11.2
+ * on that have it; newer versions only add fields at the end of records. (tests/real/cupti_layout compares the
+ * declarations with NVIDIA's headers.) */
 #ifndef MEMSTOW_CUPTI_ABI_H
 #define MEMSTOW_CUPTI_ABI_H
 

@@ -197,8 +197,8 @@ static bool compare_once(bool again, uint64_t *differences) {
     return true;
 }
 
-/* Compares the records with the ledger. Another thread may have returned from the driver, and not be counted in the
- * ledger yet. So differences get some time to disappear. */
+/* Compares the records with the ledger. A call of another thread may have returned from the driver before the ledger
+ * counts it. So differences get some time to disappear. */
 static void compare_now(void) {
     static const struct timespec pause = {.tv_nsec = WAIT_NS};
     uint64_t differences = 0;

@@ -110,8 +110,8 @@ struct memstow_figures {
     uint64_t live_bytes, live_blocks, allocated_bytes; /* host and mapped together */
     uint64_t host_bytes, mapped_bytes, cuda_bytes;     /* the two parts of live_bytes; cuda_bytes: device memory */
     /* The host part of movable_bytes that is in memory now. A stowed page counts only if it was used after it was
-     * stowed. Pages that were only read share one page of zeros, and do not count. Before Linux 6.7 such pages cannot
-     * be told from others: they count, and memstow_stow moves them. UINT64_MAX: not known. */
+     * stowed. Pages that were read but never written share one page of zeros, and do not count. Before Linux 6.7 such
+     * pages cannot be told from others: they count, and memstow_stow moves them. UINT64_MAX: not known. */
     uint64_t resident_bytes;
     uint64_t stowed_bytes;  /* bytes whose content was moved out; their addresses stay */
     uint64_t movable_bytes; /* whole pages of large blocks and mappings, and device memory that can move */
@@ -137,8 +137,8 @@ struct memstow_share {
 
 /* All live memory that has an owner, divided by model, node and run. Each byte is in one share. Writes at most
  * `capacity` shares to `out`, each of `size` bytes (sizeof(struct memstow_share)), and returns the number of all
- * shares. Several shares may have the same model, node and run. The call takes as long as memstow_owner_figures for all
- * owners together. */
+ * shares. Several shares may have the same model, node and run. The call takes about as long as one call of
+ * memstow_owner_figures. */
 int64_t memstow_shares(struct memstow_share *out, uint32_t capacity, uint32_t size);
 
 /* --- scopes: whose memory a thread allocates --- */
@@ -167,11 +167,11 @@ int32_t memstow_scope_swap(const struct memstow_scopes *now, struct memstow_scop
 /* Writes the scopes of this thread, and changes nothing. */
 int32_t memstow_scope_save(struct memstow_scopes *out);
 
-/* A load phase of this thread: until it ends, the thread allocates what is to stay, as weights are. It says nothing of
- * whose memory that is: the scope does. From an owner's first phase on, device memory that is allocated in its scope
+/* A load phase of this thread: until it ends, the thread allocates what is to stay, as weights are. The scope, not the
+ * phase, says whose memory that is. From an owner's first phase on, device memory that is allocated in its scope
  * outside of all phases of the thread counts as short-lived. memstow leaves such memory to the driver, and it does not
- * move. The device memory of owners without a phase may move as before. Phases nest, and stay the thread's when its
- * scopes are replaced. -EINVAL: the owner is no model or custom. Since 1.10. */
+ * move. The device memory of owners without a phase may move as before. Phases nest, and go on when the thread's scopes
+ * are replaced. -EINVAL: the owner is no model or custom. Since 1.10. */
 int32_t memstow_load_begin(uint32_t owner);
 /* Ends the thread's innermost phase. -EPERM: there is none. Since 1.10. */
 int32_t memstow_load_end(void);
