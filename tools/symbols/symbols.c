@@ -23,8 +23,8 @@ struct interned {
 /* BAD: the module's file cannot be used. SAID: that was reported. */
 enum { MODULE_BAD = 1, MODULE_SAID = 2 };
 
-/* Texts stay even when no name uses them any more, such as those for JIT-compiled code. symbols_follow refuses to go on
- * when there are more than twice as many as at the first rest, plus this many. */
+/* Texts that no name uses any more, such as those of JIT-compiled code, stay. So symbols_follow fails when there are
+ * more texts than twice the number at the first rest plus this number. */
 enum { STRINGS_LEAST = 10000 };
 
 struct symbols {

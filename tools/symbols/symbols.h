@@ -46,8 +46,8 @@ const struct named_frame *symbols_frame(struct symbols *symbols, uint32_t id);
 struct symbol_line {
     uint32_t frame, symbol;
 };
-/* Of all lines with the same module, function, file and line number as this one, the one that symbols_alike was called
- * with first. */
+/* The line that stands for all lines with the same module, function, file and line number: the first of them that
+ * symbols_alike was called with. A line without a function stands for itself. */
 struct symbol_line symbols_alike(struct symbols *symbols, struct symbol_line line);
 
 /* Finds modules whose functions are known, but not the lines, among the frames that were looked up. Writes at most

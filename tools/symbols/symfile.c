@@ -242,8 +242,8 @@ static bool holds_functions(int tag) {
            tag == DW_TAG_class_type || tag == DW_TAG_enumeration_type || tag == DW_TAG_union_type;
 }
 
-/* Gets the first child of an entry of debug information. 0: `child` is it; 1: there is none, or the limit of steps is
- * reached, so that a file with circular lists ends. */
+/* Gets the first child of an entry of debug information. 0: `child` is it. Otherwise there is none, it cannot be read,
+ * or the limit of steps is reached, which ends the walk through circular lists. */
 static int first_child(struct symfile *file, Dwarf_Die *die, Dwarf_Die *child) {
     return ++file->steps > STEPS_MAX ? 1 : dwarf_child(die, child);
 }

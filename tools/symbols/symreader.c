@@ -108,8 +108,8 @@ static bool symreader_answer_one(const struct symreader *reader, struct symfile 
     return send_all(reader->socket, out.bytes, out.head.size);
 }
 
-/* Silences elfutils, which would print a line of its own beside ours: the stream, and the descriptor, to which glibc's
- * assert writes when there is no memory. Sanitizers keep the descriptor for their reports. */
+/* Silences elfutils, which would print a line of its own beside ours. The stream alone is not enough: glibc's assert
+ * writes to the descriptor when there is no memory. Sanitizers keep the descriptor for their reports. */
 static void silence_elfutils(void) {
     static char nowhere[256];
     FILE *silent = fmemopen(nowhere, sizeof nowhere, "w");
