@@ -1,7 +1,7 @@
 /* sampling.h — looks at the ledger of one running process again and again, and reads what changed since the last look.
  * In: a pid. Out: totals, figures by site, and the sites that changed. It reads the mapped file from outside: the
- * process pays nothing. A mark at each chunk of counters tells whether they have changed. So few unchanged ones are
- * read. */
+ * process pays nothing. Each chunk of counters has a mark, which tells whether the counters have changed. So few
+ * unchanged counters are read. */
 #ifndef MEMSTOW_TOP_SAMPLING_H
 #define MEMSTOW_TOP_SAMPLING_H
 

@@ -177,8 +177,7 @@ bool screen_is_over(void) { return over; }
 const char *screen_version(void) { return curses_version(); }
 
 void screen_show(void) {
-    if (continued) { /* top was stopped (perhaps by SIGSTOP, which no handler sees): the terminal shows other text now
-                      */
+    if (continued) { /* top was stopped, and the terminal may show other text now */
         continued = 0;
         reset_prog_mode();
         clearok(curscr, TRUE);

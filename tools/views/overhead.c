@@ -1,6 +1,6 @@
 /* overhead.c — see overhead.h. The ledger has only the bytes and the number of the small blocks of a site, so each
- * block counts with the mean size at its site. Large blocks are known one by one; their overhead is the unused part of
- * their last page. */
+ * block counts with the mean size at its site. Large blocks are known one by one. The overhead of a large block is the
+ * unused part of its last page if glibc has made a mapping for the block alone, and otherwise 0. */
 #include "tools/views/overhead.h"
 
 #include <stdlib.h>

@@ -34,8 +34,8 @@ struct traces {
 
 void traces_begin(struct traces *traces, char **arguments);
 void traces_end(struct traces *traces);
-/* Notes the files and sockets that the live processes have now, without exempt processes, and the segments that members
- * of the family made. */
+/* Notes the files and sockets that live processes, except exempt ones, have now, and the segments that members of the
+ * family made. */
 void traces_note(struct traces *traces, const struct family *family);
 /* Finds out which things are left when the processes are gone. Things that exempt processes made or have open are not
  * left: they are still needed. */
