@@ -42,8 +42,8 @@ function makeSigned(numbers) {
     return numbers;
 }
 
-/** Decodes a column in which 0 stands for the number that came last time after the same number as now. Any other value
- * is a number plus 1. @param {Int32Array} numbers */
+/** Decodes a column. A value above 0 is a number plus 1. The value 0 stands for the number that came last time after
+ * the same preceding number. @param {Int32Array} numbers */
 function makeFollowers(numbers) {
     let most = 0;
     for (let i = 0; i < numbers.length; i++) if (numbers[i] > most) most = numbers[i];
@@ -56,8 +56,8 @@ function makeFollowers(numbers) {
     return numbers;
 }
 
-/** Decodes a column in which 0 stands for the next new number. Any other value is a number plus 1. @param {Int32Array}
- * numbers */
+/** Decodes a column. A value above 0 is a number plus 1. The value 0 stands for the next new number.
+ * @param {Int32Array} numbers */
 function makeAgain(numbers) {
     for (let i = 0, next = 0; i < numbers.length; i++) numbers[i] = numbers[i] ? numbers[i] - 1 : next++;
     return numbers;

@@ -65,8 +65,8 @@ export class ChangesView {
             element("div.list-parts", {}, this.table.whole, this.details));
     }
 
-    /** What each owner has on both sides. An owner has a number for the host, and another one for devices: its name and
-     * kind tell that they are the same. */
+    /** What each owner has on both sides. An owner has one id on the host, and another one on devices. Ids with the
+     * same kind and name are of one owner. */
     async sums() {
         const { ledger } = this.page;
         const [before, after, blocksBefore, blocksAfter] = await Promise.all(["before_bytes", "after_bytes",

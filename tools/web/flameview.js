@@ -80,7 +80,7 @@ export class FlameView {
         return this.selection;
     }
 
-    /** Marks the sites that count: the sites of the chosen memory and owner, with marked lines. Null: all sites count.
+    /** Marks the sites that count: those of the chosen memory and owner that have a marked line. Null: all sites count.
      * @returns {Uint8Array|null} */
     keeps(ledger, marks) {
         const { place, owner } = this.state;

@@ -92,7 +92,7 @@ export class Overview {
         this.page.state.change({ from, to }, true);
     }
 
-    /** Shows the range in the page's address, in the colours of the theme. */
+    /** Shows the range that the page's address has. */
     showRange() {
         if (!this.timelines.length) return;
         const range = rangeOf(this.page.state.now, this.range.end);

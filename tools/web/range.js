@@ -46,9 +46,9 @@ export function marksIn(marks, [from, to]) {
     return marks.filter(({ seconds }) => seconds >= from && seconds <= to);
 }
 
-/** What an owner had at both ends: {begin, end}. It is known at marks, at the last moment, and before the owner came.
- * `seconds` and `bytes` are of its marks; `came` is when it came, null if that is not known; `now` is its last figure.
- */
+/** What an owner had at both ends: {begin, end}. A figure is known from the owner's first mark on, at the last moment,
+ * and before the owner came. `seconds` and `bytes`: of the owner's marks. `came`: when it came; null: not known. `now`:
+ * its last figure. */
 export function ownerIn({ seconds, bytes, came, now }, [from, to], end) {
     const at = (second) => {
         const point = pointAt(seconds, second);

@@ -113,7 +113,7 @@ export class Timeline {
         if (isDragged && isChosen) this.onrange(this.range);
     }
 
-    /** Makes the range reach from the moment where it began to the point `to`. */
+    /** Sets the range: from the moment where its choice began to the point `to`. */
     extend(from, to) {
         const { seconds } = this.curve;
         this.anchor ??= seconds[from];
@@ -121,7 +121,7 @@ export class Timeline {
         this.setRange(ends[1] > ends[0] ? ends : null);
     }
 
-    /** Tells of a range when its key is released: the views need more time than a repeated key leaves. */
+    /** Tells of a range only when Shift is released: a key that repeats would leave the views too little time. */
     keyUp(event) {
         if (event.key === "Shift") this.extended();
     }

@@ -26,8 +26,8 @@ export const badges = {
         this.ask();
     },
 
-    // Asks for figures once for each id of the client, which the web socket gives. After a restart of ComfyUI (isAnew)
-    // the client must ask again with the same id.
+    // Asks for figures once for each id that the web socket gives this client. After a restart of ComfyUI (isAnew) the
+    // client must ask again with the same id.
     async ask(isAnew = false) {
         if (!this.wanted || !api.clientId || (!isAnew && this.asked === api.clientId)) return;
         this.asked = api.clientId;

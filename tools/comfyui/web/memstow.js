@@ -248,8 +248,8 @@ const tab = {
         this.rows.clear();
     },
 
-    // Tells the server that the tab is closed, when it has answered the request before: if that request arrived later,
-    // the server would take the tab for open.
+    // Waits for the answer to the latest request, and then tells the server that the tab is closed. If that request
+    // arrived afterwards, the server would take the tab for open.
     async leave() {
         await this.renewing;
         if (!this.root) await post("/memstow/watch", { client: api.clientId, open: false }).catch(() => {});

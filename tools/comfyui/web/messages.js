@@ -1,5 +1,5 @@
 // messages.js: the texts of the tab "Memory" and of the badges, by language, and sizes in that language. In: the
-// language that ComfyUI's settings have. Out: texts. A language without a table, and a key that a table lacks, are
+// language that ComfyUI's settings have. Out: texts. If a language has no table, or its table lacks a key, the text is
 // English. Sentences of the server (why a model is there, what a run did) come in English and are not in here.
 import { app } from "../../scripts/app.js";
 
