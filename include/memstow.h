@@ -474,8 +474,9 @@ int32_t memstow_snapshot(const char *path);
  *
  * A list belongs to one process. If a second process, such as a forked child, registers processes in the same folder
  * meanwhile, the list of the second process is process_registry.PID.json. When a new list takes the place of the list
- * of a process that is gone, the old list gets such a name. A list is for processes of one PID namespace:
- * processes of another namespace seem to be gone. -ENAMETOOLONG: a path is too long. */
+ * of a process that is gone, the old list gets such a name, or is removed if it names no process that is to be ended. A
+ * list is for processes of one PID namespace: processes of another namespace seem to be gone. -ENAMETOOLONG: a path is
+ * too long. */
 int32_t memstow_shutdown_files(const char *log, const char *registry);
 
 /* The stages of a shutdown, one after the other: refuse new work, finish the work that is there, stop what does not

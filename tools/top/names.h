@@ -13,7 +13,7 @@ enum { NAMES_FRAMES_MOST = 4096 };
 struct names {
     struct sampling *sampling;
     struct symbols *symbols;
-    uint32_t execs; /* sampling->execs of the program whose symbols these are */
+    uint32_t execs; /* sampling->execs when `symbols` was made */
     uint32_t words[NAMES_FRAMES_MOST + 1];
     struct snap_node nodes[2];
 };
