@@ -1,5 +1,6 @@
 /* memstow.h — the registration ABI of libmemstow.so: a program says who owns memory, and what a trigger does with it. A
- * trigger is a moment at which memstow moves or gives back memory by such rules, for example the end of a run.
+ * trigger is a moment at which memstow moves or gives back memory as the program has said, for example the end of a
+ * run.
  *
  * A program that runs under `memstow run` finds these functions by dlsym(RTLD_DEFAULT, …) or, from Python, by
  * ctypes.CDLL(None). Without memstow they are not there: look before you call. docs/abi.md explains them, with a
@@ -7,7 +8,7 @@
  *
  * Every function may be called from any thread at any time, before and after fork, with any argument, and keeps errno.
  * A function that fails returns -errno and changes nothing; memstow_error() then says why. Texts are UTF-8,
- * NUL-terminated and copied; NULL is "". Sizes are bytes. These errors are common to all functions:
+ * NUL-terminated and copied; NULL is "". Sizes are bytes. Where no comment says otherwise, these errors mean:
  *
  * - -ENODEV: the process keeps no ledger.
  * - -EINVAL: an argument makes no sense.
@@ -16,8 +17,9 @@
  * - -ENOMEM: there is no memory.
  * - -EBUSY: another thread has held a lock of memstow's for too long.
  *
- * Structures begin with `size`. The caller sets it to the sizeof of the structure; memstow reads or writes at most that
- * many bytes. A later minor version only appends fields. */
+ * Most structures begin with `size`, which the caller sets to the sizeof of the structure. A function that writes
+ * several structures gets this size as an argument. memstow reads or writes at most that many bytes of a structure. A
+ * later minor version only appends fields. */
 #ifndef MEMSTOW_H
 #define MEMSTOW_H
 

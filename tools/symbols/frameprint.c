@@ -19,7 +19,7 @@ static uint64_t frameprint_bytes(uint64_t hash, const void *bytes, size_t size) 
     return hash;
 }
 
-/* What the names of a module's code depend on: not its flags, which change. */
+/* Adds to the hash what the names of a module's code depend on. Its flags are left out, because they change. */
 static uint64_t frameprint_module(uint64_t hash, const struct snap_module *module) {
     hash = frameprint_mix(frameprint_mix(hash, module->bias), module->path);
     return frameprint_bytes(hash, module->build_id, sizeof module->build_id);

@@ -6,8 +6,8 @@
 
 #include "tools/image/image.h"
 
-/* Looks at the innermost Python function of the stack, without those of Python's own library: whether it belongs to
- * memstow. False also if there is no such function. */
+/* Whether the innermost Python function of the stack belongs to memstow. Functions of Python's own library are skipped.
+ * False also if there is no other function. */
 bool own_stack(const struct image *image, uint32_t node);
 
 #endif

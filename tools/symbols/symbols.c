@@ -45,7 +45,7 @@ struct symbols {
     } answer;
 };
 
-/* A frame with one unknown symbol, for ids that the image lacks, and for lack of memory. */
+/* The frame for ids that the image lacks, and for lack of memory: it has one unknown symbol. */
 static union {
     struct named_frame frame;
     char space[sizeof(struct named_frame) + sizeof(struct symbol)];

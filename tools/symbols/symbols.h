@@ -31,7 +31,7 @@ struct symbols;
 struct symbols *symbols_begin(const struct image *image, pid_t pid);
 void symbols_end(struct symbols *symbols);
 /* For the image of a program that runs on: call it when frames or modules were added to the image. Names that were
- * looked up stay. False: there is no memory, and the image must not be used with more frames than before. */
+ * looked up stay. False: there is no memory; then no frame that was added may be looked up. */
 bool symbols_grow(struct symbols *symbols);
 /* For a ledger that is read again and again. After symbols_rest the image may be closed; the process that reads ELF
  * files ends. symbols_follow goes on with a later image of the same ledger, and keeps the names that were found. Code
@@ -64,9 +64,8 @@ const char *symbols_short_path(const char *path);
 enum { SYMBOL_NAMELESS = 320 };
 const char *symbol_nameless(const struct named_frame *frame, char name[SYMBOL_NAMELESS]);
 
-/* symbol_text() gives "function  file:line", both shortened to fit into `width` columns. symbol_text_absolute(), which
- * commands call before they print (--absolute), makes it give whole paths, for editors that jump to them; lines may
- * then be longer. */
+/* symbol_text() gives "function  file:line", both shortened to fit into `width` columns. After symbol_text_absolute()
+ * (--absolute) it gives whole paths, so that editors can jump to them, and lines may be longer. */
 void symbol_text_absolute(void);
 bool symbol_text_is_absolute(void);
 struct text_line symbol_text(const struct named_frame *frame, const struct symbol *symbol, int width);

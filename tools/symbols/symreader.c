@@ -27,8 +27,8 @@ struct question {
 
 /* ---- in the reader process */
 
-/* Opens a module's file as the process sees it, because a process in a container has other files under the same
- * names. */
+/* Opens a module's file as the process sees it, because a process in a container has other files under the same names.
+ * If it cannot be opened there, opens the file that has the path here. */
 static struct symfile *open_module(const struct symreader *reader, const struct snap_module *module) {
     const char *path = image_string(reader->image, module->path);
     size_t length = module->build_id_length <= sizeof module->build_id ? module->build_id_length : 0;

@@ -1,6 +1,7 @@
 /* chunks.h — the chunks of counters of a ledger that is looked at again and again.
- * In: the sections of the ledger. Out: the sites of changed chunks, which go to sampling_take. If all chunks of an
- * index have the marks that they had before (snapshot.h), only these marks are read. Index 0 is always read. */
+ * In: the sections of the ledger. Out: the sites of changed chunks, which go to sampling_take. The counters of an index
+ * are read only if the mark of one of its chunks has changed (snapshot.h). Index 0 is always read, and so is every
+ * index after the end of the process. */
 #ifndef MEMSTOW_TOP_CHUNKS_H
 #define MEMSTOW_TOP_CHUNKS_H
 

@@ -18,7 +18,8 @@ void names_end(struct names *names) {
     names->symbols = NULL;
 }
 
-/* The symbols of the image, which may have grown since the last call, or be of another program now. NULL: no memory. */
+/* The symbols of the image. The image may have grown since the last call, or be of another program now. NULL: no
+ * memory. */
 static struct symbols *names_symbols(struct names *names) {
     struct sampling *sampling = names->sampling;
     if (sampling_load_names(sampling) < 0) return NULL;

@@ -1,6 +1,6 @@
 /* rows.h — the rows of a list that is looked at again and again: the memory that each row has and has gained.
  * In: keys, and changes of their figures. Out: rows by rank, sorted by one figure. Pure: it knows nothing of files,
- * names or terminals. If few of a million rows have changed, only these are sorted again. */
+ * names or terminals. If few of a million rows have changed, only these and the first rows are sorted again. */
 #ifndef MEMSTOW_TOP_ROWS_H
 #define MEMSTOW_TOP_ROWS_H
 

@@ -47,8 +47,8 @@ static int by_mark_time(const void *left, const void *right) {
     return a->time_ns < b->time_ns ? -1 : a->time_ns > b->time_ns;
 }
 
-/* Adds a point for the time at which the image was read, with the exact bytes of the counters. For a killed process the
- * time of its end is not known, so the point gets the time of the last point. */
+/* Adds a last point, with the exact bytes of the counters. Its time is the present or the end of the process. The end
+ * of a killed process is not known; then its time is that of the point before it. */
 static void add_present(struct history *self) {
     const struct image *image = self->image;
     uint64_t last = self->point_count ? self->points[self->point_count - 1].time_ns : 0;

@@ -16,7 +16,7 @@ struct resident {
     uint64_t live;         /* live blocks: large ones by their resident pages, small ones by their size */
     uint64_t overhead;     /* estimate: the bytes that the allocator adds to live blocks, by headers and rounding */
     uint64_t retained;     /* estimate: freed memory that the allocator keeps */
-    uint64_t anonymous;    /* mappings that the program made */
+    uint64_t anonymous;    /* anonymous mappings of the program */
     uint64_t program_data; /* .data and .bss of the program and its libraries */
     uint64_t file;         /* mapped files */
     uint64_t of_devices;   /* memory that was moved out of devices */

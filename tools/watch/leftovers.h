@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-/* Prints for each process: memory, growth and the code that grows, threads and their waits, open files and the like. */
+/* Prints for each process: memory, growth by call stack, threads and what they wait for, open files and the like. */
 void leftovers_print(FILE *to, struct family *family);
 /* The number of threads that Python waits for at its end, in all live processes. */
 size_t leftovers_python_threads(const struct family *family);

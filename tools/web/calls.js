@@ -234,7 +234,7 @@ export class CallTree {
         this.focusKey = key;
     }
 
-    /** One frame for the function: its outermost place in each stack, with all bytes that are allocated in its calls.
+    /** One frame for the function: its outermost place in each stack, with all bytes that its calls allocated.
      * In an inverted tree, the frame also has the share of each place. */
     focused(frame) {
         const { ledger, selection } = this;

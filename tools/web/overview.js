@@ -64,7 +64,7 @@ export class Overview {
             element("p", {}, sentences.join(" ")), next ? this.next(safeText(next)) : null);
     }
 
-    /** What to do next, "memstow …: what it shows": the command as what is typed. */
+    /** The line on what to do next. In a sentence "memstow …: what it shows", the command is marked as code. */
     next(sentence) {
         const [ , command, rest ] = /^(memstow [^:]*)(.*)$/s.exec(sentence) ?? [ "", "", sentence ];
         return element("p", { "data-lead": "next" }, "Next: ", command ? element("code", {}, command) : null,
@@ -100,7 +100,7 @@ export class Overview {
         this.range.show(range, () => this.chooseRange(null));
     }
 
-    /** [name, curve]: heap and mappings together, and each device. */
+    /** Pairs of a name and a curve: for heap and mappings together, and for each device. */
     curves(history, elapsed) {
         const { seconds, host_bytes, mapped_bytes, devices, marks } = history ?? { seconds: [], devices: [] };
         const end = [seconds, ...devices.map((device) => device.seconds)].reduce(

@@ -40,7 +40,7 @@ export class Trace {
             this.add(Object.fromEntries(Object.entries(line).filter(isSound)), !Object.hasOwn(line, "by"));
     }
 
-    /** Adds a line. Only memstow's own lines belong to triggers, and only those with a number. */
+    /** Adds a line. It belongs to a trigger only if it is memstow's own and has the trigger's number. */
     add(line, isOwn) {
         if (line.owner !== undefined && line.kind !== "READ") this.remember(line);
         if (!isOwn || line.trigger === undefined) return;

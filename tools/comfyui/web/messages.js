@@ -288,8 +288,8 @@ export function size(bytes) {
     return `${bytes} ${text("B")}`;
 }
 
-// Calls `act` each time the user has chosen another language. Front end 1.32.9 tells of it just before the setting has
-// it, so `act` is called a moment later.
+// Calls `act` each time the user has chosen another language. Front end 1.32.9 tells of the choice just before the
+// setting has the new language, so `act` is called a moment later.
 export function whenLanguageChanges(act) {
     app.ui?.settings?.addEventListener?.(`${LOCALE}.change`, () => setTimeout(act));
 }
