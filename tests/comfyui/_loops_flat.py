@@ -52,7 +52,8 @@ def Measure(self, number):
     if number in (5, 10):
         bytearray(number << 26)
         for _ in range(5000): bytearray(2 << 20) # with each some sites of the picture
-    at = next((at for at in (FIRST, FIRST + 100, FIRST + 200) if at - 3 <= number <= at), 1 if number in (15, 16) else 0)
+    counted = (FIRST, FIRST + 100, FIRST + 200)
+    at = next((at for at in counted if at - 3 <= number <= at), 1 if number in (15, 16) else 0)
     if at:
         live = settled()
         ctypes.CDLL(None).malloc_trim(0)
