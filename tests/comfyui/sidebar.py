@@ -213,12 +213,26 @@ with start("memstow", "comfyui") as comfy:
         window.times = [];
         window.begun = performance.now();
         window.comfyAPI.api.api.addEventListener("memstow.figures", (event) => {
+            window.figures = event.detail;
             window.times.push([performance.now(), event.detail.last.run]); })""")
     comfy.run(mixed(2, None, None))
     browser.wait("window.times.some(([, run]) => run === 2)")
     browser.wait("document.querySelector('.memstow-run h3').textContent === 'Run 2: ok'")
     times, begun, now = browser.js("return [window.times, window.begun, performance.now()]")
     assert len(times) <= 2 + (now - begun) / 2000, (times, begun, now) # one may have been on its way
+
+    # after a restart of ComfyUI, another model may have the id of an earlier one
+    names = browser.js("""
+        const show = (figures) => window.comfyAPI.api.api.dispatchEvent(
+            new CustomEvent("memstow.figures", { detail: figures }));
+        const real = window.figures, changed = structuredClone(real);
+        changed.models.find((model) => model.name.startsWith("VAE")).name = "VAE Other";
+        show(changed);
+        const names = [...document.querySelectorAll('.memstow-models strong')].map((name) => name.textContent);
+        show(real);
+        return names""")
+    assert any(name.startswith("VAE Other") for name in names), names
+    assert rows(browser).keys() == shown.keys(), rows(browser)
 
     # the buttons of a model
     press(browser, "MODEL", "Stow")

@@ -373,11 +373,11 @@ const tab = {
     },
 
     // The row of a model. It is made once and updated later, so that a pressed button and an open list of policies stay
-    // as they are.
+    // as they are. After a restart of ComfyUI, another model may have the same id.
     row(model) {
+        const name = labelOf(model);
         let row = this.rows.get(model.id);
-        if (!row) {
-            const name = labelOf(model);
+        if (row?.querySelector("strong").textContent !== name) {
             const choose = async () => {
                 try {
                     if (!priority.checkValidity()) throw new Error(text("priorityRange", { least: -MOST, most: MOST }));
