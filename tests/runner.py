@@ -382,7 +382,7 @@ def main():
         print(*sorted({need for t in tests for need in t.needs} | rooms & {"fuzz"}), sep="\n")
         return 0
     context = Context(options.build.resolve(), max(1, int(options.minutes * 60)), options.long)
-    if context.features["sanitize"]: # ThreadSanitizer also waits a second for threads at the end of each process
+    if context.features.get("sanitize"): # ThreadSanitizer also waits a second for threads at the end of each process
         for test in tests:
             test.timeout *= 5
     return summarize(run_all(tests, context, options.jobs))
