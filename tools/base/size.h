@@ -11,7 +11,8 @@ bool size_parse(const char *string, double *bytes);
 const char *size_number(const char *string, double *value);
 /* Parses a text that is one whole number from `least` to `most`, in digits alone. False: it is not. */
 bool size_parse_count(const char *string, unsigned long least, unsigned long most, unsigned long *count);
-/* Sets *factor to the bytes in a unit: 1 for "" and "B", 1024 for "K", "KiB" and "KB". False: there is no such unit. */
+/* Sets *factor to the bytes in a unit: 1 for "" and "B", 1024 for "K", "KB" and "KiB"; likewise M, G and T. Case does
+ * not matter. False: there is no such unit. */
 bool size_unit(const char *unit, double *factor);
 
 #endif

@@ -20,7 +20,7 @@ struct parsed {
     bool cuda; /* the current line is about devices */
 };
 
-/* The versions since which a file may have figures of devices, and has the origins of call sites' owners. */
+/* The first version with figures of devices, and the first one with origins of call sites' owners. */
 enum { SINCE_CUDA = 2, SINCE_ORIGINS = 3 };
 
 static int read_range(struct scan *scan, struct range *range, const char *expected) {

@@ -9,7 +9,7 @@
 
 struct named {
     const char *option, *path; /* path: NULL if the option was not given */
-    char words[40];            /* what the file is, for the message that a later option names the same file */
+    char words[40];            /* what the file is, for a message about a later option that names it, too */
 };
 
 /* Whether two paths have the same folder and name. Files that do not exist yet cannot be compared in another way. */

@@ -1,6 +1,6 @@
-/* check_junit.c — a verdict as JUnit's XML; see check.h. A test case is the total, an owner, or a call site that is
- * over a limit, has a warning or is suppressed. XML allows no control characters but tabs and line ends, not even
- * escaped. The others, and bytes that are not UTF-8, become U+FFFD. */
+/* check_junit.c — a verdict as JUnit's XML; see check.h. The test cases are all totals, all owners, and the
+ * call sites that are over a limit, have a warning or are suppressed. Characters that XML allows not even escaped, and
+ * bytes that are not UTF-8, become U+FFFD. */
 #include "tools/check/check.h"
 
 #include "preload/shared/utf8.h"

@@ -21,8 +21,8 @@ static void check_text_print_head(const struct check *check, FILE *to) {
         fprintf(to, "  %s; the last %u compared with the first %u\n\n", runs, before, before);
 }
 
-/* A name that is written on as many lines as it needs. column: behind its last part. The figures of the table stand to
- * the left of its first line. */
+/* A name, which is written on as many lines as it needs, to the right of the table's figures. column: where the text
+ * written so far ends. */
 struct lines {
     FILE *to;
     int column;
