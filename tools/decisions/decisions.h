@@ -77,7 +77,7 @@ struct event {
 
 struct trigger {
     size_t event; /* index of its TRIGGER line */
-    size_t act;   /* index of its ACT line; 0: the trigger was not finished (an ACT is never the first event) */
+    size_t act;   /* index of its ACT line; 0: the trigger was not finished (its TRIGGER line comes first) */
 };
 
 /* IDS: a policy or flag was set on one object and read on another. POLICY: a line has another policy than an earlier

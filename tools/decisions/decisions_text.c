@@ -132,8 +132,8 @@ static struct text_line refusal_text(const struct page *page, const struct event
     return line;
 }
 
-/* Prints a refused move that no decision began, but a request or a call of the program. Other refusals are printed with
- * their trigger. */
+/* Prints a refused move that a request or a call of the program began. Refused moves that a decision began are printed
+ * with their trigger. */
 static void print_refused(const struct page *page, const struct event *refused) {
     char line[LINE_SIZE];
     snprintf(line, sizeof line, "%s: %s", decisions_text_owner_name(page, refused).s, refusal_text(page, refused).s);
