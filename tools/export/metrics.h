@@ -20,8 +20,9 @@ struct metrics {
     pid_t pid;     /* the process that was added last */
 };
 
-/* Adds the figures of a running process. Call stacks are not needed. `pid`: its id here; the ledger has the id in the
- * process's own namespace, where containers have the same ids. Returns 0, or -1: no memory. */
+/* Adds the figures of a running process. Call stacks are not needed. `pid`: the id that the process has here. The id in
+ * the ledger is of the process's own namespace, and may be the same in several containers. Returns 0, or -1: no
+ * memory. */
 int metrics_add(struct metrics *metrics, const struct image *image, pid_t pid);
 /* Adds the number and the growth of the leaks of the process that was added last; nothing if no verdict is possible.
  * Returns 0, or -1: no memory. */

@@ -6,8 +6,8 @@
 
 enum { ROUNDS = 4 /* choices at most; the last one counts, whatever its size */ };
 
-/* Parts of the room: what the first choice aims at, by the average cost of each item; what later choices aim at, scaled
- * by the size that the columns had before; and what is enough, if not all requested sites are in the page. */
+/* Parts of the room. guess: the aim of the first choice, by the average cost of each item. aim: the aim of later
+ * choices, by the size of the columns so far. enough: what must be filled if requested sites are left out. */
 static size_t guess_of(size_t room) { return room / 3 * 2; }
 static size_t aim_of(size_t room) { return room / 8 * 7; }
 static size_t enough_of(size_t room) { return room / 4 * 3; }

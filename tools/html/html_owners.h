@@ -1,5 +1,5 @@
-/* html_owners.h — the owners that a page leaves out: those that are gone and hold nothing, beyond a number, and more if
- * there is no room.
+/* html_owners.h — the owners that a page leaves out: of those that are gone and hold nothing, all but the latest; and
+ * if there is no room, also those with the least memory.
  * In: an image and its roster. Out: which owners are hidden, and the tags without them. One hidden owner stands for all
  * hidden ones, so that sites whose tags differ in hidden owners only can be merged. */
 #ifndef MEMSTOW_HTML_OWNERS_H
@@ -17,7 +17,7 @@ struct html_owners {
     size_t count;      /* how many are hidden */
 };
 
-/* `most`: how many owners the page has in any case, those with the most memory. Returns 0, or -1: no memory. Call
+/* `most`: how many owners the page may have; those with the most memory come first. Returns 0, or -1: no memory. Call
  * html_owners_end() whatever the result is. */
 int html_owners_begin(struct html_owners *self, const struct image *image, const struct roster *roster, size_t most);
 void html_owners_end(struct html_owners *self);

@@ -249,7 +249,7 @@ static void write_sites(const struct html_sites *self, struct html_out *out) {
     write_errors(self, out, MEASURE_ALLOCATED, "allocated_error");
 }
 
-/* A tag for which another one stands has no owners here: no site has it. */
+/* A tag that another tag replaces (html_owners_tag) gets no owners, because no site of the page has it. */
 static void write_tag(const struct html_sites *self, struct html_out *out, const char *column, size_t offset) {
     const struct image *image = self->report->image;
     html_column_begin(out, "tags", column, "numbers", image->tag_count);
@@ -270,7 +270,7 @@ static void write_tags(const struct html_sites *self, struct html_out *out) {
 
 /* ---- the columns of large blocks and mappings */
 
-/* Letters of the page for the site of a block, at most: three bytes, in base64. */
+/* The most letters that the page has for the site of a block: three bytes in base64. */
 enum { SITE_LETTERS = 4 };
 
 enum block_column { BLOCK_ADDRESS, BLOCK_SIZE, BLOCK_RESIDENT, BLOCK_AGE, BLOCK_KIND, BLOCK_THREAD, BLOCK_SITE };
