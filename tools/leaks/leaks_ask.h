@@ -34,10 +34,10 @@ struct leaks_ask_stack {
     uint64_t path;
     uint32_t place, order;
 };
-/* Asks for the holders in as many searches as are needed, until one finds nothing or the time is over. If nobody asked
- * for this (not `meant`), the program searches once. Stacks of one path must follow each other. Blocks of runs after
- * `before` are left out; 0: no block is left out. `meant`: a person asked for this and waits. Returns the sum of the
- * answers or, if there is no answer, -errno, as said above. */
+/* Asks for the holders of blocks that the stacks allocated. Stacks of one path must follow each other. `before`: blocks
+ * of later runs are left out; 0: none is. `meant`: a person asked for this and waits. Then there are as many searches
+ * as are needed, until one looks at no path or the time is over; otherwise there is one. Returns the sum of the answers
+ * or, if no search was answered, -errno, as said above. */
 int leaks_ask_holders(struct leaks_ask *self, const struct leaks_ask_stack *stacks, size_t count, uint32_t before,
                       bool meant);
 

@@ -94,8 +94,8 @@ static int leaks_holders_compare(const struct leak_holder *a, const struct leak_
 static bool is_nameless(const struct leak_holder *holder) { return holder->held_at.length && !holder->pack.length; }
 
 /* Compares for qsort: by site, path and name. Lines about the same thing are in reverse order, because the last line of
- * the trace replaces the others. But owners of one name share their lines: there an object without a name does not
- * replace a name. */
+ * the trace replaces the others. But among the lines about owners of one name, those with a nameless object come
+ * last. */
 static int by_subject(const void *left, const void *right) {
     const struct leak_holder *a = left, *b = right;
     int order = leaks_holders_compare(a, b);
@@ -167,8 +167,7 @@ bool leaks_next_place(const struct leak_holder *holder, size_t *next, struct lea
 
 enum { SITES_EACH = 3 };
 
-/* A path that is asked for. order: its position among all of them; a path that several sites have counts at the first
- * one. */
+/* A path that is asked for. order: its position in the list of wanted sites; if several of them have it, the lowest. */
 struct unknown_path {
     uint64_t path;
     uint32_t order;

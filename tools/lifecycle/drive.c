@@ -176,7 +176,7 @@ static int look_finished(struct drive *drive) {
 }
 
 /* Returns 0 if the present step may go on waiting; -1 with error set if the user has interrupted memstow, or if the
- * program has ended (which only a step that closes the program may wait for). */
+ * program has ended. Steps of PHASE_CLOSE may wait on after the program's end. */
 static int check_wait(struct drive *drive) {
     const struct launch *launch = drive->observe->launch;
     if (drive->observe->interrupted) return step_fail(drive, "interrupted");

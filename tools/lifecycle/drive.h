@@ -1,6 +1,6 @@
 /* drive.h — carries out the steps of a scenario: sends a program requests, signals and lines, and waits for its output
  * and answers.
- * In: a scenario and a running program. Out: whether each step succeeded within its time; otherwise the reason. */
+ * In: a scenario and a running program. Out: whether each step succeeded within its time, and if not, why. */
 #ifndef MEMSTOW_DRIVE_H
 #define MEMSTOW_DRIVE_H
 
