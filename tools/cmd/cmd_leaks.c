@@ -165,7 +165,7 @@ static int count_paths(const struct leaks_ask_stack *stacks, size_t count) {
     return paths;
 }
 
-/* Says that the program has not looked for all holders, and why. For one search, the program has said it. */
+/* Says why the program has not looked for all holders. If one search was enough, the reason is the program's answer. */
 static void say_what_is_left(const struct choice *choice, const struct leaks_ask *ask, int found, int paths) {
     if (paths <= LEAKS_ASK_PATHS)
         complain("process %d: %s", (int)choice->pid, TEXT_SAFE(ask->text));

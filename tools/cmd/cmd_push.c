@@ -147,9 +147,10 @@ static int push_find(struct push *push) {
     return code;
 }
 
-/* Takes a profile of one process. With --all, or after an earlier profile of the process, its end is no error. With
- * --every, a failure to read it is then no error, either, until LIVE_EXEC_LOOKS in a row have failed (live.h). Returns
- * 0, or an exit code after an error message. */
+/* Takes a profile of one process. Returns 0, or an exit code after an error message. With --all, or after an earlier
+ * look at the process:
+ * - The end of the process is no error.
+ * - With --every, a failed look is an error only if LIVE_EXEC_LOOKS in a row have failed (live.h). */
 static int push_take_one(struct push *push, struct moment *moment) {
     bool may_end = push->all || moment->looked_ns;
     if (may_end && process_is_over(moment->pid)) return EXIT_FINE;

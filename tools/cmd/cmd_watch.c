@@ -116,8 +116,7 @@ static void watch_tell(struct watch *watch) {
     if (!watch->told_late) family_mark(family, true);
 }
 
-/* Begins to measure growth, makes the first report, makes the last report: each if its time in the present wait has
- * come. */
+/* Does what is due in the present wait: begins to measure growth, makes the first report, makes the last report. */
 static void go_on(struct watch *watch) {
     uint64_t waited = duration_now() - watch->since_ns;
     uint64_t tell_after = TELL_AFTER < watch->grace_ns ? TELL_AFTER : watch->grace_ns;
