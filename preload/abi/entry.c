@@ -36,8 +36,8 @@ int64_t entry_result(int64_t result) {
     return result < 0 ? entry_fails(result, "the call failed; only its result (-errno) says why") : result;
 }
 
-/* The kernel copies, and finds out whether the pointer is valid. In a sandbox (seccomp) it must not be asked, so the
- * pointer is trusted. */
+/* The kernel copies, and finds out whether the pointer is valid. In a sandbox (seccomp) the kernel must not be asked,
+ * so the pointer is trusted. */
 bool entry_in(void *to, const void *from, size_t length) {
     if (!from) return false;
     if (seal_settles()) return os_peek(to, from, length);

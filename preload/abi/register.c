@@ -170,8 +170,8 @@ static void get_slot(void) {
     if (unlikely(thread_self == &thread_nobody) && process_tracked()) thread_slot();
 }
 
-/* Call it after a change of the thread's scopes: marks the thread's tag (the owners of its allocations) as out of date.
- * A signal handler may interrupt the change. The handler closes the scopes that it opens, and changes no others. */
+/* Marks the thread's tag (the owners of its allocations) as out of date. Call it after each change of the thread's
+ * scopes. A signal handler may interrupt the change, if it closes the scopes that it opens and changes no others. */
 static void register_changed(struct scopes *scopes) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scopes->epoch = 0;
@@ -202,7 +202,8 @@ EXPORTED int32_t memstow_scope_enter(uint32_t owner) {
     return 0;
 }
 
-/* Finds the innermost scope of the owner's kind; *at is its position. True: it is a scope of this very owner. */
+/* Finds the innermost scope of the owner's kind, where models and customs are one kind. *at: the position of that
+ * scope. True: it is a scope of this very owner. */
 static bool find_scope(const struct scopes *scopes, uint32_t owner, uint32_t *at) {
     for (uint32_t i = scopes->count; i-- > 0;) {
         *at = i;
@@ -212,8 +213,8 @@ static bool find_scope(const struct scopes *scopes, uint32_t owner, uint32_t *at
     return false;
 }
 
-/* Call it after a thread has left a scope of the owner. If no thread is in a scope of the owner any more, its spares
- * (device memory that was freed in its scopes) are given back, and memory for its moves is pinned. */
+/* Call it after a thread has left a scope of the owner. If no thread is in a scope of the owner any more, the owner's
+ * spares (device memory that was freed in its scopes) are given back, and memory for moves is pinned. */
 static __attribute__((cold, noinline)) void device_scopes_over(uint32_t owner) {
     const struct owner *known = owner_known(owner);
     if (!known || os_load32(&known->scopes)) return;
@@ -221,8 +222,9 @@ static __attribute__((cold, noinline)) void device_scopes_over(uint32_t owner) {
     vram_ahead_loaded();
 }
 
-/* Moves the entry of the owner's scope to the end. All entries behind it must be of the other kind: nodes behind a
- * model or custom, models and customs behind a node. Otherwise returns -EPERM. -ENOENT: there is no such owner. */
+/* Removes the entry of the owner's scope: the entries behind it move one place forward. All of those must be of the
+ * other kind (nodes behind a model or custom, models and customs behind a node). -EPERM: they are not. -ENOENT: there
+ * is no such owner. */
 static __attribute__((noinline)) int32_t put_scope_last(struct scopes *scopes, uint32_t owner) {
     uint32_t at;
     if (!find_scope(scopes, owner, &at))

@@ -8,8 +8,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* An entry point calls it with the result of each call that may open an owner, and returns the same number to the
- * program. The process's first owner starts the control socket. */
+/* Returns `id`. Entry points call it with the result of each call that may open an owner. The process's first owner
+ * starts the control socket. */
 int64_t register_opened(int64_t id);
 
 #pragma GCC visibility pop

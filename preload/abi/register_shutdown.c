@@ -20,8 +20,8 @@
 
 enum { NAME_SIZE = 64, AFTER_SIZE = 512, MS = 1000000, HANDLER_LEAST = sizeof(struct memstow_handler) };
 
-/* Each entry point calls it first. True: the entry point must refuse the call, because the process is in a sandbox,
- * where no file may be opened. */
+/* Prepares the coordinator for any call. True: the call must be refused, because the process is in a sandbox, where no
+ * file may be opened. */
 static bool is_refused(void) {
     shutdown_check_process();
     shutdown_audit_ask(&left_origins);

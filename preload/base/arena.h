@@ -15,16 +15,16 @@
  * its own, and only touched pages of that mapping cost memory. */
 void *arena_take(size_t length);
 
-/* Like arena_take, for a table that is read in random order. The table lies in large pages where the system has them. A
- * look-up then costs one cache miss, without further misses for the translation of its address. */
+/* Like arena_take, for a table that is read in random order. From 2 MiB on, the table lies in large pages if the system
+ * has them. A look-up then costs one cache miss, without further misses for the translation of its address. */
 void *arena_take_table(size_t length);
 
 /* Gives the whole pages of a table to the system when its content is not needed any more. A thread that still reads
  * the table finds 0 there, or the old content. */
 void arena_drop(void *memory, size_t length);
 
-/* Notes in the ledger where the library's own memory lies. arena_note_grown calls it when a large table was added, or
- * grew into a new one. NULL: there is none. Set once, before there is a second thread. */
+/* Notes in the ledger where the library's own memory lies. NULL: there is no ledger. Set once, before there is a second
+ * thread. Call arena_note_grown after a table has grown. */
 extern void (*arena_grown)(void);
 static inline void arena_note_grown(void) {
     if (arena_grown) arena_grown();

@@ -92,8 +92,7 @@ uint32_t ids_next(const struct ids *self, uint32_t from) {
     }
 }
 
-/* The lowest ids are given first. To save time, the search begins at the word `lowest`. If it finds no id from there
- * on, it begins again at `from`. */
+/* To save time, the search begins at the word `lowest`. If it finds no id from there on, it begins again at `from`. */
 uint32_t ids_take(struct ids *self, uint32_t from) {
     if (!ids_count(self)) return IDS_NONE;
     uint32_t lowest = __atomic_load_n(&self->lowest, __ATOMIC_RELAXED);

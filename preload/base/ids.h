@@ -14,8 +14,8 @@ enum { IDS_LIMIT = 1 << 24, IDS_NONE = UINT32_MAX };
 struct ids {
     uint64_t words[IDS_LIMIT / 64], summary[IDS_LIMIT / 64 / 64]; /* only touched pages cost memory */
     uint64_t count;
-    /* the index of the word at which ids_take begins to search, unless its `from` is higher. An id that another thread
-     * adds during a search may stay below it */
+    /* the index of the word at which ids_take begins to search, unless its `from` is higher. If another thread adds an
+     * id during a search, that id may lie in a lower word */
     uint32_t lowest;
 };
 

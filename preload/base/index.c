@@ -43,9 +43,9 @@ static uint32_t *table_of(const struct index *self, uint32_t bits) {
  * the position. */
 static uint32_t index_slot_of(uint32_t hash, uint32_t bits) { return (hash * 0x9E3779B1u) >> (32 - bits); }
 
-/* The slot at which the search ends, from the hash's position on: the first slot that has an equal record, is empty, or
- * is sealed. If the search ends at an empty slot and passed a slot that is GONE, the first such slot is returned
- * instead. *seen: the content of the slot. */
+/* Searches from the hash's position on, up to the first slot that has an equal record, is empty, or is sealed. Returns
+ * that slot. But if it is empty, and the search has passed slots that are GONE, returns the first of those. *seen: the
+ * content of the returned slot. */
 static uint32_t *index_probe(const struct index *self, uint32_t *table, uint32_t bits, uint32_t hash, const void *key,
                              uint32_t *seen) {
     uint32_t mask = (1u << bits) - 1, *gone = NULL;
@@ -198,8 +198,8 @@ static void move_up(const struct index *self, uint32_t *table, uint32_t i, struc
  *   in front.
  *   - Other threads may insert meanwhile. A thread that passes a slot that is GONE inserts there or before it, never
  *   behind it.
- *   - There is one exception: the slot became GONE after the thread had passed it. Then the thread may insert a record
- *   behind it. Searches do not find that record until it moves up, so it may get a twin. */
+ *   - There is one exception: if a slot becomes GONE after the thread has passed it, the thread may insert a record
+ *   behind that slot. Searches do not find this record until it moves up, so it may get a twin. */
 static void index_sweep(uint32_t *table, uint32_t from, uint32_t end, struct index_walk *walk) {
     uint32_t mask = (1u << walk->bits) - 1;
     while (end != from) {

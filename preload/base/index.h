@@ -2,9 +2,9 @@
  * In: the hash and the contents of a record. Out: the id of an equal record, or of the new record. Look-ups never wait.
  * Insertions wait for another thread only if the table is full.
  *
- * The index grows by a copy twice as large. The thread that copies puts SEALED into each empty slot first, so that no
- * thread inserts where the copy has passed. A thread that meets SEALED goes on in the copy. (Method: the freezing of
- * slots in Cliff Click's lock-free hash table, 2007.)
+ * The index grows by a copy twice as large. The thread that copies puts SEALED into each slot without a record, so that
+ * no other thread inserts there. A thread that meets SEALED goes on in the copy. (Method: the freezing of slots in
+ * Cliff Click's lock-free hash table, 2007.)
  *
  * Two threads that insert equal records at the same instant may both succeed, where the table grows or where records
  * were taken out: callers must expect such twins. */
@@ -33,8 +33,8 @@ struct index {
     uint32_t (*hash)(uint32_t id);
     /* The address of an id's record, so that the processor can fetch it in time. */
     const void *(*record)(uint32_t id);
-    /* Whether the table may grow by so many bytes. NULL: it always may. If false, the table becomes fuller than it
-     * should. */
+    /* Whether the table may grow by so many bytes. NULL: it always may. If false, the table grows only when a sixteenth
+     * of its slots or less is empty. */
     bool (*may_grow)(uint64_t bytes);
     uint32_t *tables[INDEX_LAST_BITS + 1]; /* tables[n] has 2^n slots */
     uint32_t bits, used;                   /* tables[bits] is in use; used: the number of its records */

@@ -23,7 +23,7 @@ struct next_allocator {
 extern struct next_allocator next;
 
 /* __libc_malloc and its siblings, whatever `next` is: glibc's own, unless the program's allocator defines these names.
- * They free the blocks from before next_find, and pointers from __libc_malloc. */
+ * Blocks that were made before next_find, or by __libc_malloc, are freed with next_libc.free. */
 extern const struct next_allocator next_libc;
 
 /* next_is_glibc: raw blocks are chunks of glibc's, except those of owners' heaps (heaps.h). next_spares: next_is_glibc

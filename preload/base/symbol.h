@@ -1,5 +1,5 @@
-/* symbol.h — finds an exported symbol in one loaded object, in libc, or in the objects behind ours (those that the
- * loader searches after ours).
+/* symbol.h — finds an exported symbol in one loaded object, in libc, or in the objects in front of ours or behind ours
+ * (those that the loader searches before or after ours).
  * In: a name; for symbol_find also an object, as _dl_find_object returns it. Out: the symbol's address, or the object
  * that defines it. Unlike dlsym it takes no lock, allocates nothing, and looks at tables only: it may be called inside
  * malloc, and before the program has begun. */
