@@ -56,8 +56,8 @@ static void publish_level(uint32_t k) {
     __atomic_compare_exchange_n(&level_count, &count, k + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* Makes level k if there is none yet. False: there is no memory, or the lock stayed taken. The lock keeps two threads
- * from reserving the same address space, one of them in vain. */
+/* Makes level k if there is none yet. False: there is no memory, or the lock stayed taken. Without the lock, two
+ * threads could reserve memory for the same level. */
 static bool make_level(uint32_t k) {
     if (!lock_wait(&making_level)) return has_level(k);
     struct bucket *made = has_level(k) ? NULL : arena_take(buckets_in(k) * sizeof *made);

@@ -35,7 +35,7 @@ void blocks_open_ledger(void);
 void blocks_close_ledger(void);
 
 struct snap_large;
-/* Calls visit for every record of the ledger, in no order. It is for the end of the process. */
+/* Calls visit for the LARGE record of each block, in no order. It is for the end of the process. */
 void blocks_visit_records(void (*visit)(struct snap_large *record, void *context), void *context);
 
 #pragma GCC visibility pop

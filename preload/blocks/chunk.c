@@ -9,8 +9,8 @@
 #include "preload/shared/snapshot.h"
 
 /* CHUNK_MAPPED: the bit of glibc's size word that is set if the chunk is a mapping. SUMS: the check sum of glibc's
- * header is a number from 1 to SUMS. A block without our header has no distance to it, so the 12 bits of its mark for
- * the distance hold the sum. header_mark takes a distance in bytes: the sum times UNIT. */
+ * header is a number from 1 to SUMS. The mark of a block without our header needs no distance, so the 12 bits for the
+ * distance hold the sum. header_mark takes a distance in bytes: the sum times UNIT. */
 enum { CHUNK_MAPPED = 2, UNIT = sizeof(struct header), SUMS = 4095 };
 
 /* The check sum of glibc's header. A change of one byte always changes the sum: it adds or takes away a power of two

@@ -28,7 +28,7 @@ static inline struct gone *gone_at(uintptr_t address) {
     return &gone_entries[(address >> 4) * 0x9E3779B97F4A7C15u >> (64 - GONE_BITS)];
 }
 
-/* Whether gone_entries has a block at p, which was freed. If so, the header in front of p may be unmapped. */
+/* Whether gone_entries has a block at p. If so, perhaps the memory in front of p is unmapped. */
 static inline bool gone_has(const void *p) {
     return __atomic_load_n(&gone_at((uintptr_t)p)->address, __ATOMIC_ACQUIRE) == (uintptr_t)p;
 }

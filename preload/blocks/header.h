@@ -1,6 +1,6 @@
 /* header.h — the 16 bytes in front of a block. (Some large and page-aligned blocks have none: blocks.h.)
  * In: a block's size, its site and its real start. Out: the same facts from the program's pointer; whether the block is
- * ours; whether the header is intact. It must never read more than these 16 bytes.
+ * ours; whether the header is intact. It reads these 16 bytes only, and the note in a freed block.
  *
  * The size is the last word, just in front of the block. glibc's own header has the size of a chunk there. The upper
  * bytes of both sizes are 0. So a program that writes one byte 0 just in front of a block damages neither header.
@@ -28,8 +28,9 @@ struct header {
 };
 _Static_assert(sizeof(struct header) == 16, "malloc's alignment is kept");
 
-/* The mark consists of a magic number (6 bits), two bits for special blocks, the generation of the process (8), the
- * distance to the raw block in units of 16 bytes (12), bit 3, and three more bits for special blocks. */
+/* The mark, from the highest bit on: a magic number (6 bits), two bits for special blocks, the generation of the
+ * process (8), the distance to the raw block in units of 16 bytes (12), a bit that is always set, and three more bits
+ * for special blocks. */
 enum {
     HEADER_MAGIC = (int)0xF8000008,
     HEADER_MAGIC_MASK = (int)0xFC000008,

@@ -1,5 +1,5 @@
 /* heaps.c — see heaps.h. One word counts a heap's blocks and holds its two state bits. So exactly one thread destroys a
- * retired heap: the thread that frees its last block, or, if it has none, the thread that retires it. */
+ * retired heap without blocks: the thread that changes this word to DESTROYED. */
 #include "preload/blocks/heaps.h"
 
 #include "preload/base/arena.h"

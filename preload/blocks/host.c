@@ -50,7 +50,7 @@ struct host_known host_look_at(void *p) {
         (char *)p - header_distance(mark), header->size, header_site(header), mark, true, listed};
 }
 
-/* Whether host_look_at may look at an address. There may be no block at the address, and no memory. */
+/* Whether host_look_at may look at an address. Perhaps no block is there, or no memory. */
 static bool may_look_at(uintptr_t address) {
     struct block entry;
     if (!address || address % HOST_BEFORE) return false;

@@ -38,7 +38,7 @@ enum { HOST_BEFORE = sizeof(struct header) };
 static inline bool host_on_page(const void *p) { return (uintptr_t)p % OS_PAGE == 0; }
 
 /* If glibc made a mapping for a large block, the block begins at one of three addresses: behind glibc's header, at the
- * next multiple of 64, or at the start of a page. After the block was freed, there may be no memory in front of it. */
+ * next multiple of 64, or at the start of a page. After the block was freed, perhaps no memory is in front of it. */
 enum { HOST_CHUNK_IN_PAGE = 0x10, HOST_ALIGNED_FIRST = 64 };
 
 static inline bool host_may_be_first(const void *p) {

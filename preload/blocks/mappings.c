@@ -201,7 +201,7 @@ static void remove_at(uint32_t position, uint32_t count) {
 /* --- counting mapped bytes --- */
 
 /* Returns the counter of a mapping that is not counted at its site: one counter is for all mappings of files, another
- * for all memory without access. NULL: the mapping is live, and counts at its site. */
+ * for all memory without access. NULL: the mapping counts at its site. */
 static uint64_t *own_counter(const struct snap_mapping *record) {
     if (record->kind == SNAP_MAP_FILE) return &ledger_head->file_mapped_live;
     return record->kind == SNAP_MAP_RESERVED ? &ledger_head->reserved_live : NULL;

@@ -1,7 +1,7 @@
 /* parts.h — parts of blocks: pieces that have another owner than the rest of the block (`memstow_assign`).
- * In: the parts, one by one, and blocks that are freed. Out: the site of each part. The header of a block with parts
- * has the flag HEADER_PARTS, so other blocks are never looked up here. A lock, held for microseconds, admits one thread
- * at a time. */
+ * In: the parts, one by one, and blocks that are freed. Out: the site of each part. The mark of a block with parts has
+ * the flag HEADER_PARTS, so other blocks are never looked up here. A lock, held for microseconds, admits one thread at
+ * a time. */
 #ifndef MEMSTOW_PARTS_H
 #define MEMSTOW_PARTS_H
 
