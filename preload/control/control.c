@@ -49,7 +49,7 @@ static struct {
     bool stopping;
     bool put_off; /* the start of the listener is put off until control_retry: a thread was on its way into a sandbox */
     bool lingers; /* control_stop has waited long enough, and the threads have not ended yet */
-    bool listens; /* the listener is one of these threads */
+    bool listens; /* control_stop has waited for the listener in vain */
     bool working; /* the worker was started */
     bool devices; /* the device thread was started */
     bool failed;  /* a thread could not be made, and the ledger says so */
@@ -273,8 +273,8 @@ static void *be_listener(void *nothing) {
 
 /* --- the listener begins and ends --- */
 
-/* Starts the listener. If no thread can be made, the next owner that is opened tries again. The ledger gets a note of
- * the first failure only. */
+/* Starts the listener and the device thread. If the listener cannot be made, the next owner that is opened tries again.
+ * The ledger gets a note of the first failure only. */
 static void control_thread_begin(void) {
     page.pid = os_pid();
     int error = control_start(0, &page.listener, be_listener);

@@ -16,7 +16,7 @@
 #pragma GCC visibility push(hidden)
 
 /* Starts the control thread, on the first call. If no thread can be made, the ledger gets a note with the reason, and
- * the next call tries again. Call it without a lock, from any thread; it keeps errno. */
+ * the next call tries again. Any thread may call it, but must hold no lock. It keeps errno. */
 void control_begin(void);
 
 /* How many seconds control_stop may wait when its caller has time. */

@@ -28,7 +28,7 @@ __attribute__((constructor)) static void remember_folder(void) {
 
 static uint32_t endpoint_user(void) { return (uint32_t)os_call(SYS_geteuid); }
 
-/* Opens a folder that belongs to this user and that nobody else can read. The folder is made if it does not exist.
+/* Opens a folder that belongs to this user, and that no other user may read or change. Makes it if it does not exist.
  * Returns a descriptor, or -errno. */
 static int open_folder(const char *path) {
     struct stat status;
@@ -93,9 +93,9 @@ static void remove_stale(int folder, const char *path) {
         }
 }
 
-/* Takes the lock for removing the sockets of processes that are gone: only one process at a time removes them. False: a
- * process has held the lock for half a second. It has probably been stopped, and may continue at any time, so this
- * process leaves the sockets alone. */
+/* Takes the lock for removing the sockets of processes that are gone: only one process at a time removes them. False:
+ * another process has held the lock for half a second. That process has probably been stopped, and may continue at any
+ * time. So the caller leaves the sockets alone. */
 static bool lock_folder(int folder) {
     const struct timespec pause = {.tv_nsec = 10000000};
     for (int i = 0; i < LOCK_TRIES; i++) {
@@ -114,7 +114,7 @@ static void own_name(char to[64]) {
     os_decimal(to + strlen(to), os_start_ticks(0));
 }
 
-/* The mode of the descriptor becomes the mode of the file, whatever the umask is. */
+/* The file gets the mode of the descriptor, minus the umask. So no other user can connect at any time. */
 static int bind_private(int fd, const struct sockaddr_un *address) {
     int error = (int)os_call(SYS_fchmod, fd, 0600);
     if (!error) error = (int)os_call(SYS_bind, fd, address, sizeof *address);
@@ -122,7 +122,8 @@ static int bind_private(int fd, const struct sockaddr_un *address) {
 }
 
 /* The socket gets its name only when it listens. Between bind and listen it looks like the socket of a process that is
- * gone, and another process would remove it. Before an exec, this process may have left a socket of the same name. */
+ * gone, and another process would remove it. A socket that this process left behind at an exec has the same name, and
+ * is replaced. */
 static int bind_as(int fd, int folder, const char *path, const char *hidden) {
     struct sockaddr_un address;
     struct stat status;

@@ -229,7 +229,7 @@ int requests_done(uint64_t ticket, int64_t result, const char *text) {
     return taken ? 0 : -ENOENT;
 }
 
-/* --- an asker takes back a request that the program has taken --- */
+/* --- an asker takes back a request that was taken --- */
 
 void requests_cancel(uint64_t ticket) {
     if (!requests_begin()) return;

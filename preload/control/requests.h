@@ -50,14 +50,14 @@ bool requests_for_worker(void);
 /* Answers a request that was taken. -ENOENT: there is no such request. -EBUSY: the queue's lock stayed taken. */
 int requests_done(uint64_t ticket, int64_t result, const char *text);
 
-/* --- an asker takes back a request that the program has taken --- */
+/* --- an asker takes back a request that was taken --- */
 
 /* Ends the move of memory that the program or the worker is making for the request, after the move's present chunk.
  * Does nothing if the request has been answered. */
 void requests_cancel(uint64_t ticket);
-/* For a move that begins now: the ticket of the request that it is perhaps for; *at: how the move learns that it is to
- * end (move_end.h). That request is the oldest that the program has taken, that fits the move, and whose asker still
- * waits. 0: there is no such request. */
+/* Call it when a move begins. Finds the request that the move is perhaps made for: the oldest that the program has
+ * taken, that fits the move, and whose asker still waits. Returns its ticket; 0: there is no such request. *at: how the
+ * move learns that it is to end (move_end.h). */
 uint64_t requests_end(uint32_t owner, bool out, struct move_end *at);
 
 /* --- waiting for requests --- */
