@@ -33,8 +33,8 @@ int vram_driver_enter(const struct vram_driver *self, cuda_handle context, struc
     return error;
 }
 
-/* Restores the thread's context. A failed call is repeated once, because a thread that is left in another context does
- * harm. */
+/* Restores the thread's context and capture mode. A failed call is repeated once, because a thread that is left in
+ * another context does harm. */
 void vram_driver_leave(const struct vram_driver *self, struct vram_visit *visit) {
     if (self->cuCtxSetCurrent(visit->before)) self->cuCtxSetCurrent(visit->before);
     int mode = visit->mode;

@@ -19,7 +19,7 @@ enum { QUERY_NS = 20000, ATTEMPTS = 3, SETTLE_MS = 1000 };
 
 static uint64_t seeds[2];
 
-/* Chooses the seeds, once. A sandbox may forbid the call for random numbers; then the clock and an address do. */
+/* Chooses the seeds, once. If the kernel gives no random numbers, the seeds are made from the clock and an address. */
 static void choose_seeds(void) {
     if (seeds[0]) return;
     if (seal_is_set() || os_call(SYS_getrandom, seeds, sizeof seeds, 1 /* GRND_NONBLOCK */) != sizeof seeds) {

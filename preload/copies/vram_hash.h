@@ -1,8 +1,8 @@
 /* vram_hash.h — hashes of device memory, computed on the device by a kernel of memstow's own (vram_hash_text.h). Equal
  * hashes say that memory has not changed, so that nothing has to be copied.
- * In: device memory that stays mapped and that nobody writes to until the hash is there. Out: 128 bits each, or an
- * error. A driver that does not load the kernel gives no hashes. One thread at a time, in the context of
- * vram_hash_begin.
+ * In: ranges of device memory. Each stays mapped, and nobody writes to it, until its hash is there. Out: a hash of 128
+ * bits for each range, or an error. A driver that does not load the kernel gives no hashes. One thread at a time, in
+ * the context of vram_hash_begin.
  *
  * The two seeds are random, and differ in each process. Contents that differ in one word always have different hashes.
  * Contents that differ in more words have the same hash with a probability of 2^-128, if the hash is taken for a random

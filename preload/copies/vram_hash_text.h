@@ -9,8 +9,8 @@
  *     x = w ^ (seed1 + i * G);  x = (x ^ x >> 32) * M1;  x = (x ^ x >> 29) * M2;  x = x ^ x >> 32
  *     y = x ^ seed2;            y = (y ^ y >> 31) * M3;  y = y ^ y >> 33
  *
- * For a given i, different words have different x. So the hash always tells memory from memory that differs in one
- * word. A sum does not depend on the order in which threads add to it. */
+ * For a given i, different words have different x. So a change of one word always changes the hash. A sum does not
+ * depend on the order in which threads add to it. */
 #ifndef MEMSTOW_VRAM_HASH_TEXT_H
 #define MEMSTOW_VRAM_HASH_TEXT_H
 

@@ -35,8 +35,9 @@ struct part {
     bool streams; /* with streaming stores */
 };
 
-/* Copies with stores that do not read the lines that they write, and leave them out of the caches: the device reads
- * them next. That is faster only where the pages are there already (docs/decisions/0045-copies-by-the-processor.md). */
+/* Streaming stores do not read the cache lines that they write, and keep the data out of the caches: only the device
+ * reads it next. They are faster only where the pages are there already
+ * (docs/decisions/0045-copies-by-the-processor.md). */
 static void copy_streaming(char *to, const char *from, uint64_t bytes) {
     uint64_t done = 0;
     for (; done + LINE <= bytes; done += LINE)
@@ -69,8 +70,8 @@ static void copy_in_parts(uint32_t count, struct part all) {
         if (threads[i]) stow_thread_join(threads[i]);
 }
 
-/* Copies with several threads. The program's signal handlers must not run on them: they share the caller's thread-local
- * storage. */
+/* Copies with several threads. Signal handlers must not run on these threads, because the threads share the caller's
+ * thread-local storage. */
 static void vram_ring_copy(const struct vram_ring *self, struct part all) {
     uint32_t count = self->copiers < VRAM_COPIERS ? self->copiers : VRAM_COPIERS;
     uint64_t signals = 0;

@@ -1,9 +1,9 @@
 /* vram_ring.h — a ring: a CUDA stream of memstow's own and four pinned buffers, which are used in turn for copies
  * between device memory and host memory. Pinned host memory is copied straight, other memory through the buffers.
  * Stream and buffers stay for the next move, because pinning is slow.
- * In: addresses on both sides. Out: copies that go on until the caller waits for them, or an error. Each copy has a
- * lane: a buffer, and an event that shows when the copy is complete. Only one thread at a time may use a ring, and the
- * ring's CUDA context must be current on it. */
+ * In: addresses on both sides. Out: copies that go on until the caller waits for them, or an error. A lane is a buffer,
+ * and an event that shows when a copy is complete. Only one thread at a time may use a ring, and the ring's CUDA
+ * context must be current on that thread. */
 #ifndef MEMSTOW_VRAM_RING_H
 #define MEMSTOW_VRAM_RING_H
 
@@ -55,12 +55,13 @@ int vram_ring_ask(const struct vram_driver *driver, struct vram_ring *self, uint
 int vram_ring_await(const struct vram_driver *driver, const struct vram_ring *self, uint32_t lane);
 /* Copies the content of the lane's buffer to ordinary memory. */
 void vram_ring_take(const struct vram_ring *self, uint32_t lane, char *to, uint64_t bytes);
-/* Copies to a file, and waits until all of it is written. The calling thread must run no signal handlers, and all
- * earlier copies must be over. If a write fails, *refusal (enum stow_refusal) has the reason, and the result is 0. */
+/* Waits for all earlier copies, and then copies to a file, until all of it is written. The calling thread must run no
+ * signal handlers. If a write fails, *refusal (enum stow_refusal) has the reason, and the result is 0. */
 int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *self, struct stow_file *file,
                           uint64_t from, uint64_t bytes, uint32_t *refusal);
-/* Compares device memory with host memory at `with`. *same: they are equal. `is_file`: `with` is a mapping of a file;
- * if it cannot be read, *same is false. After an error, *same means nothing. All earlier copies must be over. */
+/* Waits for all earlier copies, and then compares device memory with host memory at `with`. *same: they are equal.
+ * `is_file`: `with` is a mapping of a file; if it cannot be read, *same is false. After an error, *same means
+ * nothing. */
 int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
                       uint64_t bytes, bool is_file, bool *same);
 

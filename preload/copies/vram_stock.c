@@ -47,7 +47,7 @@ uint64_t vram_stock_bytes(void) { return os_load(&stock_bytes); }
 static char *address_of(uint32_t granule) { return stock.at + granule * VRAM_GRANULE; }
 
 /* The ledger has one record for the whole stock. The record's address is one page below the stock, where there never is
- * memory: it must differ from the address of the first content, which has a record of its own. */
+ * memory: at the stock's own address, the first content has a record. */
 static void vram_stock_note(uint32_t device) {
     struct snap_cuda_block record;
     uint32_t end = 0;

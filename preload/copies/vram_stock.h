@@ -1,7 +1,7 @@
 /* vram_stock.h — pinned memory of the host that stays pinned. Moves use it again and again, because pinning is slow.
  * In: sizes in whole granules, limits. Out: ranges of pinned memory. Only the thread that moves memory takes ranges and
- * shrinks the stock. While no move goes on, another thread may pin ahead of need. Any thread gives ranges back.
- * A forked child has none of this memory. The ledger lists it as a buffer. */
+ * shrinks the stock. While no move goes on, another thread may pin ahead of need. Any thread may give ranges back.
+ * A forked child has none of this memory. The ledger lists the stock as a buffer. */
 #ifndef MEMSTOW_VRAM_STOCK_H
 #define MEMSTOW_VRAM_STOCK_H
 
@@ -10,19 +10,19 @@
 #pragma GCC visibility push(hidden)
 
 struct vram_stock_wish {
-    uint64_t bytes;      /* the size of the range to take */
-    uint64_t expected;   /* how much the whole move will take: a new piece is made larger than the range for that */
-    uint64_t most;       /* the limit of the whole stock, in bytes */
-    uint64_t most_new;   /* how many bytes may be pinned in addition, now */
+    uint64_t bytes;    /* the size of the range to take */
+    uint64_t expected; /* the bytes that the whole move will take: new pieces may be larger than the range, for them */
+    uint64_t most;     /* the limit of the whole stock, in bytes */
+    uint64_t most_new; /* how many bytes may be pinned in addition, now */
     cuda_handle context; /* the current context, in which new memory is pinned */
     uint32_t device;
 };
 /* Takes a range of the stock, and pins those of its bytes that are not pinned yet. NULL: there is no memory, or the
  * driver refuses. */
 char *vram_stock_take(const struct vram_driver *driver, const struct vram_stock_wish *wish);
-/* Pins a piece ahead of need: of wish->bytes, but 256 MiB at most. Memory of the stock whose context has ended is
- * pinned again first. False: nothing was pinned. After a failure here, or after vram_stock_shrink has given memory
- * back, nothing is pinned until vram_stock_take has pinned new memory. */
+/* Pins a piece ahead of need: an old one whose context has ended, or else a new one of wish->bytes, but 256 MiB at
+ * most. False: nothing was pinned. After the driver has refused, or after vram_stock_shrink has given memory back,
+ * nothing is pinned here until vram_stock_take has pinned new memory. */
 bool vram_stock_ahead(const struct vram_driver *driver, const struct vram_stock_wish *wish);
 /* Gives a range back to the stock. It stays pinned. */
 void vram_stock_give(const char *at, uint64_t bytes);

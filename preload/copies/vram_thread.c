@@ -43,7 +43,7 @@ static bool errand_becomes(uint32_t from, uint32_t to) {
     return true;
 }
 
-/* Waits until something has changed since `seen` was read. */
+/* Waits until `turn` is not `seen` any more, or the time is over. */
 static void wait_for_change(uint32_t seen, uint32_t milliseconds) {
     const struct timespec most = {milliseconds / 1000, milliseconds % 1000 * 1000000};
     os_call(SYS_futex, &turn, FUTEX_WAIT_PRIVATE, seen, milliseconds == VRAM_THREAD_NOTHING ? NULL : &most);

@@ -29,10 +29,10 @@ bool vram_thread_begins(void);
 void vram_thread_run(bool (*is_over)(void), uint32_t (*step)(void));
 void vram_thread_wake(void);
 void vram_thread_ended(void);
-/* vram_thread_ends_with_program: call it when the driver is loaded. At the program's exit, before the driver's own exit
- * handlers, the device thread then begins nothing more, and the exit waits for its present work, 5 seconds at most.
- * Later calls do nothing. vram_thread_must_end: whether the caller is the device thread, and the program has begun to
- * end. */
+/* vram_thread_ends_with_program: call it when the driver is loaded; later calls do nothing. It registers an exit
+ * handler, which runs before those of the driver. The handler keeps the device thread from beginning more work, and
+ * waits for its present work, 5 seconds at most. vram_thread_must_end: whether the caller is the device thread, and the
+ * program has begun to end. */
 void vram_thread_ends_with_program(void);
 bool vram_thread_must_end(void);
 
