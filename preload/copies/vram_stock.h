@@ -21,7 +21,7 @@ struct vram_stock_wish {
  * driver refuses. */
 char *vram_stock_take(const struct vram_driver *driver, const struct vram_stock_wish *wish);
 /* Pins a piece ahead of need: an old one whose context has ended, or else a new one of wish->bytes, but 256 MiB at
- * most. False: nothing was pinned. After the driver has refused, or after vram_stock_shrink has given memory back,
+ * most. False: nothing was pinned. After pinning has failed, or after vram_stock_shrink has given memory back,
  * nothing is pinned here until vram_stock_take has pinned new memory. */
 bool vram_stock_ahead(const struct vram_driver *driver, const struct vram_stock_wish *wish);
 /* Gives a range back to the stock. It stays pinned. */

@@ -1,6 +1,7 @@
 /* account_fast.h — the part of the accounts that malloc and free need.
- * In: a thread that has a slot, one of its counters. Out: the same as account.h. It takes no lock, makes no system call
- * and no atomic read-modify-write. Only count/ and the hooks' fast path may include it (tests/build/layers). */
+ * In: a thread that has a slot, one of its counters. Out: the same as account.h. It takes no lock and makes no system
+ * call. Only account_flush has atomic read-modify-writes. Only count/ and the hooks' fast path may include it
+ * (tests/build/layers). */
 #ifndef MEMSTOW_ACCOUNT_FAST_H
 #define MEMSTOW_ACCOUNT_FAST_H
 

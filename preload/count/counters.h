@@ -41,8 +41,8 @@ struct live {
 struct live counters_site_live(uint32_t site);
 
 /* Sums over all slots, for the SNAP_CHUNK_SITES sites of a chunk. It reads the frees before the allocations. So if
- * frees and allocations are equal at a site, no block of the site was live then, and none came between the two
- * readings. */
+ * frees and allocations are equal at a site, no block of the site was live when the frees were read, and none came
+ * between the two readings. */
 void counters_sum(uint32_t chunk, struct snap_counter sums[SNAP_CHUNK_SITES]);
 
 /* Moves the counts of all slots from site i of the chunk to site to[i]. If to[i] is 0, the counts stay. The caller

@@ -36,7 +36,7 @@ enum {
 };
 
 /* Sites with the fewest allocations are removed first. The bucket of a site is 0 if it had no allocations, otherwise
- * the number of binary digits of their number. STAYS: the site is not removed. */
+ * the number of binary digits of the number of allocations. STAYS: the site is not removed. */
 enum { BUCKETS = 65, STAYS = UINT8_MAX };
 
 static struct {

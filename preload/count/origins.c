@@ -119,7 +119,7 @@ static bool origins_take_number(void *context, const char *name) {
     return self->count < INHERITED_MOST;
 }
 
-/* The list also has the descriptor by which /proc/self/fd was read. That is closed afterwards, so the loop skips it. */
+/* The list also has the descriptor by which /proc/self/fd was read. It is closed by then, so the loop skips it. */
 void origins_note_inherited(void) {
     static struct numbers numbers; /* only one thread begins a ledger */
     numbers.count = 0;

@@ -1,6 +1,7 @@
 /* site.h — from the caller of a hook to the id of a site: its call stack under the present owners (a tag).
  * In: the caller. Out: the id, for the block's header and the counters. It waits for a lock no longer than lock_wait
- * does. If a site cannot be recorded, the answer is SNAP_SITE_UNKNOWN, and a loss is counted. */
+ * does. If a site cannot be recorded, the answer is the site of an outer stack, the owner's site without a stack, or
+ * SNAP_SITE_UNKNOWN, and a loss is counted. */
 #ifndef MEMSTOW_SITE_H
 #define MEMSTOW_SITE_H
 

@@ -120,7 +120,7 @@ static uint32_t take_used_slot(void) {
 
 /* Sets the quantum: how many bytes a thread may hold back from the running total. The quantum shrinks as threads come,
  * but a thread that sleeps keeps its larger one. 2,048 threads hold back 832 KiB at most (16 x 16 KiB + 16 x 8 + 32 x 4
- * + 64 x 1 + 128 x .5 + ...), and each further thread one byte: less than 895 KiB with a slot for each. */
+ * + 64 x 1 + 128 x .5 + ...), and each further thread one byte: less than 895 KiB with all THREAD_SLOTS in use. */
 static void set_quantum(uint32_t threads) {
     static const struct {
         uint32_t threads, quantum;
