@@ -1,14 +1,13 @@
-"""The memory of a loop that carries a latent of a megabyte, a number and a text, with one of ComfyUI's node caches.
-In each of two hundreds of iterations, after the first 20 or more, live memory grows by less than 1 MB. So does the
-resident set, in one of the two, without memory that the allocator retains (the report says how much that is): in the
-other one the allocator may need more pages for the same blocks. The ledger file is counted by itself, and grows by
-less than 1 MB in each. Its two pictures of the peak are filled before, because the program has two
-peaks early. Views of the latent do not count: each takes its megabyte as long as a node or the node cache has it,
-and the last one may be let go of late. There is at most one of them at the end. Of the last four readings the least
-counts, because an iteration may free its memory late. The list of the last 32 run reports (4 KiB each) still grows
-then, if counting begins at iteration 20. The first two readings do not count: they take memory themselves. While
-the loop runs, the report names its values by loop and id. memstow leaks finds nothing. The values are gone when the
-loop is forgotten."""
+"""The memory of a loop that carries a latent of a megabyte, a number and a text, with one of ComfyUI's node caches. In
+each of two hundreds of iterations, after the first 20 or more, these grow by less than 1 MB each: live memory, and the
+resident set without memory that the allocator retains. The report says how much that is. The ledger file is counted by
+itself, and grows by less than 1 MB, too. Its two pictures of the peak are filled before, because the program has two
+peaks early. Views of the latent do not count: each takes its megabyte as long as a node or the node cache has it, and
+the last one may be let go of late. There is at most one of them at the end. Of the last four readings the least counts,
+because an iteration may free its memory late. The list of the last 32 run reports (4 KiB each) still grows then, if
+counting begins at iteration 20. The first two readings do not count: they take memory themselves. While the loop runs,
+the report names its values by loop and id. memstow leaks finds nothing. The values are gone when the loop is
+forgotten."""
 import json, time
 
 import support
@@ -79,9 +78,9 @@ import _loops # noqa: E402
 _loops.NODES += MEASURE
 
 
-def run(*cache, first=20):
+def run(*cache, first=20, resident=all):
     """Runs the loop with these options of ComfyUI, which choose its node cache. The growth counts from iteration
-    `first` on."""
+    `first` on. resident: whether the resident set must be flat in `all` of the hundreds, or in `any`."""
     _loops.NODES = _loops.NODES.replace("FIRST", str(first))
     iterations = first + 201
     with Loops(*cache, options=("--python-objects",)) as comfy: # otherwise Python's next arena of 1 MiB would count
@@ -104,7 +103,7 @@ def run(*cache, first=20):
             print({what: f"{size / 1024:.0f} KiB" for what, size in one.items() if size})
         print(f"{found['seconds'] / iterations * 1000:.1f} ms an iteration")
         assert all(one["live"] < 10**6 and one["ledger"] < 10**6 for one in growth), measured
-        assert min(one["rss"] for one in growth) < 10**6, measured
+        assert resident(one["rss"] < 10**6 for one in growth), measured
         assert readings[-1]["views"] < 2 * MB, measured # one may be let go of late
         leaks = support.memstow("leaks", comfy.pid(), status=None)
         assert leaks.returncode == 0 and "No leak found" in leaks.stdout, leaks.stdout + leaks.stderr
