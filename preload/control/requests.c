@@ -234,9 +234,12 @@ int requests_done(uint64_t ticket, int64_t result, const char *text) {
 void requests_cancel(uint64_t ticket) {
     if (!requests_begin()) return;
     struct request *request = find_request(ticket);
-    if (request && is_programs(request)) __atomic_store_n(&request->ended, ticket, __ATOMIC_SEQ_CST);
-    /* under the lock, the worker cannot begin its next work */
-    if (request && request->state == REQUEST_TAKEN && request->by_worker) mover_cancel_work();
+    if (request && request->state == REQUEST_TAKEN) {
+        if (request->by_worker)
+            mover_cancel_work(); /* under the lock, the worker cannot begin its next work */
+        else
+            __atomic_store_n(&request->ended, ticket, __ATOMIC_SEQ_CST);
+    }
     requests_unlock();
 }
 

@@ -82,6 +82,17 @@ for age in range(20):
 memstow.referrers().find = real_find
 assert sorted(set(due)) == [1, 2, 4, 8, 16, 32], due
 
+# a loop that holds a model is its place, said once, and nothing is searched for until the loop lets it go
+by_loop, number = held.Held(runs.registry), identities[0].owner.id
+by_loop.references = lambda: [("port m of loop l", [identities[0].model()])]
+_lines, first = memstow.decisions()
+for _run in range(2):
+    assert by_loop.look(identities[:1]) == {number: ["port m of loop l"]} and not by_loop.sought[number].searches
+[line] = [line for line in memstow.decisions(first)[0] if line["kind"] == "HELD"]
+assert (line["owner"], line["pack"], line["place"]) == (number, "memstow", "port m of loop l"), line
+by_loop.references = lambda: []
+assert by_loop.look(identities[:1])[number][0].startswith("__main__.kept["), by_loop.look(identities[:1])
+
 # in words
 line = report.line(runs.last)
 assert f"not freed {MODELS}: {MODELS} of OTHER Linear (a.safetensors), held by __main__.kept[…]" in line, line

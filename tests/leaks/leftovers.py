@@ -134,7 +134,7 @@ def looked():
 
 referrers.find = find_in_time
 living = pack_held.Held(types.SimpleNamespace(trace=lambda kind, **values: None))
-identities = [types.SimpleNamespace(owner=types.SimpleNamespace(id=number), patchers=[number])
+identities = [types.SimpleNamespace(owner=types.SimpleNamespace(id=number), patchers=[number], ids=set)
               for number in range(1, 6)]
 searched = []
 for _ in range(4):

@@ -269,7 +269,7 @@ static void another_ends_in_a_move(void) {
     look();
 }
 
-/* Moves and other calls wait for one another longer than a move waits for the end of a context. */
+/* A move that has waited for a long move still waits for the end of a context. */
 static void ends_after_a_long_move(void) {
     CUcontext first, second = begin_in_second(&first);
     pthread_t mover, next, ender;

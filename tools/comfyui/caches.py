@@ -127,19 +127,25 @@ def class_of(key: Any) -> str:
         return "node"
 
 
-def holding(cache_set: Any, targets: dict[int, set]) -> dict[int, list[str]]:
-    """For each set of targets: the classes of the nodes whose cached outputs reach at least one target of the set. The
-    result has the same keys as `targets`. One pass over the caches searches for all sets."""
+def reaching(roots: Iterable[tuple], targets: dict[int, set]) -> dict[int, list]:
+    """For each set of targets: the keys of the roots that reach at least one target of the set. `roots`: pairs of a key
+    and an object. The result has the same keys as `targets`. One pass over the roots searches for all sets."""
     keys_of: dict[int, list[int]] = {}
     for number, ids in targets.items():
         for one in ids:
             keys_of.setdefault(one, []).append(number)
-    found: dict[int, list[str]] = {number: [] for number in targets}
-    for cache in every(cache_set) if targets else ():
-        for key, entry in list(getattr(cache, "cache", {}).items()):
-            for number in {number for thing in _reached(entry) for number in keys_of.get(id(thing), ())}:
-                found[number].append(class_of(key))
+    found: dict[int, list] = {number: [] for number in targets}
+    for key, root in roots if targets else ():
+        for number in {number for thing in _reached(root) for number in keys_of.get(id(thing), ())}:
+            found[number].append(key)
     return found
+
+
+def holding(cache_set: Any, targets: dict[int, set]) -> dict[int, list[str]]:
+    """For each set of targets: the classes of the nodes whose cached outputs reach at least one target of the set. The
+    result has the same keys as `targets`."""
+    entries = (pair for cache in every(cache_set) for pair in list(getattr(cache, "cache", {}).items()))
+    return {number: list(map(class_of, keys)) for number, keys in reaching(entries, targets).items()}
 
 
 def output_of(cache_set: Any, node_id: str) -> list:

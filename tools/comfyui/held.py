@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import memstow
-from .caches import reaches
+from .caches import reaching
 from .registry import Identity, Registry
 
 AGAIN = 64 # runs until a model with known places is searched again
@@ -44,12 +44,7 @@ class Held:
 
     def loops_of(self, identities: list[Identity]) -> dict[int, list[str]]:
         """The places in loops that hold each model, by owner id."""
-        found: dict[int, list[str]] = {identity.owner.id: [] for identity in identities}
-        for place, value in self.references():
-            for identity in identities:
-                if reaches(value, identity.ids()):
-                    found[identity.owner.id].append(place)
-        return found
+        return reaching(self.references(), {identity.owner.id: identity.ids() for identity in identities})
 
     def look(self, identities: list[Identity]) -> dict[int, list[str]]:
         """The places, by owner id. All searches after one run together have the time of one search. Models that are not
