@@ -100,6 +100,7 @@ time.sleep(1000)
 run = support.start(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", PYTHON, "-c", OWNER)
 support.wait_for(pathlib.Path("pid").exists)
 pid = int(pathlib.Path("pid").read_text())
+support.memstow("restore", pid, "model") # waits for the socket, which a stopped process cannot open
 WAITS = "waiting for the program to take the request" # before its thread looks for requests
 for verb, doing in (("stow", "stowing"), ("restore", "restoring")):
     os.kill(pid, signal.SIGSTOP)
