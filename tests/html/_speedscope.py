@@ -1,41 +1,29 @@
 """speedscope's web application, over HTTP on this machine. Neither Debian nor PyPI has it, and no script installs it:
 SPEEDSCOPE names the folder where it lies built, such as dist/release of its package for npm."""
-import functools, http.server, json, os, pathlib, shutil, threading
+import json, os, pathlib
 
+from _served import Served
 from support import skip, wait_for
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
-class Application:
-    """Serves a copy of the folder, with the profiles that are put into it."""
+class Application(Served):
+    """The application, with the profiles that are put into it."""
 
     def __init__(self):
         folder = os.environ.get("SPEEDSCOPE")
         if not folder:
             skip("needs speedscope's built web application: SPEEDSCOPE=FOLDER")
-        self.folder = pathlib.Path("speedscope").resolve()
-        shutil.copytree(folder, self.folder)
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=self.folder))
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        super().__init__(folder, "speedscope")
 
     def schema(self):
         """The published schema of its files, https://www.speedscope.app/file-format-schema.json."""
         return json.loads((self.folder / "file-format-schema.json").read_text())
 
-    def address(self, profile, view):
-        """Where the application shows a file of its folder. view: time-ordered, left-heavy or sandwich."""
-        return (f"http://127.0.0.1:{self.server.server_port}/#profileURL={pathlib.Path(profile).name}"
-                f"&view={view}")
-
     def open(self, browser, profile, view):
-        """Loads a file."""
-        shutil.copy(profile, self.folder)
+        """Loads a file. view: time-ordered, left-heavy or sandwich."""
+        self.put(profile)
         browser.driver.get("about:blank")
-        browser.driver.get(self.address(profile, view))
+        browser.driver.get(f"{self.address}/#profileURL={pathlib.Path(profile).name}&view={view}")
         wait_for(lambda: "(1/" in text(browser) or "Something went wrong" in text(browser), what="the profile")
 
 
