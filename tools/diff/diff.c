@@ -4,16 +4,21 @@
 #include "tools/base/complain.h"
 #include "tools/symbols/symbols.h"
 
-const struct image *diff_stacks(struct diff *diff, const struct row *row) {
-    int side = (int)row->stack_side;
+const struct image *diff_image(struct diff *diff, int side) {
     struct subject *subject = &diff->subject[side];
-    if (!row->stack || diff->gone[side]) return NULL;
+    if (diff->gone[side]) return NULL;
     diff->gone[side] = !diff->loaded[side] && subject_open(subject, diff->argument[side], false) != EXIT_FINE;
     if (diff->gone[side]) return NULL;
     diff->loaded[side] = true;
     image_drop_totals(&subject->image);
-    if (!diff->symbols[side]) diff->symbols[side] = symbols_begin(&subject->image, subject->pid);
-    return diff->symbols[side] ? &subject->image : NULL;
+    return &subject->image;
+}
+
+const struct image *diff_stacks(struct diff *diff, const struct row *row) {
+    int side = (int)row->stack_side;
+    const struct image *image = row->stack ? diff_image(diff, side) : NULL;
+    if (image && !diff->symbols[side]) diff->symbols[side] = symbols_begin(image, diff->subject[side].pid);
+    return diff->symbols[side] ? image : NULL;
 }
 
 int64_t diff_grown_bytes(const struct diff *diff) { return (int64_t)(diff->total[1].bytes - diff->total[0].bytes); }

@@ -74,8 +74,11 @@ int64_t diff_grown_cuda_bytes(const struct diff *diff);
 int64_t diff_grown_cuda_blocks(const struct diff *diff);
 /* The part of the host's growth that is suppressed, in bytes. */
 uint64_t diff_suppressed(const struct diff *diff);
-/* The image that has the call stack of a row; diff->symbols then has names for the frames. If need be, the file is read
- * again; ids of stacks stay the same. NULL: the row has no stack, or the file cannot be read again. */
+/* The image of a side, without its totals. If need be, the file is read again; ids of stacks stay the same. NULL: the
+ * file cannot be read again. */
+const struct image *diff_image(struct diff *diff, int side);
+/* The image that has the call stack of a row; diff->symbols then has names for the frames. NULL: the row has no stack,
+ * or the file cannot be read again. */
 const struct image *diff_stacks(struct diff *diff, const struct row *row);
 
 #endif

@@ -5,6 +5,7 @@
 #include "tools/base/list.h"
 #include "tools/diff/diff.h"
 #include "tools/html/html_fit.h"
+#include "tools/report/report.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -278,9 +279,27 @@ static int write_diff(struct diff *diff, struct html_out *out) {
     return fclose(to) == 0 ? 0 : -1;
 }
 
+/* Writes the curves of both sides. Of a running process, the file is read again, and the curve goes on to that time. */
+static int write_curves(struct diff *diff, struct html_out *out) {
+    static struct json json;
+    int result = 0;
+    FILE *to = html_document(out, "curves");
+    if (!to) return -1;
+    json_begin(&json, to, "memstow-curves");
+    for (int side = 0; side < 2; side++) {
+        const struct image *image = diff_image(diff, side);
+        json_object(&json, side ? "b" : "a");
+        if (image && report_json_history(&json, image) < 0) result = -1;
+        json_end_object(&json);
+    }
+    json_finish(&json);
+    return fclose(to) == 0 ? result : -1;
+}
+
 static int write_documents(struct html_out *out, void *context) {
     const struct diff_page *self = context;
-    return write_diff(self->diff, out) < 0 || write_names(self, out) < 0 ? -1 : 0;
+    if (write_diff(self->diff, out) < 0 || write_names(self, out) < 0) return -1;
+    return write_curves(self->diff, out);
 }
 
 static int write_data(struct html_out *out, void *context) {

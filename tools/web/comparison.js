@@ -1,8 +1,10 @@
 /* comparison.js — the first view of a comparison: the growth from A to B.
- * In: the document of the comparison, and later the ledger. Out: both totals side by side, and the largest changes. */
+ * In: the documents of the comparison and of both curves, and later the ledger. Out: both totals side by side, memory
+ * over time in A and in B, and the largest changes. */
 
 import { element } from "./dom.js";
-import { Overview } from "./overview.js";
+import { HOST, Overview } from "./overview.js";
+import { Timeline } from "./timeline.js";
 import {
     blocksChangeText,
     changeText,
@@ -28,7 +30,8 @@ export class Comparison extends Overview {
     show(host) {
         const { diff } = this.page;
         host.replaceChildren(
-            element("div.overview", {}, this.growth(diff), this.sides(diff), this.lacks(), this.largest()));
+            element("div.overview", {}, this.growth(diff), this.sides(diff), this.bothCurves(this.page.curves),
+                this.lacks(), this.largest()));
         this.page.whenLoaded(() => this.fillLargest());
     }
 
@@ -71,6 +74,30 @@ export class Comparison extends Overview {
             element("td", { "data-figure": `b_${key}` }, say(b[key])),
             element("td", { "data-figure": `change_${key}`, class: change > 0 ? "grew" : change < 0 ? "shrank" : null },
                 change ? sayChange(change) : "–"));
+    }
+
+    // ---- memory over time
+
+    /** The curves of A and B, one below the other; nothing where there are too few points. */
+    bothCurves({ a, b }) {
+        const sides = [["A", a], ["B", b]].map(([side, { history }]) => [side, new Map(this.curves(history, 0))]);
+        const names = new Set(sides.flatMap(([, curves]) => [...curves.keys()]));
+        if (!names.size) return null;
+        return element("section.card.wide", { "aria-labelledby": "history" },
+            element("h2", { id: "history" }, "Over time"),
+            [...names].map((name) => this.curvesOf(name, sides.filter(([, curves]) => curves.has(name)))));
+    }
+
+    /** The curves of one memory. Equal heights are equal sizes; each curve has its own time. */
+    curvesOf(name, sides) {
+        const scale = sides.flatMap(([, curves]) => curves.get(name).bytes).reduce((a, b) => Math.max(a, b), 1);
+        return sides.map(([side, curves]) => [element("h3", {}, name === HOST ? side : `${side}, ${name}`),
+            new Timeline(`${side}, ${name}`, { ...curves.get(name), scale }).element]);
+    }
+
+    /** Owners have no names in a comparison that fit to their numbers in A and in B. */
+    pointWords({ host_bytes, mapped_bytes }, i) {
+        return super.pointWords({ host_bytes, mapped_bytes, runs: [], nodes: [] }, i);
     }
 
     lacks() {

@@ -18,7 +18,7 @@ import {
 
 const LISTED = 8;
 const POINTS_LEAST = 4;
-const HOST = "Live memory"; // the curve that needs no heading of its own
+export const HOST = "Live memory"; // the curve that needs no heading of its own
 
 export class Overview {
     constructor(page) {

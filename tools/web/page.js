@@ -60,6 +60,7 @@ class Page {
         this.check = await this.bundle.document("check");
         this.leaks = await this.bundle.document("leaks");
         this.diff = await this.bundle.document("diff");
+        this.curves = await this.bundle.document("curves");
         const named = await this.bundle.document("names");
         for (const { id, words } of named?.names ?? []) this.ownerNames.set(id, safeText(words) || "(no name)");
         for (const owner of this.owners?.owners ?? [])

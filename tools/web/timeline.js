@@ -38,8 +38,9 @@ export function markWords(mark) {
 export class Timeline {
     /**
      * @param {string} name of the memory
-     * @param {{seconds: number[], bytes: number[], marks: object[], end: number, wordsOf: function(number): string}}
-     *     curve `wordsOf(i)` gives more words about point i
+     * @param {{seconds: number[], bytes: number[], marks: object[], end: number, wordsOf: function(number): string,
+     *     scale: ?number}} curve `wordsOf(i)` gives more words about point i. scale: the bytes at the upper edge; by
+     *     default the largest
      * @param {((range: [number, number] | null) => void) | null} onrange a range of seconds was chosen; null: a range
      *     cannot be chosen
      */
@@ -49,6 +50,7 @@ export class Timeline {
         this.range = null;
         this.anchor = null; // the beginning of the range that is being chosen, in seconds
         this.most = curve.bytes.reduce((most, bytes) => Math.max(most, bytes), 1);
+        this.scale = curve.scale ?? this.most;
         this.chosen = -1;
         this.canvas = element("canvas", { "aria-hidden": "true" });
         this.words = element("p.quiet.moment", {}, this.summary());
@@ -193,7 +195,7 @@ export class Timeline {
 
     x(second) { return this.curve.end > 0 ? (second / this.curve.end) * this.width : 0; }
 
-    y(bytes) { return CURVE_HEAD + (1 - bytes / this.most) * (CURVE_HEIGHT - CURVE_HEAD - CURVE_FOOT); }
+    y(bytes) { return CURVE_HEAD + (1 - bytes / this.scale) * (CURVE_HEIGHT - CURVE_HEAD - CURVE_FOOT); }
 
     draw() {
         this.width = this.host.clientWidth;
@@ -247,13 +249,13 @@ export class Timeline {
 
     drawScale(pen) {
         pen.fillStyle = this.colours.rule;
-        for (const part of [0, 0.5, 1]) pen.fillRect(0, Math.round(this.y(this.most * part)), this.width, 1);
+        for (const part of [0, 0.5, 1]) pen.fillRect(0, Math.round(this.y(this.scale * part)), this.width, 1);
         pen.fillStyle = this.colours.text;
         pen.textAlign = "left";
         pen.strokeStyle = this.colours.back;
         pen.lineWidth = 3;
-        pen.strokeText(sizeText(this.most), 4, this.y(this.most) + 11);
-        pen.fillText(sizeText(this.most), 4, this.y(this.most) + 11);
+        pen.strokeText(sizeText(this.scale), 4, this.y(this.scale) + 11);
+        pen.fillText(sizeText(this.scale), 4, this.y(this.scale) + 11);
         pen.fillText("0 s", 0, CURVE_HEIGHT - 9);
         pen.textAlign = "right";
         pen.fillText(durationText(this.curve.end), this.width, CURVE_HEIGHT - 9);
