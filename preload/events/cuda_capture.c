@@ -52,8 +52,8 @@ static void begin_went(const struct cuda_call *call, int result) {
         cuda_captures_began(call->captures, cuda_device_capture(call->stream));
 }
 
-/* The call that ends a capture may fail and still end it, if the capture was invalid. If a stream is destroyed, its
- * capture ends and does not become a graph. */
+/* If a capture is invalid, the call that ends it fails, but the capture ends. If a stream is destroyed, its capture
+ * ends and does not become a graph. */
 void cuda_capture_went(const struct cuda_call *call, int result) {
     bool of_stream = call->captured == CUDA_STREAM_ENDS;
     if (call->captured == CUDA_CAPTURE_BEGINS) {

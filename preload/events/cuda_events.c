@@ -60,8 +60,8 @@ void cuda_events_forget(enum cuda_space space, const struct snap_cuda_block *blo
     if (is_held(space, block)) stow_unlock_range(block->address, block->size);
 }
 
-/* Removes an old block with the same number. memstow has not seen its free: its context ended in an unknown way, or an
- * unknown entry freed it. */
+/* Removes an old block with the same number. memstow has not seen its free: its context ended in an unknown way, an
+ * unknown entry freed it, or another thread's teardown is ending it now. */
 static void drop_earlier(enum cuda_space space, uint64_t number) {
     struct snap_cuda_block earlier;
     if (likely(!cuda_blocks_take(space, number, &earlier))) return;
@@ -194,8 +194,9 @@ void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory,
     cuda_events_sample(&block, here);
 }
 
-/* Held while users are added or removed. Handles, physical memory and opened memory have users, which come and go on
- * any thread. A handle or memory without users is gone. */
+/* Held while a call of the program adds a user to a handle or to opened memory, or removes one. A handle or memory
+ * without users is gone. The users of physical memory change without this lock, and so does the user that put_back
+ * adds. */
 static struct lock using;
 
 static bool begin_using(void) {
@@ -365,8 +366,8 @@ static bool cuda_events_mark_block(enum cuda_space space, uint64_t number, enum 
 }
 
 /* If the address lies in a mapping, the flag is for the physical memory that is mapped there, because this is the
- * memory that the program exports or binds. Mappings are looked up first, because a block that is about to leave the
- * table may have had the same address. */
+ * memory that the program exports or binds. A mapping that begins at the address is looked up before a block, because a
+ * block that is about to leave the table may have had this address. */
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
     struct snap_cuda_block mapping;
     bool is_address = space == CUDA_ADDRESS, mapped = is_address && cuda_blocks_find(CUDA_MAPPING, number, &mapping);

@@ -1,8 +1,8 @@
 /* cuda_fault.h — when the driver reports an illegal address (error 700), names memory that a kernel may have used.
  * In: device memory that is freed; calls that return the error. Out: lines in the trace, records in the ledger, one
- * line on stderr. They name the blocks that were freed most recently, with the time, and the memory that was off its
- * device at that time, with the time and the trigger (trigger.h) of its move. Any thread may call. It must not call
- * CUDA: the context is broken. */
+ * line on stderr. They name two kinds of memory: the blocks that were freed most recently, with the time; and the
+ * memory that was off its device when the error came, with the time and the trigger (trigger.h) of its move. Any thread
+ * may call. It must not call CUDA: the context is broken. */
 #ifndef MEMSTOW_CUDA_FAULT_H
 #define MEMSTOW_CUDA_FAULT_H
 
@@ -12,8 +12,8 @@
 
 /* Before the call frees this block: notes it in the ring of frees. */
 void cuda_fault_freed(const struct cuda_call *call, const struct snap_cuda_block *block);
-/* Call it when a call of the entry `name` has returned the error. Later errors of the same context do not count,
- * because all its calls return the error from then on. */
+/* Call it when a call of the entry `name` has returned the error. Until a context ends, further errors do not count:
+ * all calls in a broken context return the error. At most four faults of a process count. */
 void cuda_fault_seen(const struct cuda_call *call, const char *name);
 /* Call it when the program asks the function `name` for the name or text of this error. If it is error 700, and no call
  * was seen to return it, then it counts as returned by a call that memstow does not hook. */

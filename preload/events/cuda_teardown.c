@@ -96,8 +96,8 @@ void cuda_teardown_ended(struct cuda_call *call) {
     serve_contexts_ended(context, call->ending == CUDA_DEVICE_ENDS, call->served_end);
 }
 
-/* A reset ends blocks of the primary context only. Pools, physical memory and addresses belong to no context
- * (cuda_runtime_api.h says so). Contexts that the program made are not reset. */
+/* A reset ends only blocks of the primary context, not those of contexts that the program made. Pools, physical memory
+ * and addresses belong to no context (cuda_runtime_api.h says so). */
 void cuda_teardown_reset(struct cuda_call *call, uint32_t device) {
     call->device = device;
     cuda_handle primary;
