@@ -17,7 +17,7 @@ static void hook_cublas_keep(const void *workspace) {
     if (serve_wanted && workspace) vram_refusal_note((uintptr_t)workspace, VRAM_REFUSAL_WORKSPACE);
 }
 
-/* The definition that the caller would have been bound to; NULL: there is none. */
+/* The definition that the loader would have bound the caller to without memstow; NULL: there is none. */
 static void *hook_cublas_real(const char *name, void *caller) { return cuda_route_bound(name, (uintptr_t)caller); }
 
 int cublasSetWorkspace_v2(void *handle, void *workspace, size_t bytes);

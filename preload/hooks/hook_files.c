@@ -1,8 +1,8 @@
 /* hook_files.c — functions that open a descriptor or start a thread.
  * In: the program's calls. Out: the same calls to the next definition; results of successful calls go to origins.c.
- * Each function may be called in a signal handler or between vfork and exec, and some are cancellation points. So a
- * hook holds no lock while the next definition runs, and does not wait afterwards. Descriptors that glibc opens for
- * itself are not seen. Most names are plain words, so each is an entry of hook_entry.h. */
+ * Programs call some of these functions in signal handlers, or between vfork and exec, and some are cancellation
+ * points. So a hook holds no lock while the next definition runs, and does not wait afterwards. Descriptors that glibc
+ * opens for itself are not seen. Most names are plain words, so each is an entry of hook_entry.h. */
 #undef _FORTIFY_SOURCE /* with it, headers define some of these functions */
 #include <dirent.h>
 #include <dlfcn.h>

@@ -129,7 +129,7 @@ static void *early_alloc(size_t alignment, size_t size, bool zero) {
     return p;
 }
 
-/* Serves blocks that are not counted, or not any more. Over mimalloc these blocks come from glibc: a block of mimalloc
+/* Serves blocks in a process that is not tracked. Over mimalloc these blocks come from glibc: a block of mimalloc
  * without a header could not be told from ours. */
 static void *untracked_alloc(size_t alignment, size_t size, bool zero) {
     const struct next_allocator *from = next_found == NEXT_MIMALLOC ? &next_libc : &next;
@@ -209,7 +209,8 @@ __attribute__((noinline)) static void *stamp_slow(struct header *header, size_t 
     return header + 1;
 }
 
-/* Counts a block for whose site this thread has no counter yet. The thread is pinned. */
+/* Counts a block if the thread has no wide counter for its site yet, or if a signal handler has forked this process
+ * meanwhile. The thread is pinned. */
 __attribute__((noinline)) static void *stamp_at(struct header *header, size_t size, uint32_t site) {
     site = process_tracked() ? account_alloc(site, size) : SNAP_SITE_UNKNOWN;
     pin_end(PIN_OWN);
@@ -427,8 +428,8 @@ static struct misuse misuse_at(void *p) {
     return process_tracked() || !misuse_may_be_chunk(p) ? misuse_of(p) : (struct misuse){0};
 }
 
-/* Frees a pointer that is no block of ours. The allocator gets the pointer, so that it reports the fault as it does
- * without us. */
+/* Frees a pointer without a valid header of ours. If the damage is harmless, mends the header and frees the block.
+ * Otherwise the allocator gets the pointer, so that it reports the fault as it does without us. */
 __attribute__((noinline)) static void free_no_block(void *p, uintptr_t slot) {
     struct misuse misuse = misuse_at(p);
     const struct host_known none = {0};
@@ -752,8 +753,8 @@ HOOK void *realloc(void *p, size_t size) {
     return any_realloc(p, size, CALLER);
 }
 
-/* The program's realloc and free: ours, its own, or Valgrind's. Some of these come without reallocarray and the like.
- * So ours call these two, as libc's do. */
+/* The program's realloc and free: ours, its own, or Valgrind's. A program that has its own may lack reallocarray and
+ * the like, and gets ours. So ours call the program's two, as libc's do. */
 extern __typeof__(realloc) program_realloc __asm__("realloc");
 extern __typeof__(free) program_free __asm__("free");
 
@@ -771,8 +772,8 @@ static void *hook_host_aligned(size_t alignment, size_t size, struct caller call
     return host_alloc(alignment > BEFORE ? alignment : BEFORE, size, false, caller);
 }
 
-/* Allocators round up an alignment that is no power of two, or refuse it. So the next one decides, and such a block has
- * no header of ours. */
+/* Allocators round up an alignment that is no power of two, or refuse it. So the next allocator decides, and such a
+ * block has no header of ours. */
 HOOK void *memalign(size_t alignment, size_t size) {
     if (is_power_of_two(alignment)) return hook_host_aligned(alignment, size, CALLER);
     return (next_found == NEXT_FOREIGN ? &next : &next_libc)->memalign(alignment, size);

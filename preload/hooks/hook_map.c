@@ -197,7 +197,8 @@ HOOK int mlock2(const void *start, size_t length, unsigned flags) {
     return result;
 }
 
-/* Restores the range first: its protection key would be lost when stowed memory gets a new mapping. */
+/* If the call sets a protection key, the range is restored first: the key would be lost when stowed memory gets a new
+ * mapping. */
 HOOK int pkey_mprotect(void *start, size_t length, int protection, int key) {
     uint32_t pass = stow_pass_begin();
     int result = -1;

@@ -69,7 +69,8 @@ static int exec_next(const struct exec *self, char *const environment[]) {
 
 static bool is_variable(const char *text, const char *name) { return !strncmp(text, name, strlen(name)); }
 
-/* Whether an argument of a system call points to memory that exists. In a sandbox the kernel is not asked. */
+/* Whether an argument of a system call points to memory that can be read. In a sandbox the kernel is not asked, and the
+ * answer is true. */
 static bool may_read(const void *from, size_t length) {
     char copy[sizeof(uint64_t)];
     return !seal_settles() || os_peek(copy, from, length);
@@ -102,8 +103,8 @@ static void list_variables(char **list, char *const environment[], size_t count,
     *list = NULL;
 }
 
-/* Sets a variable that tells the next image how many images came before it. A vfork child does not set it, because it
- * must not allocate. A long list of variables is mapped, because a thread's stack may be too small for it. */
+/* Sets a variable that tells the next image how many images came before it. A vfork child does not set it. A long list
+ * of variables is mapped, because a thread's stack may be too small for it. */
 static int exec_with(struct exec exec, char *const environment[]) {
     char variable[PROCESS_EXEC_SIZE], **list = NULL;
     process_exec(true);
