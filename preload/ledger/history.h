@@ -26,10 +26,10 @@ extern uint64_t history_devices[SNAP_POINT_DEVICES];    /* by device: its bytes 
 extern const int64_t *history_live[SNAP_POINT_DEVICES]; /* by device: points to the number of its live bytes; NULL:
                                                          * unknown */
 
-/* Whether a change makes a point. `bytes`: the value that changed; `noted`: this value at the newest point. They must
- * differ by more than SNAP_POINT_STEP. And one of two must be true: some time has passed since the newest point, or
- * `height`, the sum of the curve's values, is above all points of the present interval (points.h). A change that came
- * too soon is not lost: in front of the next point, another point is added for the values just before it. */
+/* Whether a change makes a point. `bytes`: the value that changed; `noted`: this value at the newest point. The two
+ * must differ by more than SNAP_POINT_STEP. Besides, some time must have passed since the newest point, or `height`,
+ * the sum of the curve's values, must be above all points of the present interval (points.h). A change that came too
+ * soon is not lost: in front of the next point, another point is added for the values just before it. */
 static inline bool history_wants(const struct history_gate *gate, const uint64_t *noted, uint64_t bytes,
                                  uint64_t height) {
     enum { SOON = 1 << 20 };
@@ -46,8 +46,8 @@ struct history_totals {
 void history_add(struct history_totals before, struct history_totals now, uint32_t run, uint32_t node);
 void history_add_device(uint32_t device, uint64_t before);
 
-/* Adds a mark, with the time and the memory of the process. A hook may add only the marks of a refused request
- * (OUT_OF_MEMORY) and of a rescue (TRIGGER). Returns the mark's time; 0: no mark was added. */
+/* Adds a mark, with the time and the memory of the process. A hook may add only the mark of a refused request
+ * (OUT_OF_MEMORY), and those of a rescue (TRIGGER, and its outcomes). Returns the mark's time; 0: no mark was added. */
 uint64_t history_mark(const struct snap_mark *mark);
 /* Adds what an owner has at the time of a mark. One thread at a time may call it. False: there is no memory for it. */
 bool history_note_owner(const struct snap_owner_mark *note);

@@ -27,9 +27,10 @@ struct ledger_identity {
  * safe. */
 extern struct snap_header *ledger_head;
 
-/* False in a child that a signal handler forked and that goes on with the interrupted code. The present ledger is then
- * the parent's, and nothing may be recorded in it. The call makes no system call: the kernel wipes a page in the child.
- * (Before Linux 4.14 the kernel does not, and this is always true.) */
+/* Whether this process has begun the present ledger. False in a forked child until it begins a ledger: until then the
+ * present ledger is the parent's, and nothing may be recorded in it. A child that a signal handler forked goes on with
+ * the interrupted code in this state. The call makes no system call: the kernel wipes a page in the child. (Before
+ * Linux 4.14 it does not, and the answer in a child is true.) */
 bool ledger_is_ours(void);
 
 /* Makes the file. Where a file is not safe (docs/decisions/0026-ledger-file.md), makes the ledger in memory, with the
@@ -53,8 +54,8 @@ const char *ledger_path(void);
 /* Removes the file of the ledger, if the path still leads to that file. For a forked child that is about to exec. */
 void ledger_unlink(void);
 
-/* Notes where the library's own memory lies, for the residency report. Called at the start, at the end, and when a
- * large table was added. */
+/* Notes where the library's own memory lies, for the residency report. Call it at the start, at the end, and when the
+ * library has got more memory. */
 void ledger_note_own_memory(void);
 
 static inline void ledger_lost(enum snap_lost what) {

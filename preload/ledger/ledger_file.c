@@ -33,9 +33,9 @@ void ledger_file_remove(void) { os_call(SYS_unlink, file.path); }
 
 void ledger_file_forget(void) { memset(&file, 0, sizeof file); }
 
-/* Whether preallocated space on this file system is certain. On other file systems the kernel may refuse a later write
- * through the mapping (SIGBUS). On an overlay the upper file system decides; the usual upper file systems are in this
- * list. */
+/* Whether a write to preallocated space on this file system always succeeds. On other file systems the kernel may
+ * refuse a later write through the mapping (SIGBUS). On an overlay the upper file system decides; the usual upper file
+ * systems are in this list. */
 static bool preallocation_holds(int fd) {
     struct statfs fs;
     if (os_call(SYS_fstatfs, fd, &fs) < 0) return false;

@@ -39,7 +39,7 @@ static uint32_t points_next(const struct points *self, uint32_t first, uint32_t 
 }
 
 /* Thins the points from `first` on: each interval keeps its highest and its latest point. The first point of the curve
- * stays, too. `first` must be the first point of its interval. Points move to the front only, and in order. */
+ * stays, too. `first` must be the first point of its interval. Points move only towards the front, in order. */
 static void points_thin(struct points *self, uint32_t first) {
     const uint32_t count = self->count;
     uint32_t kept = first, highest;

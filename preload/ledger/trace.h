@@ -1,7 +1,7 @@
 /* trace.h — the trace of decisions: lines of JSON in a ring, which is a section of the ledger.
- * In: lines, from any thread, outside of hooks. Out: the same lines with a number and a time, in a file that outlives
- * the process. It allocates nothing; the ring is made with the first line. snapshot.h (snap_ring) says how a reader
- * recognises whole lines. */
+ * In: lines, from any thread. Out: the same lines with a number and a time, in a file that outlives the process. It
+ * allocates nothing; the ring is made with the first line. snapshot.h (snap_ring) says how a reader recognises whole
+ * lines. */
 #ifndef MEMSTOW_TRACE_H
 #define MEMSTOW_TRACE_H
 
