@@ -93,9 +93,9 @@ static void default_out(void) {
     strcpy(to, file);
 }
 
-/* How many images (programs, one after the other by exec) this process ran before this one, from EXEC_VARIABLE. A child
- * inherits the variable, too, but has another pid. A much later process may have the same pid, but has another start
- * time. For both, the answer is 0. */
+/* How many images (programs, one after the other by exec) this process ran before this one, from EXEC_VARIABLE. 0 in a
+ * process that only inherited the variable: a child has another pid, and a later process with the same pid has another
+ * start time. */
 static uint32_t earlier_images(void) {
     const char *text = os_variable(EXEC_VARIABLE);
     if (os_take_decimal(&text) != os_pid() || *text++ != '.') return 0;
@@ -361,7 +361,8 @@ static enum tracked_stage process_begin_once(void) {
     return TRACKED_YES;
 }
 
-/* While tags are in use, mark_here (tracked.h) is 0. With sampled stacks it is not 0, but then only frees use it. */
+/* While tags are in use, mark_here (tracked.h) is 0, except with sampled stacks: then it is set, but only frees use
+ * it. */
 void process_allow_fast_path(void) {
     tracked_page.note = header_note_sign(header_generation(tracked_mark));
     if (next_found == NEXT_FOREIGN) {

@@ -1,7 +1,7 @@
 /* sandbox.h — the way into a sandbox (seccomp), where a system call may kill the process.
  * In: the program's calls that lead into a sandbox if they succeed, from the hooks. Out: the process is sealed (seal.h)
- * and memstow's threads in it are stopped; or, if the call fails, everything is as it was. From sandbox_enter until the
- * call has failed, the library asks the kernel for nothing but memory. */
+ * and memstow's threads in it are stopped; or, if the call fails, everything is as it was. From sandbox_enter on, the
+ * library asks the kernel for nothing but memory, until the call fails. */
 #ifndef MEMSTOW_SANDBOX_H
 #define MEMSTOW_SANDBOX_H
 
