@@ -199,8 +199,8 @@ static int64_t move_state(const struct move *self) {
     return moved;
 }
 
-/* Marks a move in the history (memory over time). A trigger makes its own marks, so a move that is part of one is not
- * marked here. */
+/* Marks a move in the history (memory over time). The moves of a trigger are not marked here, because a trigger makes
+ * its own marks. */
 static void mark_move(uint32_t owner, bool out, int64_t moved) {
     if (moved <= 0 || moving_device_trigger) return;
     owners_mark(&(struct snap_mark){.kind = out ? SNAP_MARK_STOWED : SNAP_MARK_RESTORED,

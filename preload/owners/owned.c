@@ -128,7 +128,7 @@ static void add_state(uint32_t owner, uint64_t bytes, bool in_file, void *contex
     if (owner < sums->count && in_file) sums->all[owner].stowed_bytes += bytes;
 }
 
-/* Adds device memory that memstow serves, on the device or moved out. */
+/* Adds device memory that memstow serves, whether it is on its device or was moved out. */
 static void add_served(uint32_t owner, uint64_t bytes, bool stowed, void *context) {
     struct sums *sums = context;
     if (owner >= sums->count) return;
@@ -139,8 +139,8 @@ static void add_served(uint32_t owner, uint64_t bytes, bool stowed, void *contex
     sums->all[owner].device_stowed_bytes += bytes;
 }
 
-/* Takes a block that was moved out from the sum of its device. The block's bytes as requested are those that the site
- * counts. */
+/* Subtracts a block that is off its device from the sum of that device: its bytes as requested, because the site counts
+ * these. */
 static void owned_take_stowed(const struct vram_stowed *block, void *context) {
     const struct sums *sums = context;
     if (block->owner >= sums->count || block->device >= MEMSTOW_DEVICES) return;

@@ -3,7 +3,8 @@
  * In: calls of the ABI and of the store. Out: the facts about each owner, its memory, and the ledger's OWNER records.
  *
  * Call everything outside of hooks. Ids are never used twice, so a thread that has an id may read at any time. A forked
- * child keeps owners, scopes and the run. Their records enter the child's ledger when they are first needed. */
+ * child keeps the owners, the run, and the scopes of the thread that forked. The records of owners enter the child's
+ * ledger when they are first needed. */
 #ifndef MEMSTOW_OWNERS_H
 #define MEMSTOW_OWNERS_H
 
@@ -22,7 +23,7 @@ int64_t owners_open(uint32_t kind, const char *name, const char *origin, const u
  * that the owner is gone. 0 or -errno. */
 int owners_adopt(uint32_t id, uint32_t provisional);
 int owners_retire(uint32_t id);
-/* Sets the policy of an owner. 1: the policy has changed; 0: it was the same; or -errno. */
+/* Sets the policy and priority of an owner. 1: they have changed; 0: they were the same; or -errno. */
 int owners_policy(uint32_t id, uint32_t policy, int32_t priority);
 /* owners_idle: whether nobody reads or writes the owner's memory. owners_discard: whether the content of its device
  * memory need not be kept. owners_load: the program says when it loads the owner. 0 or -errno. */
