@@ -105,8 +105,8 @@ static bool is_in_short_one(uint32_t owner) {
     return sums.live || sums.stowed;
 }
 
-/* Tries to free as many bytes as were requested, even if some memory is free already: it was not enough. True: some
- * were freed. */
+/* Tries to free as many bytes as were requested. Memory that is free already does not count, because it was not enough.
+ * True: some bytes were freed. */
 static bool rescue_give(const struct rescue *self) {
     uint64_t needed = os_round_up(self->bytes, VRAM_GRANULE);
     short_of = cuda_device_of_stream(self->stream, cuda_device_now().device);

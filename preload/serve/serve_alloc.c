@@ -31,7 +31,7 @@ static bool serve_alloc_wants(uint64_t bytes, cuda_handle stream, bool in_stream
     serve_contexts_note_present(&target);
     uint32_t model = tags_used ? tags_present()->model : 0;
     if (!model || bytes < serve_settings.threshold || cuda_captures_any() || !serve_driver_is_fit()) return false;
-    if (!tags_loads && owner_loads(owner_final(model))) return false; /* the program said: it is no weight */
+    if (!tags_loads && owner_loads(owner_final(model))) return false; /* no weight: the model is not being loaded */
     if (!in_stream && serve_settings.exports) return false;           /* memory of a stream cannot be exported anyway */
     if (cuda_route_is_library(serve_call.caller)) return false; /* a library's memory outlives the model's scope */
     if (in_stream) target = target_of(stream, &target);

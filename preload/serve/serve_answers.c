@@ -100,8 +100,8 @@ static void write_answer(void *out, const struct serve_answer *answer) {
 }
 
 /* Stands in for cuPointerGetAttribute. Only the driver knows how many bytes a truth value has, so the driver writes one
- * first. If the block is off its device, the driver's cuPointerGetAttribute fails, but cuPointerGetAttributes writes 0:
- * then that is asked. */
+ * first. If the block is off its device, the driver's cuPointerGetAttribute would fail. Then cuPointerGetAttributes is
+ * called, which writes 0. */
 int serve_attribute(void *out, int which, cuda_address at) {
     int (*real)(void *, int, cuda_address) = (int (*)(void *, int, cuda_address))serve_call.real;
     struct serve_answer answer;
