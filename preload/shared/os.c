@@ -43,7 +43,7 @@ bool os_is_under_valgrind(void) {
     return ask_valgrind(RUNNING_ON_VALGRIND, 0, 0) != 0;
 }
 
-/* Whether Valgrind's tool DHAT runs the program; it complains about questions to other tools. DHAT is recognised by the
+/* Whether Valgrind's tool DHAT runs the program: DHAT complains about questions to other tools. It is recognised by the
  * library that it preloads. */
 static bool is_under_dhat(void) {
     enum { UNKNOWN, YES, NO };
@@ -64,8 +64,8 @@ void os_hide_from_valgrind(const void *start, size_t length) {
     ask_valgrind(START_SUPPRESSION, (uintptr_t)start, length);
 }
 
-/* Maps the new memory a second time, with libc's function: ThreadSanitizer sees only that one, and would report a race
- * with a thread that had earlier memory at this address. */
+/* Maps the new memory a second time, by libc's mmap. ThreadSanitizer sees only calls of that function. Otherwise it
+ * would report a race with a thread that used earlier memory at this address. */
 static void tell_thread_sanitizer(void *at, size_t length, int protection, int flags) {
 #ifdef __SANITIZE_THREAD__
     int error = errno;

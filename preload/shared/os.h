@@ -36,9 +36,9 @@ bool os_is_under_valgrind(void);
 void os_hide_from_valgrind(const void *start, size_t length);
 
 void *os_map(size_t length); /* private zeroed memory, or NULL */
-/* Private zeroed memory that begins at a multiple of `align`, a power of two. Where addresses far from the program's
- * mappings are free, it lies there: then a write past the end of a mapping hits nothing, as without memstow. NULL:
- * there is no memory, or no such address. */
+/* Private zeroed memory that begins at a multiple of `align`, a power of two. If possible it lies far from the
+ * program's mappings: then a write past the end of one of these does not hit it. NULL: there is no memory, or no such
+ * address. */
 void *os_map_apart(size_t length, size_t align);
 void *os_reserve_apart(size_t length); /* address space without access, or NULL */
 void os_close_holes(void);             /* call it once: maps what is free beside the library, without access */
@@ -123,8 +123,7 @@ void os_copy(char *to, size_t capacity, const char *from);
 char *os_decimal(char *to, uint64_t n);
 /* Writes a hexadecimal number, without 0x: at most 17 bytes, with its NUL. Returns the address of the NUL. */
 char *os_hexadecimal(char *to, uint64_t n);
-/* Reads a decimal number, and moves *at past its digits. Without digits it is 0. Overflow is not checked, because the
- * text comes from the kernel. */
+/* Reads a decimal number, and moves *at past its digits. Without digits it is 0. Overflow is not checked. */
 uint64_t os_take_decimal(const char **at);
 /* As os_take_decimal, for a hexadecimal number without 0x. */
 uint64_t os_take_hexadecimal(const char **at);

@@ -17,7 +17,8 @@ static uint32_t known_policy(uint32_t policy) {
 static uint64_t bytes_of(const struct owner_state *owner) { return policy_sum(owner->live_bytes, owner->device_bytes); }
 
 /* Whether the owner's device memory can leave its device now. The owner must be idle, because a device cannot wait for
- * memory to come back. Not under pressure: the memory would go to the host, which is short of it. */
+ * memory to come back. Under pressure the answer is false, because the memory would go to the host, which is short of
+ * memory. */
 static bool can_leave_device(const struct owner_state *owner, const struct policy_question *question) {
     return owner->idle && question->reason != MEMSTOW_PRESSURE;
 }

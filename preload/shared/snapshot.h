@@ -160,15 +160,15 @@ enum snap_moving { SNAP_MOVING_OUT = 1, SNAP_MOVING_BACK };
 enum snap_type {
     SNAP_STRINGS = 1, /* bytes; a string is identified by its offset over all STRINGS sections; offset 0 is "" */
     SNAP_PROCESS,     /* snap_fact */
-    SNAP_MODULE,   /* snap_module; an id counts the records of all MODULE sections; so do the ids of the types below */
-    SNAP_TAG,      /* snap_tag */
-    SNAP_OWNER,    /* snap_owner */
-    SNAP_SITE,     /* snap_site */
-    SNAP_THREAD,   /* snap_thread */
-    SNAP_COUNTERS, /* snap_chunk: ledger only */
-    SNAP_LARGE,    /* snap_large: blocks >= SNAP_LARGE_BYTES and page-aligned blocks; empty records have address 0 */
-    SNAP_MAPPING,  /* snap_mapping: empty records have length 0 */
-    SNAP_PEAK_0,   /* bytes of a picture (see below); ledger only; `count` is not maintained */
+    SNAP_MODULE,      /* snap_module; this type and those below are numbered over all sections of the type */
+    SNAP_TAG,         /* snap_tag */
+    SNAP_OWNER,       /* snap_owner */
+    SNAP_SITE,        /* snap_site */
+    SNAP_THREAD,      /* snap_thread */
+    SNAP_COUNTERS,    /* snap_chunk: ledger only */
+    SNAP_LARGE,       /* snap_large: blocks >= SNAP_LARGE_BYTES and page-aligned blocks; empty records have address 0 */
+    SNAP_MAPPING,     /* snap_mapping: empty records have length 0 */
+    SNAP_PEAK_0,      /* bytes of a picture (see below); ledger only; `count` is not maintained */
     /* snap_region: the address space when residency was measured; regions may be cut where own ranges, mappings and
      * stacks begin */
     SNAP_REGION,
@@ -278,7 +278,7 @@ enum {
  * innermost one. */
 #define SNAP_RUN_FIRST ((uint32_t)1 << 31)
 #define SNAP_RUN_LAST ((uint32_t)1 << 30)
-#define SNAP_RUN_END ((uint32_t)1 << 29) /* a run without a frame exists, or existed, whose head names this place */
+#define SNAP_RUN_END ((uint32_t)1 << 29) /* the head of a run without a frame names this place, or did so earlier */
 /* The bits of the frame's id. If all are set, there is no frame: the stack ends with the place that the head names. */
 enum { SNAP_RUN_FRAME = (1 << 24) - 1 };
 
@@ -721,7 +721,7 @@ enum snap_cupti_state {
     SNAP_CUPTI_NOT_FOUND = 3, /* there is no libcupti.so for the process's CUDA */
     SNAP_CUPTI_TOO_OLD = 4,   /* older than CUDA 11.2 (since 1.6; before: than CUDA 12) */
     SNAP_CUPTI_REFUSED = 5,   /* `call` returned `result` */
-    SNAP_CUPTI_SOURCE = 6,    /* like LISTENING, but the ledger has only CUPTI's records; since 1.6, like ENDED */
+    SNAP_CUPTI_SOURCE = 6,    /* like LISTENING, but the ledger has only CUPTI's records; since 1.6, as is ENDED */
     SNAP_CUPTI_ENDED = 7      /* like SOURCE, and everything up to the exit is in the ledger */
 };
 
