@@ -82,8 +82,8 @@ int cuda_route_meant(const char *base, int version, uint64_t flags) {
 
 /* `memory`: beginnings of the names of functions that concern memory, captures or binding. `harmless`: whole names,
  * without suffix, of functions among them that neither allocate, free nor bind memory; they are whole, so that a newer
- * function is not taken for one of them. `families`: beginnings of such names. tests/real/cuda_names compares these
- * lists with NVIDIA's headers. */
+ * function is not taken for one of them. `families`: beginnings of the names of more harmless functions.
+ * tests/real/cuda_names compares these lists with NVIDIA's headers. */
 static const char *const harmless[] = {
     "cuArray3DGetDescriptor",
     "cuArrayGetDescriptor",
@@ -97,7 +97,7 @@ static const char *const harmless[] = {
     "cuMemDiscardAndPrefetchBatchAsync",
     "cuMemDiscardBatchAsync",
     "cuMemGetAccess",
-    "cuMemGetAddressRange", /* this and cuMemGetInfo: of CUDA 2; the later ones have lines */
+    "cuMemGetAddressRange", /* of CUDA 2, like cuMemGetInfo; cuda_table.h has their later versions */
     "cuMemGetAllocationGranularity",
     "cuMemGetAllocationPropertiesFromHandle",
     "cuMemGetDefaultMemPool",

@@ -14,8 +14,8 @@
  * after       what is done after a call that succeeded, for example: MADE: a new block is noted. GONE: the block stays
  *             out.
  *
- * before and after are calls of cuda_events.h. They happen only for a thread's outermost call: cudaMalloc calls
- * cuMemAlloc, and that is one allocation. RESOLVERs answer at any depth.
+ * hook_cuda.c defines the words in before and after (TAKEN, MADE…). They act only in a thread's outermost call:
+ * cudaMalloc calls cuMemAlloc, and that is one allocation. RESOLVERs answer at any depth.
  *
  * Some runtime entries have different arguments in different versions under one name (cudaGraphAddNode). They have no
  * hook here: the driver has a name for each version, and its entries are hooked. Define ENTRY and RESOLVER before you
@@ -324,7 +324,7 @@ ENTRY(DRIVER, cuStreamDestroy_v2, "cuStreamDestroy", 4000, 0, (cuda_handle strea
 ENTRY(DRIVER, cuMemGetInfo_v2, "cuMemGetInfo", 3020, 0, (size_t * available, size_t *total), (available, total),
       NOTHING, FIGURES(*available, *total))
 
-/* --- the driver: waits, which are the first to return the error of a kernel --- */
+/* --- the driver: waits, which are often the first to return the error of a kernel --- */
 ENTRY(DRIVER, cuCtxSynchronize, "cuCtxSynchronize", 2000, 0, (void), (), NOTHING, NOTHING)
 ENTRY(DRIVER, cuCtxSynchronize_v2, "cuCtxSynchronize", 13000, 0, (cuda_handle context), (context), NOTHING, NOTHING)
 ENTRY(DRIVER, cuStreamSynchronize, "cuStreamSynchronize", 2000, 0, (cuda_handle stream), (stream), NOTHING, NOTHING)
@@ -333,7 +333,7 @@ ENTRY(DRIVER, cuStreamSynchronize_ptsz, "cuStreamSynchronize", 7000, 1, (cuda_ha
 ENTRY(DRIVER, cuEventSynchronize, "cuEventSynchronize", 2000, 0, (cuda_handle event), (event), NOTHING, NOTHING)
 
 /* --- the driver: texts of errors. The first call that returns the error of a kernel may be one that has no line here
- * (cuMemcpyDtoH, cuLaunchKernel). Programs ask for its text before they give up. --- */
+ * (cuMemcpyDtoH, cuLaunchKernel). Programs ask for the error's text before they give up. --- */
 ENTRY(DRIVER, cuGetErrorName, "cuGetErrorName", 6000, 0, (int code, const char **text), (code, text),
       ASKED_ABOUT(cuGetErrorName, code), NOTHING)
 ENTRY(DRIVER, cuGetErrorString, "cuGetErrorString", 6000, 0, (int code, const char **text), (code, text),
