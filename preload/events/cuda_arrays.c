@@ -2,8 +2,8 @@
  * layout. It does not tell how many, so they are not counted. */
 #include "preload/events/cuda_events.h"
 
-/* Compressed formats (BC1 to BC7): a block of 4 x 4 elements has 8 or 16 bytes. First the driver's numbers, then the
- * runtime's. */
+/* Compressed formats (BC1 to BC7): a block of 4 x 4 elements has 8 or 16 bytes. The first line has the driver's numbers
+ * of the formats, the second line the runtime's. */
 enum { DRIVER_BC1 = 0x91, DRIVER_BC2 = 0x93, DRIVER_BC4 = 0x97, DRIVER_BC5 = 0x99, DRIVER_BC7 = 0x9E };
 enum { RUNTIME_BC1 = 17, RUNTIME_BC2 = 19, RUNTIME_BC4 = 23, RUNTIME_BC5 = 25, RUNTIME_BC7 = 30 };
 

@@ -50,7 +50,8 @@ static void cuda_events_count_out(const struct snap_cuda_block *block) {
     if (is_counted(block)) cuda_counts_remove(block->count, block->size - parts, 1);
 }
 
-/* Whether the block is pinned or registered host memory. A device knows its pages, so it must not move. */
+/* Whether the block is pinned or registered host memory. A device has the pages of such a block, so the block must not
+ * move. */
 static bool is_held(enum cuda_space space, const struct snap_cuda_block *block) {
     return space == CUDA_ADDRESS && (block->kind == SNAP_CUDA_REGISTERED || block->kind == SNAP_CUDA_PINNED);
 }
@@ -93,8 +94,8 @@ static struct snap_cuda_block block_here(enum snap_cuda_kind kind, uint64_t numb
                                     .context = (uintptr_t)target.context};
 }
 
-/* Asks the driver for figures (cuda_device_sample). They are those of the device of the thread's context, even if the
- * block is on another device. */
+/* Asks the driver for the figures (cuda_device_sample) of the device of the thread's context, even if the block is on
+ * another device. */
 static void cuda_events_sample(const struct snap_cuda_block *block, uint32_t device_of_context) {
     cuda_device_sample(&(struct cuda_target){(cuda_handle)block->context, device_of_context}, false);
 }

@@ -1,6 +1,6 @@
 /* cuda_events.h — what a call of CUDA means: blocks that come and go, pools, physical memory, graphs, contexts.
  * In: the arguments and results of entries, in the words of cuda_table.h. Out: the ledger's table and counters of CUDA
- * memory. Any thread may use it, before or after the driver's call. */
+ * memory. Any thread may call, before or after the driver's call. */
 #ifndef MEMSTOW_CUDA_EVENTS_H
 #define MEMSTOW_CUDA_EVENTS_H
 
@@ -71,8 +71,8 @@ void cuda_events_made_in_graph(const struct cuda_call *call, const struct cuda_a
 void cuda_events_made_pool(const struct cuda_call *call, cuda_handle pool, const struct cuda_properties *properties);
 void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory, uint64_t bytes,
                                const struct cuda_properties *properties);
-/* opened: memory of another process, which must be closed as often as it was opened. made_of_another: physical memory
- * of another process, or a multicast object. */
+/* opened: memory of another process. It must be closed as often as it was opened. made_of_another: physical memory of
+ * another process, or a multicast object. */
 void cuda_events_opened(const struct cuda_call *call, uint64_t at);
 void cuda_events_made_of_another(const struct cuda_call *call, cuda_memory memory);
 

@@ -39,9 +39,9 @@ static uint32_t faults, told_at; /* told_at: 1 + how many contexts had ended at 
 
 /* --- the ring of blocks that were freed most recently --- */
 
-/* A free of plain memory waits for the device, so a call stack adds little to it. A free in the order of a stream is
- * cheap; there only a block of a model gets a call stack. Of 6,300 instructions for a pair of cuMemAllocAsync and
- * cuMemFreeAsync in a model's scope, 200 are for this stack. */
+/* A free of memory of cudaMalloc waits for the device, so a call stack adds little to its cost. A free in the order of
+ * a stream is cheap: there only a block of a model gets a call stack. Of 6,300 instructions for a pair of
+ * cuMemAllocAsync and cuMemFreeAsync in a model's scope, 200 are for this stack. */
 static bool has_stack(const struct snap_cuda_block *block, uint32_t owner) {
     return owner || block->kind == SNAP_CUDA_DEVICE_MEMORY;
 }
