@@ -62,7 +62,7 @@ static struct answer instead_of_ours(int entry, void *handle, const char *name, 
     return (struct answer){same ? ours : cuda_route_hook((enum cuda_entry_id)entry, real), 1};
 }
 
-/* Whether RTLD_NEXT of this caller leads to us: the caller was loaded before us, and no object in between has the
+/* Whether RTLD_NEXT of this caller leads to us: the caller was loaded before us, and no object in between defines the
  * name. */
 static bool comes_to_us(const char *name, uintptr_t caller) {
     const struct link_map *asks = cuda_scope_object(caller), *ours = cuda_scope_object((uintptr_t)&hook_find_dlsym);

@@ -320,7 +320,7 @@ static inline void *stamp_keyed(struct header *header, size_t size, uintptr_t sl
     return stamp_pinned(self, header, size, site, mark, host_key_of(p, mark));
 }
 
-/* Allocates a block that malloc and calloc do not serve at once. */
+/* Serves malloc and calloc outside of their fast path. */
 __attribute__((noinline)) static void *alloc_apart(size_t size, bool zero, uintptr_t slot, uintptr_t address,
                                                    uintptr_t rbp) {
     if (!tracked_page.keyed || size >= SNAP_LARGE_BYTES)
