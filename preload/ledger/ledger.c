@@ -90,7 +90,7 @@ static bool ledger_grow(size_t need) {
 }
 
 /* Reserves address space for the file from `start` on: `wanted` bytes, or less if there is little, but at least `need`.
- * `need` is in whole pages. False: there is less than that, or there are WINDOWS windows already. */
+ * `need` is a multiple of a page. False: there is less than `need`, or there are WINDOWS windows already. */
 static bool open_window(uint32_t i, size_t start, size_t need, size_t wanted) {
     size_t length = os_round_up(wanted > need ? wanted : need, OS_PAGE);
     if (i >= WINDOWS) return false;
