@@ -1,5 +1,5 @@
-/* left_origins.h — the call stacks, as text, that opened the descriptors and started the threads that are left at the
- * program's end.
+/* left_origins.h — for descriptors and threads that are left at the program's end: which call stack opened or started
+ * them, as text.
  * In: the ledger's records of origins (origins.h), and their stacks. Out: answers for preload/shutdown, which asks
  * through pointers (shutdown_audit.h), because it does not depend on the ledger. No lock, no system call except the
  * clock's. */

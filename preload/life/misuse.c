@@ -254,8 +254,9 @@ static uint32_t sealed_site(const struct header *header) {
 
 static uint32_t sealed_size(const struct header *header) { return header->seal - tracked_mark - header->site; }
 
-/* For a header whose size, the word in front of the block, is intact, but whose other words are damaged. Without us
- * these words would belong to the block before this one. If a parent made the block, its site is unknown here. */
+/* For a damaged header of which only the size, the word in front of the block, is intact. Without us the other words
+ * would belong to the block before this one. In a forked child the site is unknown, because a parent may have made the
+ * block. */
 static struct misuse of_damaged_sum(uintptr_t raw, const struct header *header) {
     uint32_t site = site_of_two(header->site, sealed_site(header));
     if (own_generation()) site = SNAP_SITE_UNKNOWN;
@@ -360,7 +361,8 @@ struct misuse misuse_of(void *pointer) {
 
 /* --- at the end of the process --- */
 
-/* Whether nothing was written over the 16 bytes in front of the block. `header` and `chunk` are both these bytes. */
+/* Whether nothing was written over the 16 bytes in front of the block. `header` and `chunk` are two views of these
+ * bytes. */
 static bool is_as_written(const struct block *block, const struct header *header, const uint64_t chunk[2]) {
     if (block->mark & BLOCK_BARE) return !chunk_changed(block->mark, chunk);
     return header->freed == HEADER_FREED || (header->size == block->size && header_magic(header_mark_in(header)));

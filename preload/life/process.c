@@ -411,8 +411,8 @@ void process_end(enum snap_state state) {
 }
 
 /* A forked process that becomes another program needs no ledger, so the file of its ledger is removed. If the exec then
- * fails, the process gets a new ledger, as after a fork. The file stays in a sandbox, and if the process has other
- * threads: they still work in that ledger. */
+ * fails, the process gets a new ledger, as after a fork. The file stays if the process is in a sandbox, or has other
+ * threads, which still work in that ledger. */
 void process_exec(bool before) {
     if (!is_ours_to_end()) return;
     if (before) {

@@ -13,7 +13,7 @@
 
 static bool stopped; /* our threads were stopped, because some calls that lead into a sandbox are in progress */
 
-/* Whether the call may lead into a sandbox. A call that sets a filter cannot, if it passes no filter. Two operations of
+/* Whether the call may lead into a sandbox. A call that is to set a filter, but passes none, fails. Two operations of
  * seccomp only ask what the kernel can do. */
 static bool may_succeed(long number, long a, long b, const void *c) {
     if (number == SYS_prctl) return a == PR_SET_SECCOMP && (b != SECCOMP_MODE_FILTER || c);
