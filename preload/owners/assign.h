@@ -1,6 +1,6 @@
-/* assign.h — gives memory that is already allocated to an owner (memstow_assign).
- * In: a range, from the program. Out: its counts move from its site to the site of the same stack, node and run under
- * another model. The program promises that nobody frees the block meanwhile. */
+/* assign.h — gives an owner memory that was allocated before (memstow_assign).
+ * In: a range, from the program. Out: the range no longer counts at its site, but at the site of the same stack, node
+ * and run under another model. The program promises that nobody frees the block meanwhile. */
 #ifndef MEMSTOW_ASSIGN_H
 #define MEMSTOW_ASSIGN_H
 

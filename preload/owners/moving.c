@@ -265,8 +265,8 @@ uint64_t moving_progress(uint64_t *wanted) {
     return progress.at_work ? progress.moved : 0;
 }
 
-/* Before Linux 5.7, memory cannot stay mapped while it moves. Without userfaultfd, a thread that uses memory during its
- * move cannot be made to wait. */
+/* Without userfaultfd, a thread that uses memory during its move cannot be made to wait. So only memory of idle owners
+ * can move then. */
 void moving_begin(void) {
     uint32_t features;
     if (moving_can_stow || seal_is_set()) return;

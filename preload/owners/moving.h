@@ -23,8 +23,7 @@ int64_t moving_stow_device(uint32_t owner);
 int64_t moving_restore(uint32_t owner);
 int64_t moving_release(uint32_t owner);
 
-/* The reason, if device memory stayed and the calling thread's latest move therefore returned `result`. Otherwise
- * NULL. */
+/* Why device memory made the calling thread's latest move return `result`. NULL: `result` has another cause. */
 const char *moving_why_not(int64_t result);
 
 /* Whether this thread's latest move of a model or custom was told to end, and some bytes therefore did not move.
