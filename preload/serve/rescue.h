@@ -1,11 +1,11 @@
 /* rescue.h — a device has no memory for a request: memory of idle owners leaves the device, and the request is repeated
  * before the program learns of the failure.
  * In: requests that the driver refused, in the hooks of its entries. Out: whether to ask the driver again; the trace
- * has the decisions (reason "rescue"). There is no rescue where the program only tries how much memory there
- * is, where a stream is in capture, where comfy-aimdo is loaded, in a sandbox, and in a callback of the driver, because
- * every call fails there. Any thread may call, whatever locks it holds: each wait here is limited. There is one rescue
- * at a time. MEMSTOW_CUDA_RESCUE=0: there is none. MEMSTOW_CUDA_RESCUE=kept: owners with the policy keep are taken,
- * too, after all others. */
+ * has the decisions (reason "rescue"). There is no rescue if the program only tries how much memory there is, if a
+ * stream is in capture, if comfy-aimdo is loaded, in a sandbox, or in a callback of the driver, where every call fails.
+ * Any thread may call, whatever locks it holds: each wait here is limited. There is one rescue at a time.
+ * MEMSTOW_CUDA_RESCUE=0: there is none. MEMSTOW_CUDA_RESCUE=kept: owners with the policy keep are taken, too, after all
+ * others. */
 #ifndef MEMSTOW_RESCUE_H
 #define MEMSTOW_RESCUE_H
 
