@@ -22,10 +22,11 @@ struct pressure_wishes {
     uint64_t idle_ns;      /* how long an owner must be unused to count as idle, from MEMSTOW_IDLE; 0: not set */
 };
 
-/* Reads a text like MEMSTOW_PRESSURE: one or more of "90%", "4G", "psi:20%" and "kept", with commas between; "kept"
- * alone is wrong. False: the text is anything else; then all fields but idle_ns are 0. */
+/* Reads a text like that of MEMSTOW_PRESSURE: one or more of "90%", "4G", "psi:20%" and "kept", with commas between;
+ * "kept" alone is wrong. False: the text is anything else; then all fields but idle_ns are 0. */
 bool pressure_parse(const char *text, struct pressure_wishes *wishes);
-/* Reads a text like MEMSTOW_IDLE: whole seconds, above 0. False: the text is anything else, and idle_ns is 0. */
+/* Reads a text like that of MEMSTOW_IDLE: whole seconds, above 0. False: the text is anything else, and idle_ns is
+ * 0. */
 bool pressure_parse_idle(const char *text, struct pressure_wishes *wishes);
 
 /* Reads a number of bytes above 0, such as "64M". False, and *bytes is 0: the text is anything else. */

@@ -61,12 +61,14 @@ enum snap_lost {
     SNAP_LOST_STACKS,
     SNAP_LOST_FRAMES, /* stacks that end early, because the caller of some code cannot be found */
     SNAP_LOST_PYTHON, /* evaluation loops of Python that were met on a stack, but whose functions were not found */
-    SNAP_LOST_FOLDED, /* dead stacks whose totals went to an outer stack, to free memory */
-    SNAP_LOST_TAGS,   /* scopes that could not be noted: their allocations have no tag */
-    SNAP_LOST_TRACE,  /* lines that the trace of decisions could not take */
-    /* the sum of three: CUDA blocks without a record (their frees are not seen either); functions of CUDA for memory
-     * that the program looked up but memstow does not know; in a ledger from CUPTI, records that CUPTI dropped, records
-     * that a full table did not take, and records of unknown kinds */
+    /* to free memory: dead stacks whose totals went to an outer stack, and dead CUDA_SITE records whose totals went to
+     * a record without a site */
+    SNAP_LOST_FOLDED,
+    SNAP_LOST_TAGS,  /* scopes that could not be noted: their allocations have no tag */
+    SNAP_LOST_TRACE, /* lines that the trace of decisions could not take */
+    /* events of CUDA, for example: blocks without a record (their frees are not seen either); functions for memory that
+     * the program looked up but memstow does not know; in a ledger from CUPTI, records that CUPTI dropped, records that
+     * a full table did not take, and records of unknown kinds */
     SNAP_LOST_CUDA,
     SNAP_LOST_KINDS = 16
 };
@@ -669,11 +671,13 @@ struct snap_cuda_block {
     uint8_t kind;   /* enum snap_cuda_kind */
     uint8_t flags;  /* [live] enum snap_cuda_flag */
     uint16_t device;
-    uint64_t address; /* an address, or the handle of an array, a pool or physical memory */
-    uint64_t size;    /* the requested size, or the rounded size if the program is told that */
+    /* an address; for arrays, pools and handles of physical memory: the handle; for physical memory: a number that
+     * memstow chose */
+    uint64_t address;
+    uint64_t size; /* the requested size, or the rounded size if the program is told that */
     uint64_t birth_ns;
     /* pool: the block's pool. For graph memory: the graph. For mappings and handles: the `address` of the physical
-     * memory, a number that memstow chose. For a part of a block (SNAP_CUDA_PART): the address of the block */
+     * memory. For a part of a block (SNAP_CUDA_PART): the address of the block */
     uint64_t context, stream, pool;
     uint32_t count;  /* [live] id of its snap_cuda_site */
     uint32_t thread; /* slot */
