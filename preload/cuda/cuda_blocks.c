@@ -145,8 +145,8 @@ static bool find_once(uint64_t key, struct slot *at, bool *claimed) {
 }
 
 /* Finds the slot of the key, and waits while another operation claims the record, which usually takes only a moment.
- * False: there is no such slot, or the record stays claimed, because this is a signal handler that has interrupted the
- * other operation. Then the caller's operation is given up, and counted as lost. */
+ * False: there is no such slot, or the record stays claimed, for example because this is a signal handler that has
+ * interrupted the other operation. In the second case, the caller's operation is given up, and counted as lost. */
 static bool find_slot(uint64_t key, struct slot *at) {
     bool claimed;
     int turn = 0;

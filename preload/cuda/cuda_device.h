@@ -1,7 +1,7 @@
 /* cuda_device.h — harmless questions to the driver: the device and context of a thread, whether a stream is in capture,
  * how much memory there is.
  * In: threads that have just returned from a call of CUDA. Out: the driver's answers. No question makes a context or
- * initialises anything, and none is asked that the driver refuses while a stream is in capture. */
+ * initialises anything. While a stream is in capture, the driver is not asked what it then refuses to answer. */
 #ifndef MEMSTOW_CUDA_DEVICE_H
 #define MEMSTOW_CUDA_DEVICE_H
 
