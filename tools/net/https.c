@@ -17,7 +17,7 @@ enum {
     OPTION_NO_SIGNAL = 99,
     OPTION_WITHIN_MS = 155,
     OPTION_PROTOCOLS = 181,
-    OPTION_QUICK_EXIT = 322, /* since version 7.87: a look-up of the name that is out of time is not waited for */
+    OPTION_QUICK_EXIT = 322, /* since version 7.87: do not wait for a look-up that is out of time */
     OPTION_BODY_LENGTH = 30120,
     ONLY_HTTPS = 2,
     INFO_STATUS = 0x200002,

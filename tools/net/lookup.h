@@ -1,6 +1,6 @@
 /* lookup.h — looks up the addresses of a host within a time.
  * In: a name or an address, a port, and the moment at which to give up. Out: addresses, or the reason why there are
- * none. It never waits longer than that, whatever the name servers do. */
+ * none. It never waits past that moment. */
 #ifndef MEMSTOW_LOOKUP_H
 #define MEMSTOW_LOOKUP_H
 

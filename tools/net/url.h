@@ -1,4 +1,4 @@
-/* url.h — takes the address of a server apart. In: a text. Out: host, port and path; or the text is no address. */
+/* url.h — takes the address of a server apart. In: a text. Out: host, port and path; or false. */
 #ifndef MEMSTOW_URL_H
 #define MEMSTOW_URL_H
 

@@ -49,8 +49,8 @@ static int check_peer(int fd, pid_t pid) {
     return peer.pid == pid && peer.uid == geteuid() ? 0 : -EPERM;
 }
 
-/* Connects to the socket `name` in a folder. The address goes through the folder's descriptor, because it has space for
- * only 108 bytes, and the folder's name may be long. Returns a descriptor or -errno. */
+/* Connects to the socket `name` in a folder. The address names the folder by its descriptor, because an address has
+ * only 108 bytes and the folder's path may be longer. Returns a descriptor or -errno. */
 static int connect_in(int folder, const char *name, pid_t pid) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/%s", folder, name) >=
@@ -86,8 +86,8 @@ static int connect_and_close(int folder, const char *name, pid_t pid) {
     return fd;
 }
 
-/* Tries the path below the process's root, and then, if no socket is there, below this command's own: after a chroot
- * the process sees other files, and the socket may still be at its old place. */
+/* Tries the path below the process's root. If nothing listens there, tries it below this command's root: a process that
+ * called chroot sees other files, and its socket may still be at its old place. */
 int control_connect(pid_t pid, const char *path, char *error, size_t size) {
     char folder[PATH_MAX];
     snprintf(folder, sizeof folder, "%s", path);

@@ -12,8 +12,8 @@
 
 enum { TABLE_MOST = 32 << 20, SECTIONS_MOST = 4096, FILES_MOST = 16 };
 
-/* Reads `size` bytes at `offset` of the file, and appends a NUL. NULL: the file does not have these bytes, or there is
- * no memory. */
+/* Reads `size` bytes at `offset` of the file, and appends a NUL. NULL: the part is too large, the file does not have
+ * it, or there is no memory. */
 static char *read_part(int fd, uint64_t offset, uint64_t size) {
     if (size > TABLE_MOST) return NULL;
     char *part = malloc(size + 1);

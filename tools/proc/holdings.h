@@ -44,8 +44,8 @@ struct holdings {
     /* how many handles have a descriptor. These come first, sorted by descriptor; handles that are only mapped
      * follow */
     size_t descriptors;
-    uint64_t shared_bytes; /* bytes in shared mappings */
-    uint64_t mapped_files; /* mappings of any file */
+    uint64_t shared_bytes; /* in mappings of shared memory, without ledgers */
+    uint64_t mapped_files; /* number of mappings that have a file */
     struct mapped *mapped; /* the largest first, code last */
     size_t mapped_count, mapped_capacity, code_count;
 };

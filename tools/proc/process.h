@@ -1,4 +1,4 @@
-/* process.h — facts about a process from /proc: whether it exists, since when, and its name.
+/* process.h — facts about a process from /proc, such as its name, its parent and its age.
  * In: a pid. Out: these facts. It never attaches to a process. */
 #ifndef MEMSTOW_TOOLS_PROCESS_H
 #define MEMSTOW_TOOLS_PROCESS_H
@@ -20,7 +20,7 @@ struct process {
     uint64_t processor_ticks, rss_pages;
 };
 
-/* Whether /proc is mounted and has this process. Without /proc, no process can be seen. */
+/* Whether /proc is mounted and shows this command. If not, no process can be seen. */
 bool process_can_be_seen(void);
 /* Whether the error (errno) means that this command lacks descriptors or memory. Such an error says nothing about the
  * process. */

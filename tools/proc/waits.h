@@ -7,7 +7,7 @@
 
 struct wait {
     const char *call; /* "futex", "read", …; "runs" if the thread is in no call; NULL: not known */
-    int number;       /* number of the system call, if `call` is NULL; -1: not known */
+    int number;       /* number of the system call; -1: not known, or the thread is in no call */
     int fd;           /* -1: the call uses none */
 };
 

@@ -1,6 +1,6 @@
 /* delivery.h — brings profiles to a server: a queue, and pauses while the server is down.
- * In: requests. Out: requests that arrived, and messages when the server is down or refuses one. The queue is bounded:
- * if it is full, the oldest request is dropped. */
+ * In: requests. Out: the same requests at the server, and messages when the server is down or refuses one. The queue is
+ * bounded: if it is full, the oldest requests are dropped. */
 #ifndef MEMSTOW_DELIVERY_H
 #define MEMSTOW_DELIVERY_H
 
@@ -13,7 +13,7 @@ struct delivery {
     struct url url;
     enum body_form form;
     char headers[2048];      /* the header with the credentials; "": none */
-    const char *authorities; /* file of certificates; NULL: none */
+    const char *authorities; /* a file of certificates; NULL: those of the system */
     struct body queue[DELIVERY_MOST];
     size_t count, bytes, dropped;
     uint64_t pause_ns, again_ns; /* pause_ns: 0 while the server answers; again_ns: end of the pause */
