@@ -169,8 +169,8 @@ static void add_parts(struct snap_counter *to, const struct snap_counter *from, 
     }
 }
 
-/* Adds the `parts` of the counters of `count` sites of a chunk, from its site `first` on. `to`: gets them by site.
- * `sum`: gets the sum of all. Each of the two may be NULL. */
+/* Reads the counters of a chunk for `count` sites, from its site `first` on. Adds their `parts` to `to`, site by site,
+ * and to `sum`, all together. `to` and `sum` may be NULL. */
 static int counters_fetch(struct reader *reader, const struct counters_chunk *ref, size_t first, size_t count,
                           enum part parts, struct snap_counter *to, struct snap_counter *sum) {
     uint64_t space[SNAP_CHUNK_SITES], offset = ref->offset + offsetof(struct snap_chunk, words) + first * sizeof *space;
@@ -191,8 +191,7 @@ static struct snap_counter *sites_of(struct counters_sites *tally, const struct 
     return chunk->thread == SNAP_THREAD_MAPPINGS + 1 ? tally->mapped : tally->host;
 }
 
-/* Adds up the allocations or the frees (`part`) of all threads, for `count` sites of the chunk from its site `first`
- * on. */
+/* Adds the allocations or the frees (`part`) of all threads to the tally, for `count` sites from `first` on. */
 static int read_part(const struct group *group, struct counters_sites *tally, enum part part, size_t first,
                      size_t count) {
     for (size_t i = 0; i < group->count; i++) {
@@ -447,8 +446,8 @@ static bool counter_reaches(const struct snap_counter *a, const struct snap_coun
 }
 
 /* Finds stale slots: another thread took the slot after the counters were read, and before the table of threads was
- * read. `before` may then have more than the counters. Sets stale[slot], and the counters of stale slots to 0. Returns
- * whether there are any. */
+ * read. Then the slot's `before` may be more than its counters. Sets stale[slot], and the counters of stale slots to 0.
+ * Returns whether there are any. */
 static bool slots_find_stale(const struct reader *reader, size_t count, bool *stale) {
     bool any = false;
     for (size_t slot = 0; slot < count; slot++) {

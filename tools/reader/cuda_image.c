@@ -23,8 +23,8 @@ bool cuda_kind_is_shown(uint32_t kind) { return kind >= SNAP_CUDA_DEVICE_MEMORY 
 
 /* --- loading CUDA memory --- */
 
-/* The total of a record. A ledger's record has the number of a site, and `sites` its contents; a snapshot's record has
- * the site's stack and module itself. */
+/* The total of a record. A snapshot's record has the stack and the module of its site. A ledger's record has only the
+ * number of the site, and the table `sites` has the rest. */
 static struct total total_of(const struct snap_cuda_site *record, const struct snap_site *sites, size_t count) {
     struct total total = {.class = SNAP_ON_CUDA,
                           .tag = record->tag,

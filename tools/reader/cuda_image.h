@@ -9,10 +9,10 @@
 struct reader;
 
 /* Reading the call stacks gives stacks new numbers, which only the image's totals get. So, before that reading,
- * cuda_image_lend adds the totals of CUDA memory to them. For a ledger, call it after counters_name_sites. Returns 0 or
- * -1. */
+ * cuda_image_lend adds the totals of CUDA memory to the image's totals. For a ledger, call it after
+ * counters_name_sites. Returns 0 or -1. */
 int cuda_image_lend(struct reader *reader);
-/* Takes the totals of cuda_image_lend out of the image, and loads all other tables of CUDA but the blocks, which
+/* Takes the totals of cuda_image_lend out of the image, and loads CUDA's other tables, except the blocks, which
  * slots.h loads. Returns 0 or -1. */
 int cuda_image_load(struct reader *reader);
 
@@ -44,7 +44,7 @@ struct cuda_share {
  * The caller frees the array. NULL: no memory. */
 struct cuda_share *cuda_shares(const struct image *image);
 
-/* A device's memory in use by the driver's figures (`used`), and its parts, at the time when the driver was last asked.
+/* `used`: a device's used memory, as the driver told it when it was last asked. The other figures are its parts.
  * live: in the ledger; pool_idle: the unused part of what the driver's pool reserved; graphs: reserved by graphs.
  * `known` is false if the driver was never asked, or if its figures make no sense. */
 struct cuda_gap {

@@ -20,7 +20,8 @@ struct cupti_source {
 };
 struct cupti_source *cupti_sources(const struct cupti_image *cupti, size_t *count);
 
-/* Writes the result of the comparison as a sentence without full stop. Returns `text`. */
+/* Writes the predicate of a sentence about CUPTI, without full stop: what it reported, or why it reported nothing.
+ * Returns `text`. */
 enum { CUPTI_SENTENCE = 1200 };
 const char *cupti_sentence(const struct image *image, char text[CUPTI_SENTENCE]);
 

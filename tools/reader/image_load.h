@@ -1,6 +1,6 @@
 /* image_load.h — turns the bytes of a ledger or snapshot into a struct image.
- * In: a source, which is treated as hostile. Out: tables and totals, or one message in image->error. It never waits
- * without limit for a process that writes meanwhile. */
+ * In: a source, which is treated as hostile. Out: tables and totals, or one message in image->error. If the process
+ * writes meanwhile, waits and tries are limited. */
 #ifndef MEMSTOW_IMAGE_LOAD_H
 #define MEMSTOW_IMAGE_LOAD_H
 

@@ -13,8 +13,7 @@ static void keep_at_most(size_t *count, size_t most) {
     if (*count > most) *count = most;
 }
 
-/* Callers search these tables for each device, which is fast enough, because the tables are cut to a limited length
- * here. */
+/* Cuts the tables to a limited length, because callers search them once for each device. */
 int nvml_image_load(struct reader *reader) {
     struct nvml_image *nvml = &reader->image->nvml;
     if (reader_table(reader, SNAP_NVML, sizeof *nvml->devices, (void **)&nvml->devices, &nvml->device_count) < 0 ||

@@ -19,7 +19,7 @@ void nvml_image_clear(struct nvml_image *nvml);
  * no NVML, the records say so. Returns 0, or -1: no memory. */
 int nvml_image_ask(struct image *image, pid_t pid);
 
-/* The record of a device, by its ordinal. NULL: NVML was not asked. */
+/* The record of a device, by its ordinal. NULL: NVML was not asked about it. */
 const struct snap_nvml *nvml_of(const struct image *image, uint32_t device);
 /* The reason why NVML gave no answer, as part of a sentence: "no libnvidia-ml.so.1". */
 struct nvml_words {

@@ -142,8 +142,8 @@ int reader_scan(struct reader *reader) {
     return 0;
 }
 
-/* *extent: the length of the table that has all records of a type, which is 1 + the highest id. Ids between
- * two sections that belong to neither are refused, because they would waste memory. Returns 0 or -1. */
+/* *extent: 1 + the highest id of all records of a type. A gap between the ids of two sections is an error, because it
+ * would waste memory. Returns 0 or -1. */
 static int table_extent(const struct reader *reader, uint32_t type, uint64_t *extent) {
     uint64_t next = 0;
     *extent = 0;

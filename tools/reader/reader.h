@@ -24,7 +24,7 @@ struct wide_counters {
         struct section section;
         uint64_t address, length; /* the section's address in the process; the length of all its records */
     } sections[32];               /* each section is twice as large as the previous one */
-    size_t count, last;           /* last: the section of the last counter that was read; the next one is often there */
+    size_t count, last;           /* last: the section of the last counter that was read; it often has the next one */
     bool missing;                 /* a counter was in a section that is not in the list yet */
     uint64_t window;              /* for a process that is gone: the file offset of the window that was read last */
     size_t window_length;

@@ -8,7 +8,7 @@
 #include "tools/image/image.h"
 #include "tools/reader/reader.h"
 
-/* Copies the lines that are whole into image->trace, as a ring that has nothing else. Returns 0 or -1. */
+/* Copies the whole lines into image->trace, as a ring that is exactly full. Returns 0 or -1. */
 int trace_lines_load(struct reader *reader);
 
 struct trace_line {
