@@ -1,5 +1,6 @@
 /* report.h — a report as text, JSON or an HTML page; cmd_report.c chooses the form.
- * In: an image, its split of resident memory, and options. Out: the form, on standard output or in the page's file. */
+ * In: an image, the split of its resident memory, options. Out: the report, on standard output or in the page's file.
+ */
 #ifndef MEMSTOW_REPORT_H
 #define MEMSTOW_REPORT_H
 
@@ -31,7 +32,7 @@ struct report {
     bool min_given;               /* in a profile: --min was given */
     uint64_t min;                 /* in a profile: branches of fewer bytes are merged */
     const uint8_t *hidden_owners; /* in JSON, by index of the image: whether an owner is left out. NULL: none is */
-    size_t top_sites;        /* instead of `top` for sites in JSON: each may have a call stack of a hundred frames */
+    size_t top_sites;        /* in JSON, in place of `top` for sites: each may have a call stack of a hundred frames */
     const char *match;       /* NULL: no --match */
     const uint8_t *matched;  /* by node: whether --match keeps the node. NULL: all are kept */
     struct symbols *symbols; /* names of frames */
@@ -81,9 +82,10 @@ void report_json_tag(struct json *json, const struct image *image, uint32_t id);
 void report_json_owner(struct json *json, const struct image *image, uint64_t id);
 
 /* report_shows_stacks: whether the text shows the call stacks. report_shows_table: whether it shows a table; *view: the
- * view of this table. If the user chose a view, the text shows one of the two: the call stacks, if the view is by site
- * and there are any, and otherwise the table of that view. If the user chose none, the text shows the call stacks, if
- * there are any, and the table by model, if there are owners; or the table by module, if there is neither. */
+ * view of this table.
+ * - The user chose a view: the table of that view. By site: the call stacks in its place, if there are any.
+ * - The user chose no view: the call stacks, if there are any; and the table by model, if there are owners. If there is
+ *   neither, the table by module. */
 bool report_shows_stacks(const struct report *report);
 bool report_shows_table(const struct report *report, enum view *view);
 

@@ -76,8 +76,8 @@ struct listed_site *report_sites(const struct report *report, bool empty_too, si
     return sites;
 }
 
-/* Adds up the totals of a site: of its heap memory and of its mapped memory. The frees of the sum are set so that its
- * live memory is the sum of both live memories, each of which is 0 if more was freed than allocated. */
+/* Adds up the totals of a site: its heap memory and its mapped memory. The live memory of a total is 0 if more was
+ * freed than allocated. So the frees of the sum are not added up, but are its allocations less both live memories. */
 struct total report_site(const struct image *image, const struct listed_site *site) {
     struct total sum = image->totals[site->first];
     const struct total *mapped = &image->totals[site->first + 1];

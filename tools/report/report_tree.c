@@ -1,7 +1,7 @@
 /* report_tree.c — the call tree of a report in text; see report.h.
  * The tree is made of limbs: a limb is a chain of calls with nearly the same bytes. In: the bytes of each stack. Out:
- * the branches of more than 2 % of the whole, the largest first, as many as --top has lines for. All these branches
- * are built in memory before the first line is printed, so that the largest can be chosen. */
+ * branches of more than 2 % of the whole: the largest ones, in as many lines as --top allows. All branches are built in
+ * memory before the first line is printed, so that the largest can be chosen. */
 #include "tools/views/calltree.h"
 #include "tools/base/list.h"
 #include "tools/views/estimate.h"

@@ -7,7 +7,7 @@
 
 #include <sys/types.h>
 
-/* True: measured. False: that is not possible (no permission, or the process is gone), and the image's flags say so. */
+/* True: measured. False: not possible (for example, without permission), and the image's flags say so. */
 bool measure_residency(struct image *image, pid_t pid);
 
 #endif

@@ -8,8 +8,8 @@
 
 #include <stddef.h>
 
-/* Checks whether memstow may write a file at the path. Returns 0, or -1 with "PATH: why" in error: the directory cannot
- * be used, or a file is there that is not this user's, not a memstow file, or in use. */
+/* Checks whether memstow may write a file at the path. Returns 0, or -1 with "PATH: why" in error. For example, the
+ * directory is not writable, or the path has a file of another user, of another format, or in use. */
 int outfile_check(const char *path, char *error, size_t error_size);
 
 /* outfile_begin() checks the path, and opens a temporary file. outfile_end() moves that file to the path, or removes it

@@ -62,8 +62,8 @@ static bool still_written(const struct source *source) {
            header.state == SNAP_RUNNING && process_wrote(&header);
 }
 
-/* Opens a file. A ledger that a process is writing is mapped, as the process maps it. Any other file is read, because a
- * mapping would fail if the file were cut short meanwhile. */
+/* Opens a file. A ledger that a process is writing is mapped, so that its words are read whole. Any other file is read,
+ * because a mapping would fail if the file were cut short meanwhile. */
 static int open_file(struct subject *subject, const char *path, bool with_residency) {
     struct source source;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);

@@ -7,7 +7,8 @@
 
 #include <stdio.h>
 
-/* Writes the image, and turns its header into the header of the snapshot. Returns 0, or -1 with errno set. */
+/* Writes the image, and changes its header and its CUDA sites to those of the snapshot. Returns 0, or -1 with errno
+ * set. */
 int writer_snapshot(struct image *image, FILE *to);
 
 #endif
