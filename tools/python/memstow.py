@@ -668,8 +668,8 @@ def _buffer_range(thing: Any) -> tuple[int, int]:
 
 
 def _tensor_ranges(tensor: Any) -> Iterator[tuple[int, int]]:
-    """The memory of a tensor on the CPU or on a CUDA device. A tensor may consist of other tensors, as a quantised
-    tensor does; then it is the memory of these tensors."""
+    """The memory of a tensor on the CPU or on a CUDA device. If the tensor consists of other tensors, as a quantised
+    tensor does: the memory of these."""
     if hasattr(tensor, "__tensor_flatten__"):
         try:
             for name in tensor.__tensor_flatten__()[0]:
@@ -735,9 +735,9 @@ def ranges(thing: Any) -> Iterator[tuple[int, int]]:
 
 def assign(owner: OwnerLike, thing: Any) -> int:
     """Assigns the memory of the thing (see ranges) to the model or custom owner; the node and the run of the memory
-    stay the same. Returns the number of bytes. Parts outside the program's heap and mappings are left out; if there are
-    no other parts, it raises Error. If the thing is a VBAR of comfy-aimdo, or refers to VBARs, the VBARs are noted as
-    the owner's; their bytes do not count in the result."""
+    stay the same. Returns the number of bytes. Parts that memstow does not track are left out; if no part is tracked,
+    it raises Error. If the thing is a VBAR of comfy-aimdo, or refers to VBARs, the VBARs are noted as the owner's;
+    their bytes do not count in the result."""
     if not _ready():
         return 0
     number, done, failed = _number(owner), 0, 0

@@ -95,7 +95,7 @@ def addresses_in(data: bytes) -> Iterator[int]:
 
 
 def head_of(kind: type) -> int:
-    """How many bytes of an object's block lie in front of it: the collector's head, and a managed dictionary."""
+    """How many bytes of the block lie in front of the object: the collector's head, and a managed dictionary."""
     return (16 if kind.__flags__ & COLLECTED else 0) + (16 if kind.__flags__ & MANAGED else 0)
 
 
@@ -261,8 +261,8 @@ class Reach:
         self._note(some, 0)
 
     def _note(self, some: list[Any], collected: int) -> None:
-        """Looks up the addresses of these objects if the collector knows their type (`collected`: COLLECTED), or if it
-        does not (0)."""
+        """Looks up the addresses of those objects whose type the collector knows (`collected`: COLLECTED), or does not
+        know (0)."""
         routes, seen = self.routes, self.seen
         for number, thing in enumerate(some):
             if number % 1024 == 0 and self._is_over():

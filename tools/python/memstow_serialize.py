@@ -7,10 +7,10 @@ run to the next.
 In: tensors, arrays, texts, numbers, and lists, tuples and dicts of them; anything that can be pickled. Out: a table in
 JSON, and the raw bytes of each tensor, array and buffer, which are not copied if they lie in one piece on the host. On
 the way back, tensors use the given bytes if these are writable, and tensors of a device are made on the host. Never
-uses base64. Never serializes a model; is_reference() gives the reason. The caller of deserialize must trust the bytes,
-because a pickle runs code. The store reads only files that this user wrote. Only the standard library is needed. torch
-and numpy are used if the program has imported them or the bytes need them, cloudpickle if pickle cannot handle a
-value."""
+uses base64. Never serializes a model; is_reference() gives the reason. Without pickles=False, the caller of
+deserialize must trust the bytes, because a pickle runs code. The store reads only files that this user wrote. Only the
+standard library is needed. torch and numpy are used if the program has imported them or the bytes need them,
+cloudpickle if pickle cannot handle a value."""
 from __future__ import annotations
 
 import ctypes
@@ -314,7 +314,7 @@ class _Reader:
         # for values that come back as another type: (the type that was serialized, the type now)
         self.changed: set[tuple[str, str]] = set()
         self.segments = [memoryview(segment).cast("B") if len(segment) else memoryview(b"") for segment in segments]
-        self.taken: set[int] = set() # pieces of which the value has a copy
+        self.taken: set[int] = set() # pieces that own() has returned
 
     def at(self, number: Any) -> memoryview:
         if type(number) is not int or not 0 < number < len(self.segments):
@@ -322,8 +322,8 @@ class _Reader:
         return self.segments[number]
 
     def own(self, number: int) -> memoryview:
-        """A piece of which the value gets a copy of its own. If the bytes are not trusted, their table may name such a
-        piece only once. Otherwise the value could be far larger than the bytes."""
+        """A piece that the value copies, or that an array uses. If the bytes are not trusted, their table may name such
+        a piece only once. Otherwise the value could be far larger than the bytes."""
         if number in self.taken and not self.pickles:
             raise SerializeError("the table names a piece twice")
         self.taken.add(number)

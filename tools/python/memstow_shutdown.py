@@ -336,8 +336,8 @@ def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subp
 
 def _environment(asked: Optional[Mapping[str, str]], number: int) -> dict[str, str]:
     """The environment of a new process: `asked`, or this program's, and the mark by which `memstow reap` recognises
-    descendants of the process. This program's MEMSTOW_SERVER_MODE is left out: it was meant for this program alone,
-    and would make a server that lives on leave its own children behind."""
+    descendants of the process. This program's MEMSTOW_SERVER_MODE is left out, because it was meant for this program
+    alone. With it, a server that lives on would later leave its own children running."""
     environment = dict(os.environ if asked is None else asked)
     if asked is None:
         environment.pop("MEMSTOW_SERVER_MODE", None)
@@ -420,8 +420,8 @@ def _with_kin(kin: set[int], table: Table, is_kin: Callable[[set[int], list[str]
 
 
 def _kept() -> set[int]:
-    """The processes that live on: those that are to be kept, and their kin: processes that these started, members of
-    groups and sessions that these began, and the kin of those (the rule of preload/shared/kin.h)."""
+    """The processes that live on: the kept ones, and their kin. Kin of a process are the processes that it started, the
+    members of groups and sessions that it began, and the kin of all these (the rule of preload/shared/kin.h)."""
     kept = {pid for pid, one in list(_processes.items()) if one.keep and _start(pid) == one.start}
     # a kept process may have begun this program's own group or session: that alone makes nobody its kin
     ours = [str(os.getpgrp()), str(os.getsid(0))]
@@ -448,8 +448,8 @@ def _signal(pid: int, start: str, number: int) -> None:
 
 class _Ending:
     """A process that is to end, with the members of the group that it leads. The kernel does not give the number of a
-    group to another group while the group has members, or while nobody has waited for its leader. So until then, all
-    processes with this number are members."""
+    group to another group while the group has members, or while nobody has waited for its leader. So as long as that
+    lasts, all processes with this number are members."""
 
     def __init__(self, pid: int, start: str) -> None:
         self.pid, self.start, self.there = pid, start, {pid: start}

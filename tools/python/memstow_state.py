@@ -186,7 +186,8 @@ class Store:
             self._put.clear()
 
     def put(self, id: str, value: Any) -> None:
-        """Copies a value into the current iteration. A value that cannot be copied is held by reference."""
+        """Copies a value into the current iteration. A value that cannot be copied is held by reference; a store whose
+        values are in files refuses it."""
         name = _encoded(id, "an id")
         try:
             serialized = memstow_serialize.serialize(value)

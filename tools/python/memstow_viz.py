@@ -5,9 +5,9 @@ torch.cuda._memory_viz).
     python3 -m memstow_viz FILE|PID OUT.pickle
 
 PyTorch's own snapshots show neither what cudaMallocAsync allocates nor the memory of other libraries. The ledger has
-both. Each block of the ledger becomes a segment. A block with parts of several owners becomes a segment with a block of
-the viewer for each part. The outermost frames of a stack are the owners. Needs the memstow command (in MEMSTOW, or on
-the PATH) and nothing of PyTorch's."""
+both. Each block that is device memory becomes a segment. A block with parts of several owners becomes a segment with a
+block of the viewer for each part. The outermost frames of a stack are the owners. Needs the memstow command (in
+MEMSTOW, or on the PATH) and nothing of PyTorch's."""
 import json, os, pickle, subprocess, sys
 from typing import Any, Optional
 

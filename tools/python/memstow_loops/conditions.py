@@ -59,7 +59,8 @@ def condition_of(what: Any) -> Optional[Test]:
 
 
 def conditions_of(what: Any, count: int) -> list[Optional[Test]]:
-    """A condition or None for each of `count` workflows. A single condition is only accepted for a single workflow."""
+    """A condition or None for each of `count` workflows. A condition without a list is only accepted for a single
+    workflow."""
     if what is None:
         return [None] * count
     found = list(what) if isinstance(what, (list, tuple)) else [what]

@@ -238,8 +238,8 @@ class Loop:
             return {port: unwrapped(self.store.get_committed(place))
                     for port, place in places.items() if place in self.committed}
 
-    # ---- a batch: each iteration takes one element of a list. An element's value has a key of its own in the store,
-    # which takes a file descriptor, until many values are folded into one chunk
+    # ---- a batch: each iteration takes one element of a list. In the store, the value of each element has a key of its
+    # own, and each key takes a file descriptor. So many values are folded into one chunk
 
     def _places(self) -> list[str]:
         return [self.plan.place(port) for port in self.plan.ids()]

@@ -22,7 +22,8 @@ class LoopError(ValueError):
 
 
 def fault_of_text(text: str, most: int) -> str:
-    """The reason why a text cannot be a name, which goes into the log and into owners' names; "": it can be one."""
+    """The reason why a text cannot be a loop's name or a port's id; "": it can. Both go into the log and into owners'
+    names."""
     try:
         length = len(text.encode())
     except UnicodeEncodeError:

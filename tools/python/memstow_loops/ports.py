@@ -65,8 +65,7 @@ def _tags_of(graph: Graph, node_id: str) -> tuple[str, ...]:
 
 class _Types:
     """Follows links through ports, which take any type, to nodes with declared types. The type that a port gives, and
-    the nodes that take its value, are found once for each port, in the order in which the nodes run. So long chains of
-    ports cost no more than short chains."""
+    the nodes that take its value, are found only once for each port. So a long chain of ports costs little."""
 
     def __init__(self, graph: Graph, classes: Classes, nodes: list[str]) -> None:
         self.graph, self.classes = graph, classes
