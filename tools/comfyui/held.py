@@ -57,8 +57,8 @@ class Held:
         due = [one for one in identities if not self.sought[one.owner.id].loops
                and self.sought[one.owner.id].age >= self.sought[one.owner.id].due]
         deadline = memstow.referrers().Deadline()
-        # the newest models first, because users ask about these; but one whose searches are all cut short must not take
-        # the time of the others
+        # First those with the fewest searches, so that a model whose searches are all cut short does not take the time
+        # of other models. Among them the newest first, because users ask about these.
         for identity in sorted(due, key=lambda one: (self.sought[one.owner.id].searches, -one.owner.id)):
             if not deadline.is_over():
                 self._ask(identity, self.sought[identity.owner.id], deadline)

@@ -1,7 +1,7 @@
-"""What a client on another machine is not told. ComfyUI itself tells each of its clients much: its arguments, its log,
-names of models, workflows, memory of the machine. It does not tell what memstow knows, and nobody can start it again.
-So the pack's routes are for clients on this machine, unless the user sets MEMSTOW_REMOTE. In: requests. Out:
-refusals."""
+"""What a client on another machine is not told. ComfyUI itself tells each of its clients much, for example its
+arguments, its log, names of models, and workflows. But it does not tell what memstow knows, and no client can restart
+it. So the pack's routes, except one, are for clients on this machine, unless the user sets MEMSTOW_REMOTE. In:
+requests. Out: refusals."""
 import ipaddress
 import os
 from typing import Any, Callable

@@ -11,7 +11,7 @@ def is_readable(headers: Any) -> bool:
     """Whether the sites in the headers have the form of sites. ComfyUI's own check fails with status 500 otherwise."""
     try:
         for site in (headers.get("Origin", ""), "//" + headers.get("Host", "")):
-            _port = urllib.parse.urlsplit(site).port # it is not a number, or too large
+            _port = urllib.parse.urlsplit(site).port # ValueError: the port is no number, or too large
     except ValueError:
         return False
     return True
@@ -34,8 +34,8 @@ def allows_others() -> bool:
 
 
 def refuse_unreadable(app: Any) -> None:
-    """Makes the server refuse a request of the pack's routes with status 403 if its Origin has not the form of a
-    site."""
+    """Makes the server refuse a request to the pack's routes with status 403 if its Origin or its Host does not have
+    the form of a site, unless allows_others()."""
     from aiohttp import web
 
     @web.middleware

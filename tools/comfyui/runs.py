@@ -78,8 +78,7 @@ class Runs:
         self.at_work: Optional[threading.Thread] = None # the worker thread, while it does not wait for a prompt
         self.draining = threading.RLock()
         self.has_complained = False
-        # owner's id → why its model is in memory, as the latest trigger found, or _why() since then if the user has
-        # asked
+        # owner's id → why its model is in memory: the result of the latest trigger, or of a later _why()
         self.whys: dict[int, str] = {}
         self.held = Held(registry)
         # called after a prompt, before its policies are applied

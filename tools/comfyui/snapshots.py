@@ -1,5 +1,5 @@
-"""The snapshots that clients request over HTTP: files that the pack makes in output/memstow. In: names; only those that
-the pack itself has given count. Out: files. It never touches other files, or links, in that folder."""
+"""The snapshots that clients request over HTTP: files that the pack makes in output/memstow. In: names that the
+pack itself has given; others are refused. Out: files. It never touches other files, or links, in that folder."""
 import contextlib
 import os
 import re
