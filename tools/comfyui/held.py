@@ -14,8 +14,8 @@ AGAIN = 64 # runs until a model with known places is searched again
 
 class Sought:
     """One model, and the places that were found. `age`: for how many runs the model was to be freed; `due`: the age at
-    which it is searched next. Searches without a result follow after one run, two, four… `searches`: how many there
-    were."""
+    which it is searched next. While searches find nothing, they come at the ages 0, 1, 2, 4, 8… `searches`: how many
+    there were."""
 
     def __init__(self) -> None:
         self.known = memstow.referrers().Known()

@@ -286,8 +286,8 @@ class Runs:
         quietly(memstow.note_vbars)()
 
     def _let_go(self) -> None:
-        """Lets go of models that are not to be kept any more. Then, if any model is to be freed, collects garbage,
-        because a collection after the decisions could remove a model that was reported as kept."""
+        """Lets go of models that are not to be kept any more. Then, if any model was let go or is to be freed, collects
+        garbage, because a collection after the decisions could remove a model that was reported as kept."""
         if self._is_any_free():
             gc.collect()
 

@@ -1,4 +1,4 @@
-/* lookup.h — looks up the addresses of a host within a time.
+/* lookup.h — looks up the addresses of a host within a time limit.
  * In: a name or an address, a port, and the moment at which to give up. Out: addresses, or the reason why there are
  * none. It never waits past that moment. */
 #ifndef MEMSTOW_LOOKUP_H

@@ -40,8 +40,8 @@ static int connect_patiently(int fd, const struct sockaddr_un *address) {
     return -EAGAIN;
 }
 
-/* Asks the kernel which process listens, because anybody can make a socket with that name. Returns 0 if it is `pid` and
- * of this user; else -errno. */
+/* Asks the kernel which process listens, because anybody can make a socket with that name. Returns 0 if `pid` listens
+ * and is this user's; else -errno. */
 static int check_peer(int fd, pid_t pid) {
     struct ucred peer;
     socklen_t length = sizeof peer;

@@ -1,5 +1,5 @@
 /* holdings.h — things of a process that can keep it, or other processes, from ending: threads and their waits, open
- * files, sockets, shared memory, mapped files, deleted files of its own, contexts on a GPU.
+ * files, sockets, shared memory, mapped files, its own deleted files, contexts on a GPU.
  * In: a pid. Out: lists from /proc. It does not attach to the process. */
 #ifndef MEMSTOW_HOLDINGS_H
 #define MEMSTOW_HOLDINGS_H

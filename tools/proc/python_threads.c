@@ -159,8 +159,8 @@ static bool ends_in(const char *text, const char *tail) {
     return length >= size && strcmp(text + length - size, tail) == 0;
 }
 
-/* Whether a function belongs to Python's code for the end of a program. If this is the outermost function of the main
- * thread, the program's own code is over. */
+/* Whether a function belongs to Python's code for the end of a program. If the outermost function of the main thread
+ * does, the program's own code is over. */
 static bool is_of_the_end(const struct function *function) {
     return (strcmp(function->name, "_shutdown") == 0 && ends_in(function->file, "/threading.py")) ||
            (strcmp(function->name, "_exit_function") == 0 && ends_in(function->file, "/multiprocessing/util.py"));

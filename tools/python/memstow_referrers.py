@@ -6,7 +6,7 @@ pack of each place.
 The search never changes the objects, and has a limit in processor time of this thread. One pass over all objects takes
 100 ms in a ComfyUI, and more if the holders of many objects are looked for at once. Other Python threads wait
 meanwhile.
-memstow.held() uses it for programs, memstow_blocks.py for leaks, and the node pack for its models."""
+memstow.held() uses this module for programs, memstow_blocks.py for leaks, and the node pack for its models."""
 import contextvars
 import ctypes
 import functools

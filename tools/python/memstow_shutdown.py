@@ -412,8 +412,8 @@ def _group(number: int) -> dict[int, str]:
 
 
 def _with_kin(kin: set[int], table: Table, is_kin: Callable[[set[int], list[str]], bool]) -> set[int]:
-    """Adds to the set `kin` the processes of the table for which is_kin(set, fields) is true, and repeats this until no
-    more are found."""
+    """The set `kin` and, as long as more are found, the processes of the table for which is_kin(set, fields) is
+    true."""
     while more := {pid for pid, fields in table.items() if pid not in kin and is_kin(kin, fields)}:
         kin = kin | more
     return kin
@@ -472,8 +472,7 @@ class _Ending:
 
 
 def _end(endings: list[_Ending], number: int, seconds: float) -> list[_Ending]:
-    """Signals the processes of the endings, and waits for them. Returns the endings of which a process is still
-    there."""
+    """Signals the processes of the endings, and waits for them. Returns the endings that still have a process."""
     until = time.monotonic() + seconds
     endings = [one for one in endings if one.look()]
     for one in endings:

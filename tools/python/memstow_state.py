@@ -127,7 +127,7 @@ def open(loop: str, *, use_ram: bool = True, ram_limit: Optional[int] = None, pe
          directory: Union[str, os.PathLike[str], None] = None) -> "Store":
     """Opens a loop's store. With persist_prefix, a name below `directory`, the store continues from the last committed
     generation, also if the process that committed it was killed. use_ram=False: all values are in files. ram_limit: at
-    most so many bytes of values are in memory, and the others in files."""
+    most so many bytes of values are in memory; the rest is in files."""
     if not available():
         raise StateError(errno.ENODEV, "memstow must keep a loop's state: " + memstow.ADVICE)
     if ram_limit is not None and (type(ram_limit) is not int or ram_limit < 0):

@@ -22,8 +22,8 @@ struct source {
 void source_buffer(struct source *source, const void *data, size_t size);
 /* A file as source. Takes over the descriptor. Returns 0, or -errno after closing the descriptor. */
 int source_file(struct source *source, int fd);
-/* Maps the file of a source that source_file opened. A ledger that is being written must be mapped, so that its words
- * are read whole. Returns 0, or -errno after closing the source. If the file is cut short while it is mapped, this
+/* Maps the file of a source that source_file opened: for a ledger that is being written, so that its words are read
+ * whole and in order. Returns 0, or -errno after closing the source. If the file is cut short while it is mapped, this
  * process ends with a message. */
 int source_map(struct source *source);
 /* Called in the signal handler before the message of source_map. NULL: nothing is called. */

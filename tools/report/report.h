@@ -136,7 +136,7 @@ void report_text_peak(const struct report *report);
 void report_text_estimates(const struct report *report);
 /* As report_text_estimates, on standard error, for a form that has no place for the note. */
 void report_tell_estimates(const struct report *report);
-/* Explains those of the first `shown` rows of the table by thread that are not threads. */
+/* Explains the rows of the table by thread that are not threads, among the first `shown` rows. */
 void report_text_thread_notes(const struct groups *groups, size_t shown);
 /* Prints the split of the RSS. */
 void report_text_residency(const struct report *report);
@@ -148,8 +148,8 @@ bool report_text_match(const struct report *report);
 /* Says on standard error if --match leaves nothing, for a form that has no place for such a note. */
 void report_tell_match(const struct report *report);
 
-/* A large block or mapping in text or JSON. report_listed gives those of the image that --match keeps: the large
- * blocks, the mappings or both, the biggest first. NULL: no memory. */
+/* A large block or mapping in text or JSON. report_listed: the large blocks of the image, its mappings, or both, as far
+ * as --match keeps them, the biggest first. NULL: no memory. */
 struct listed {
     uint64_t address, size, birth_ns, resident;
     uint32_t site, thread;

@@ -1,5 +1,6 @@
-"""The node DiscomfortFolderImageLoader: the images of a folder as one batch. In: a folder of this machine. Out: a batch
-in a fixed order, and the number of images. Unreadable files are named, and do not stop the others."""
+"""The node DiscomfortFolderImageLoader: loads the images of a folder. In: a folder of this machine. Out: the images in
+a fixed order, as one batch or as a batch for each size; their number and names. Unreadable files are named in the log,
+and are left out."""
 import os
 import re
 import unicodedata

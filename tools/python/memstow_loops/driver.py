@@ -245,7 +245,7 @@ class Loop:
         return [self.plan.place(port) for port in self.plan.ids()]
 
     def _input_key(self, name: str, number: int) -> str:
-        """The key of an input in the store. A list is stored in parts; then it is the key of the part that has this
+        """The key of an input in the store. For a list, which is stored in parts: the key of the part that has this
         element."""
         return f"{name}[<{number // CHUNK if name in self.lists else ''}]"
 
