@@ -6,9 +6,9 @@ which selects elements; numbers of selected elements are added up: sites[stack[0
 …` uses the report of the child with that pid. All other output must be the same with and without memstow.
 
 "expect stack SIZE inner<caller<main" is about call stacks. There must be sites whose live blocks have SIZE bytes each,
-and their stacks must have these functions, innermost first. Callers of main may be omitted. A name may contain
-wildcards, and has no C++ parameters. name{N} stands for N such functions in a row, "..." for any number of functions,
-"." for the end of the stack. Behind "?" a stack may end anywhere: it is shorter than the truth, but not wrong."""
+and their stacks must have these functions, innermost first. Outer callers may be omitted. A name has no C++
+parameters; "*" in it stands for any characters. name{N} stands for N such functions in a row, "..." for any number of
+functions, "." for the end of the stack. Behind "?" a stack may end anywhere: it is incomplete, but not wrong."""
 import fnmatch, json, operator, pathlib, re, subprocess
 
 OPERATORS = {"==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "<": operator.lt,

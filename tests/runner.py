@@ -113,7 +113,7 @@ class Context:
 
     def environment(self):
         env = {k: v for k, v in os.environ.items() if not k.startswith("MEMSTOW") and k != "LD_PRELOAD"}
-        # Otherwise an idle thread of OpenMP (PyTorch) spins: in a run of ComfyUI that took most of the processor time.
+        # Otherwise idle threads of OpenMP (PyTorch has some) spin. They took most of the processor time of ComfyUI.
         env.update(LC_ALL="C.UTF-8", OMP_WAIT_POLICY="passive", MEMSTOW=str(self.memstow),
                    MEMSTOW_BUILD=str(self.build), PYTHON=str(self.python if self.python.exists() else sys.executable),
                    PYTHONPATH=str(TESTS), PYTHONDONTWRITEBYTECODE="1")
@@ -125,8 +125,8 @@ spent = threading.local() # .seconds: the processor time of the test that this t
 
 
 def wait(process, timeout):
-    """Waits for the end of a process, and counts its processor time. Returns its status, or None if it has not ended.
-    The time of descendants counts, too, except of those that nobody waited for."""
+    """Waits for the end of a process, and adds its processor time to spent.seconds, with the time of descendants that
+    were waited for. Returns its status, or None after the timeout."""
     until = time.monotonic() + timeout
     with contextlib.suppress(OSError): # end_tests was faster
         while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
@@ -178,7 +178,7 @@ def check_needs(test, context):
 
 
 def run_test(test, context, folder):
-    """Returns the output of the test, if it may be of interest."""
+    """Returns the output of a script, and None of other tests."""
     check_needs(test, context)
     return {"unit": run_unit, "prog": run_program, "fuzz": run_fuzz}.get(
         test.room if test.source.suffix != ".py" else "", run_script)(test, context, folder)
@@ -337,7 +337,7 @@ def run_all(tests, context, jobs):
 
 
 def end_tests(futures):
-    """Kills until all have ended, because a test may start several processes, one after the other."""
+    """Kills processes until all tests have ended: a test may start several, one after the other."""
     while not all(f.done() for f in futures):
         for process in running.copy():
             end_group(process)
@@ -355,8 +355,9 @@ def summarize(results):
 
 
 def answer_signals():
-    """A signal ends the runner and the tests that run, even a signal that the runner was started to ignore (by nohup,
-    or in the background of a script). A program under test would inherit an ignored signal, but inherits no handler."""
+    """Each of these signals ends the runner and the running tests, even if it was ignored when the runner started (by
+    nohup, or in the background of a script). A program under test would inherit that the signal is ignored; it does not
+    inherit a handler."""
     for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM):
         signal.signal(number, lambda number, _: sys.exit(128 + number))
 

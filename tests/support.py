@@ -9,7 +9,7 @@ LIBRARY = BUILD / "libmemstow.so"
 PYTHON = os.environ.get("PYTHON", sys.executable)
 COMFYUI = pathlib.Path(os.environ.get("COMFYUI", ROOT / "build/comfyui")) # another version, by hand
 HERE = pathlib.Path.cwd()
-LIMIT = 100 # seconds of a command of run(), if the call says nothing else. None: run() and wait_for() have no limit
+LIMIT = 100 # seconds for run(), unless the call gives a timeout. None: no limit, neither for run() nor for wait_for()
 
 
 def skip(reason):
@@ -38,8 +38,8 @@ def run(*argv, status=0, **options):
 
 
 def memstow(*arguments, **options):
-    """Runs the memstow command. The command is not tracked, even if the test runs under memstow: sanitizers insist on
-    that."""
+    """Runs the memstow command, without the LD_PRELOAD of a test that runs under memstow: a command with sanitizers
+    does not start with it."""
     options.setdefault("env", {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"})
     return run(MEMSTOW, *arguments, **options)
 
@@ -50,9 +50,9 @@ def track(*argv, options=(), file="out.mst", **more):
 
 
 def in_mode(environment):
-    """This environment with the settings of memstow that belong to a mode of the simulated driver (simcuda/_modes.py).
-    A mode has a name of its own for such a setting: the runner takes all variables MEMSTOW… out of the environment of a
-    test."""
+    """Adds memstow's settings of a mode of the simulated driver (simcuda/_modes.py) to this environment, and returns
+    it. The mode sets them under other names, because the runner removes all variables MEMSTOW… from a test's
+    environment."""
     if "SIMCUDA_KEEP" in environment:
         environment.setdefault("MEMSTOW_CUDA_KEEP", environment["SIMCUDA_KEEP"])
     return environment
@@ -168,8 +168,8 @@ def mount_fuse(behind, place):
 
 
 def wait_for(condition, seconds=60, what="it"):
-    """Waits until condition() is true. Returns its value. The longer it waits, the less often it asks: questions cost a
-    server that is asked as much as the test."""
+    """Waits until condition() is true. Returns its value. The longer it waits, the less often it asks: each question
+    costs processor time, also in the server that answers it."""
     begin = time.monotonic()
     while not (value := condition()):
         waited = time.monotonic() - begin

@@ -1,5 +1,5 @@
-"""Replaces what torchvision registers with PyTorch when it is imported. If its compiled part does not load (on a
-PyTorch for the CPU), its Python part works once the two operators that it uses exist."""
+"""Stands in for torchvision's compiled part where that does not load (on a PyTorch for the CPU). torchvision's Python
+part works as soon as the two operators exist that it uses."""
 import importlib.util, pathlib
 
 import torch
