@@ -112,7 +112,7 @@ def check_comfyui(prefix, command, name="comfyui", itself=False):
         assert {"MODEL", "CLIP", "VAE"} <= set(owners) and owners["MODEL"]["live_bytes"] >= comfy.weights, owners
         mapped = pathlib.Path(f"/proc/{comfy.pid()}/maps").read_text()
         assert f"{prefix}/lib/libmemstow.so\n" in mapped and str(support.BUILD) not in mapped
-        assert f"{prefix}/share/memstow/comfyui/" not in comfy.log(), comfy.log()[-6000:] # a traceback
+        assert f"{prefix}/share/memstow/comfyui/" not in comfy.log(), comfy.log()[-6000:] # as a traceback has it
     owners = json.loads(support.run(command, "report", "--json", ledger).stdout)["owners"]
     live = {owner["name"].split()[0]: owner["live_bytes"] for owner in owners if owner["kind"] == "model"}
     named = support.run(command, "report", "--by=model", ledger).stdout

@@ -10,10 +10,10 @@ import support
 FILES_MOST, CIRCLE_MOST = 32, 5
 faults = []
 HALL = {"preload": {"README.md", "memstow.map"}, "tools": {"README.md", "python", "comfyui", "completion", "web"}}
-# Headers that only certain files may include, and these files.
 FEW = r"count/.*|hooks/hook_host\.c"
 # Headers that a program has, or that the build makes: they include nothing of ours.
 OUTSIDE = {"memstow.h", "memstow_commit.h", "perfetto.pb-c.h", "pprof.pb-c.h"}
+# Headers that only certain files may include, and these files.
 INSIDE = {"preload/count/thread_inside.h": FEW, "preload/count/account_fast.h": FEW}
 
 
@@ -36,7 +36,7 @@ def includes(path):
 
 
 def circles(edges):
-    """The strongly connected sets of more than one (Tarjan)."""
+    """The strongly connected sets of more than one file (Tarjan)."""
     index, low, stack, on, found = {}, {}, [], set(), []
 
     def visit(node):
@@ -97,7 +97,7 @@ def calls(hall):
 
 
 def edge(hall, rank, here, there, how):
-    """Notes an upward edge between two files of a floor."""
+    """Notes a fault if a file uses a file of a higher room of its floor."""
     a, b = here.split("/")[0], there.split("/")[0]
     if rank[a] >= rank[b]:
         return

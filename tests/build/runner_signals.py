@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A signal ends the runner, its tests and their processes, and their folders are removed. A signal that the runner was
-started to ignore is not ignored in the tests."""
+"""A signal ends the runner, its tests and their processes, and their folders are removed. A signal that was
+ignored when the runner started is not ignored in the tests."""
 import os, signal, subprocess
 
 import _runner, support

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Unit tests use only names of Criterion that tests/unit/tsan/criterion/criterion.h has: it stands for Criterion under
-ThreadSanitizer, and nothing else builds with it."""
+"""Unit tests use only names of Criterion that tests/unit/tsan/criterion/criterion.h has. This header stands for
+Criterion under ThreadSanitizer; other builds would not notice that a name is missing."""
 import re
 
 import support

@@ -1,7 +1,6 @@
-/* _ahead.c — a program whose models leave a simulated device for memory that was pinned ahead of need, or was not (the
- * driver is a test double). The first argument is the case. The environment has the limits. Pinning that is ahead of
- * need goes on beside the program: the cases wait for what it leads to. Where nothing must happen, they look for a
- * while. */
+/* _ahead.c — a program whose models leave a device, mostly for memory that was pinned ahead of need; over the simulated
+ * driver (a test double). The first argument is the case. The environment has the limits. A thread of memstow pins
+ * ahead of need, so the cases wait for the result. Where nothing must happen, they wait for a while. */
 #include "_model.h"
 
 #include <sys/wait.h>
@@ -104,7 +103,7 @@ static void within_the_limit(void) {
     MUST(!by_main && usage().registered == 24 * MIB);
 }
 
-/* A move that comes first pins for itself. */
+/* A move that comes before the scope's end pins memory itself. */
 static void before_the_scope_ends(void) {
     first = model_open("first");
     first.bytes = 20 * MIB;
@@ -191,7 +190,7 @@ static void before_a_capture(void) {
     there_and_back(&first);
 }
 
-/* What was given back under pressure is pinned ahead again only when a move has pinned. */
+/* After pressure, nothing is pinned ahead of need until a move has pinned memory itself. */
 static void under_pressure(void) {
     struct model third;
     begin();
@@ -208,14 +207,14 @@ static void under_pressure(void) {
     there_and_back(&third);
 }
 
-/* Of the control group's memory, so little is left that the next move would give all of it back. */
+/* The control group has so little memory left that the next move would unpin what was pinned: nothing is pinned. */
 static void little_left(void) {
     begin();
     usleep(A_WHILE_US);
     MUST(!usage().registered && !usage().pinned);
 }
 
-/* The driver refuses: the moves try for themselves. */
+/* The driver refuses to pin ahead of need. That is not tried again; a move pins for itself. */
 static void refused(void) {
     sim_fail(PIN, 1, OUT_OF_MEMORY, 1);
     begin();
@@ -227,7 +226,7 @@ static void refused(void) {
     MUST(by_main == 1 && usage().registered >= 20 * MIB);
 }
 
-/* Each call of the thread fails once. */
+/* Each call of the driver by memstow's thread fails once. */
 static void half_way(void) {
     static const char *const calls[] = {"cuCtxGetCurrent",
                                         "cuThreadExchangeStreamCaptureMode",
@@ -302,7 +301,7 @@ static void pin_for_long(void) {
     if (now_is(&takes_long)) becomes(&entered, 1), sleep(6);
 }
 
-/* What comes back waits for a piece that takes long, although it needs none of it. */
+/* A model that comes back waits for a piece that takes long to pin, although it needs nothing of it. */
 static void beside_a_long_piece(void) {
     sim_tell(PIN, pin_for_long);
     first = model_load("first", 10 * MIB, 0, 1);

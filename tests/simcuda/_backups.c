@@ -99,7 +99,8 @@ static void discarded(void) {
     back(&second);
 }
 
-/* What counts is what was said when the memory left. What is out may be freed. */
+/* Whether content is given up is decided when the memory leaves; later words do not change that. Memory that is out
+ * may be freed. */
 static void discarded_later(void) {
     load();
     out(&first);
@@ -188,8 +189,8 @@ static void stays_out(void) {
     out(&second);
 }
 
-/* A full disk or a limit refuses the move. memstow_stow returns the error in the argument, and the memory stays in
- * place, unchanged. */
+/* A full disk or a limit refuses the move. memstow_stow returns `expected`, and the memory stays in place, unchanged.
+ * */
 static int64_t expected;
 static void refused(void) {
     load();

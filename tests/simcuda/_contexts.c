@@ -197,7 +197,7 @@ static void *leave_an_end_and_wait(void *context) {
     return NULL;
 }
 
-/* Waits deep in the stack, with the frames of calls that the thread has left between: nobody writes there. */
+/* Waits deep in the stack. The frames of calls that the thread has left lie above, and nobody writes over them. */
 __attribute__((noinline)) static void hear_below_old_frames(void) {
     char hole[HOLE];
     __asm__ volatile("" : : "r"(hole) : "memory");
@@ -224,7 +224,7 @@ static void end_is_left_elsewhere(void) {
     look();
 }
 
-/* The same in another thread, where nothing shows it. A move gives up after a while, and a later one succeeds. */
+/* The same in another thread, which gives no sign of it. A move gives up after a while, and a later one succeeds. */
 static void end_is_left_without_a_sign(void) {
     CUcontext first, second = begin_in_second(&first);
     pthread_t thread;
@@ -237,7 +237,7 @@ static void end_is_left_without_a_sign(void) {
     look();
 }
 
-/* The same in a thread that ends then. */
+/* The same in a thread that ends afterwards. */
 static void end_is_left_by_a_thread(void) {
     CUcontext first, second = begin_in_second(&first);
     pthread_t thread;
@@ -254,7 +254,7 @@ static void copy_when_told(void) {
     hear(over);
 }
 
-/* A context waits with its end only for a move that works in this context. */
+/* The end of a context waits only for a move that works in this context. */
 static void another_ends_in_a_move(void) {
     CUcontext first, second = begin_in_second(&first), third;
     pthread_t thread;

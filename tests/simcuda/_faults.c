@@ -84,7 +84,7 @@ static void copy_fails(void) {
 
 static void found_by_a_copy(void) {
     copy_fails();
-    MUST(!strcmp(cudaGetErrorName(ILLEGAL_ADDRESS), "CUDA_ERROR_ILLEGAL_ADDRESS")); /* the double's only name of it */
+    MUST(!strcmp(cudaGetErrorName(ILLEGAL_ADDRESS), "CUDA_ERROR_ILLEGAL_ADDRESS")); /* the double has no other */
     MUST(cudaGetErrorString(ILLEGAL_ADDRESS));
 }
 

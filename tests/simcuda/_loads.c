@@ -1,6 +1,6 @@
-/* _loads.c — a program that says when it loads a model, over the simulated driver (a test double). Weights of such a
- * phase may move; what it allocates in the model's scope at other times is the driver's. The first argument is the
- * case. */
+/* _loads.c — a program that says when it loads a model, over the simulated driver (a test double). Memory that it
+ * allocates in such a phase may move; memory of the model's scope at other times is the driver's. The first argument
+ * is the case. */
 #include "_model.h"
 
 static struct model model;
@@ -14,7 +14,7 @@ static void *take(size_t bytes, int in_stream) {
 /* Whether memstow serves such a request now. */
 static int serves_as(int in_stream) {
     uint64_t made = sim_count_ok("cuMemAddressReserve");
-    void *at = take(7 * MIB, in_stream); /* as no other request: nothing freed serves it */
+    void *at = take(7 * MIB, in_stream); /* no other request has this size, so no freed block serves it */
     int served = sim_count_ok("cuMemAddressReserve") != made;
     MUST(!cudaFree(at));
     return served;
@@ -54,7 +54,7 @@ static void weights_and_temporaries(void) {
     MUST(memstow_restore_(model.owner) == (int64_t)model.bytes && model_holds(&model));
 }
 
-/* An owner that tells nothing is served as ever. */
+/* An owner that tells of no phase is served at any time. */
 static void without_phases(void) {
     enter();
     MUST(serves());
@@ -76,7 +76,7 @@ static void *compute(void *unused) {
     return unused;
 }
 
-/* A phase is of one thread. */
+/* A phase belongs to one thread. */
 static void in_threads(void) {
     pthread_t thread;
     enter();

@@ -87,7 +87,7 @@ static void other_stream(void) {
     MUST(usage().used == used);
     sim_set_latency_us(0);
     MUST(!cudaDeviceSynchronize());
-    load(); /* any thread that comes by gives it back */
+    load(); /* the next requests give it back */
     MUST(!usage().faults);
 }
 
@@ -302,7 +302,7 @@ static void add_kernels(CUgraph graph, CUdeviceptr at) {
     MUST(!cuGraphAddNode(&node, graph, NULL, 0, &runs));
 }
 
-/* Kernels, and what a condition chooses, touch memory that was away in between. */
+/* Kernels, and the body that a condition chooses, use memory that was out and is back. */
 static void replays_kernels(void) {
     CUgraph graph;
     CUgraphExec exec;
@@ -319,7 +319,7 @@ static void replays_kernels(void) {
     MUST(!cudaMemcpy(&back[1], (char *)plain + 3 * MIB, 4, 2) && back[1] == 0x02020202);
 }
 
-/* Nodes for copies and fills, in a graph and in a graph in it, name addresses as captured work does. */
+/* Nodes for copies and fills, in a graph and in its child graph, name addresses as captured work does. */
 static void replays_nodes(void) {
     CUgraph graph, child;
     CUgraphNode node;
@@ -353,7 +353,7 @@ static void leave(int number) { siglongjmp(before_the_move, number); }
 
 static void interrupt(void) { MUST(!raise(SIGUSR1)); }
 
-/* A signal handler that leaves a move by longjmp leaves it when it is over. */
+/* A signal handler that leaves a move by longjmp runs only after the move. */
 static void left_by_a_jump(void) {
     load();
     MUST(!memstow_owner_idle_(model, 1));
@@ -399,7 +399,7 @@ static void assigned(void) {
     look();
 }
 
-/* A model without host memory is stowed when a run has ended, and is known to have memory. */
+/* A model without host memory is stowed when a run has ended, and its figures have its device memory. */
 static void by_policy(void) {
     struct memstow_figures figures = {.size = sizeof figures};
     uint32_t loader = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "loader", "", 2, 0);

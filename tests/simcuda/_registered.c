@@ -11,7 +11,7 @@ int cudaHostUnregister(void *);
 static uint32_t model;
 static char *host;
 
-/* 4 MiB of a model, with the driver's context. */
+/* Makes a context, and a model with 4 MiB of host memory. */
 static void load_host(void) {
     void *at;
     MUST(!cudaMalloc(&at, MIB));
@@ -41,7 +41,7 @@ static void moves_now(void) {
     look_at_host();
 }
 
-/* Registered memory stays where it is, all of it or a part, from the registration until the device has forgotten it. */
+/* Memory that is registered as a whole or in part stays where it is until it is unregistered. */
 static void registered(void) {
     load_host();
     MUST(!cudaHostRegister(host, 4 * MIB, 0));
@@ -73,7 +73,7 @@ static void registered_until_the_end(void) {
     moves_now();
 }
 
-/* Cuts the file behind it, which has no name. */
+/* Cuts the stow file that is mapped at `host` to nothing. The file has no name. */
 static void lose_file_of_host(void) {
     char line[512], path[64];
     FILE *maps = fopen("/proc/self/maps", "r");
@@ -132,7 +132,8 @@ static void read_by_the_device(void) {
     MUST(sim_count("cuCtxSynchronize") > waits);
     waits = sim_count("cuCtxSynchronize");
     MUST(!memstow_owner_idle_(model, 0));
-    MUST(memstow_restore_(model) == -ENOTSUP && host_stowed() == 4 * MIB); /* nor back, while it is in use */
+    MUST(memstow_restore_(model) == -ENOTSUP &&
+         host_stowed() == 4 * MIB); /* while the owner is in use, it does not come back either */
     look_at_host();
     MUST(!memstow_owner_idle_(model, 1));
     MUST(memstow_restore_(model) == 4 * (int64_t)MIB && sim_count("cuCtxSynchronize") > waits);

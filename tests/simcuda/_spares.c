@@ -87,7 +87,7 @@ static void behind(void) {
 
 /* --- whose memory it is */
 
-/* What work on another stream may still use is not reused. */
+/* A freed block is not used again while work on another stream may still use it. */
 static void other_streams(void) {
     begin();
     CUstream first = stream_new(), second = stream_new();
@@ -96,8 +96,8 @@ static void other_streams(void) {
     give(at, first);
     MUST((other = ask(3 * MIB, second)) != at);
     MUST(ask(3 * MIB, NULL) != at);
-    /* Its work comes after what was begun there. It waits all the same, because the stream may be another one with the
-     * handle of a destroyed one. */
+    /* Work of the stream that freed the block comes after the block's last use. memstow makes it wait all the same: the
+     * stream may be a new one that has the handle of a destroyed one. */
     uint64_t waits = sim_count_ok("cuStreamWaitEvent");
     MUST(ask(3 * MIB, first) == at && sim_count_ok("cuStreamWaitEvent") == waits + 1);
     sim_release_kernels(1);
@@ -183,7 +183,7 @@ static void at_the_scopes_end(void) {
     give(ask(3 * MIB, NULL), NULL);
     give(ask(5 * MIB, NULL), NULL);
     MUST(!cudaDeviceSynchronize());
-    void *more = ask(9 * MIB, NULL); /* any thread that comes by looks at what was freed */
+    void *more = ask(9 * MIB, NULL); /* a request looks at what was freed */
     MUST(usage().used == used + 20 * MIB);
     MUST(!memstow_scope_enter_(model) && !memstow_scope_leave_(model)); /* one of two */
     MUST(usage().used == used + 20 * MIB);
@@ -284,7 +284,7 @@ static void on_request(void) {
     give(ask(3 * MIB, NULL), NULL);
     MUST(!memstow_owner_idle_(model, 1) && memstow_stow_(model) == 8 * (int64_t)MIB);
     MUST(usage().used == used - 8 * MIB);
-    give(ask(8 * MIB, NULL), NULL); /* not what is stowed */
+    give(ask(8 * MIB, NULL), NULL); /* it does not get memory of the stowed block */
     MUST(!cudaDeviceSynchronize());
     MUST(memstow_restore_(model) == 8 * (int64_t)MIB && holds(weights, 8 * MIB, 1) && usage().used == used);
 }
@@ -300,7 +300,7 @@ static void at_a_reset(void) {
     MUST(!cudaMalloc(&at, 3 * MIB) && !cudaFree(at) && !usage().faults);
 }
 
-/* An error at each call in turn: what the driver has is what the program has, and what is kept. */
+/* An error at each call in turn: the driver has no more in use than the program's memory and what is kept. */
 static void half_way(void) {
     begin();
     CUstream stream = stream_new();

@@ -1,6 +1,6 @@
-/* _worker.c — a program whose models memstow's worker moves over the simulated driver, a test double that needs its
- * descriptors: the worker has others, so the device thread calls the driver. The first argument is the case. With
- * MEMSTOW_IDLE=1 the worker applies the policies when a second has passed without work. */
+/* _worker.c — a program whose models memstow's worker moves, over the simulated driver (a test double). The driver
+ * needs the program's descriptors. The worker has a table of its own, so the device thread calls the driver. The first
+ * argument is the case. With MEMSTOW_IDLE=1 the worker applies the policies when a second has passed without work. */
 #include "_model.h"
 
 /* The worker is to stow the model, as soon as it looks. */
@@ -63,7 +63,7 @@ static void look_at_the_end(void) {
     if (now_is(&in_call) || now_is(&calls) > calls_at_end + 1) _exit(7);
 }
 
-/* The driver ends when the present copy is over, and no other is begun. */
+/* The driver ends when the present copy is over. No copy begins after that. */
 static void ends_meanwhile(void) {
     struct model self = model_open("ten blocks");
     MUST(!atexit(look_at_the_end));

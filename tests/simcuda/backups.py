@@ -30,8 +30,8 @@ def because(name):
 
 
 case("pinned", MEMSTOW_CUDA_PINNED="24M")
-kept = support.report("pinned.mst")["residency"] # 20 MiB are pinned, and nothing is in them; and buffers for copies
-with_copy = 10 << 20 if "SIMCUDA_KEEP" in os.environ else 0 # of the second model, which came back; the first was freed
+kept = support.report("pinned.mst")["residency"] # 20 MiB that stay pinned without content, and buffers for copies
+with_copy = 10 << 20 if "SIMCUDA_KEEP" in os.environ else 0 # the kept copy of the second model; the first was freed
 assert kept["device_buffer_bytes"] >= 20 << 20 and kept["device_stowed_bytes"] == with_copy, kept
 case("pinned_makes_room", MEMSTOW_CUDA_PINNED="24M", MEMSTOW_CUDA_HOST="24M")
 case("pinned_under_pressure", MEMSTOW_CUDA_PINNED="40M")
@@ -63,7 +63,7 @@ case("forked", **DISK)
 case("forked", MEMSTOW_CUDA_PINNED="24M")
 children = list(support.HERE.glob("forked.mst.*"))
 assert children, "the child's ledger"
-for child in children: # it has none of its parent's device memory
+for child in children: # they have none of the parent's device memory
     seen = support.report(child.name)
     assert not seen["totals"]["cuda"]["live_bytes"], child
     assert not any(owner["stowed_bytes"] for owner in seen["owners"]), child
@@ -86,7 +86,7 @@ case("whose_reason", **{**DISK, "MEMSTOW_STOW_DIR": str(support.HERE / "not ther
 case("stays_out", MEMSTOW_CUDA_VERIFY="0")
 residency = support.report("stays_out.mst")["residency"]
 assert residency["device_stowed_bytes"] == 30 << 20, residency
-assert residency["device_buffer_bytes"] == 20 << 20, residency # buffers for copies, of 4 x 16 MiB
+assert residency["device_buffer_bytes"] == 20 << 20, residency # buffers for copies
 text = support.memstow("report", "stays_out.mst").stdout
 assert "moved out of devices" in text and "pinned buffers for devices (memstow's)" in text, text
 case("stays_out", file="on_disk.mst", **{**DISK, "MEMSTOW_CUDA_VERIFY": "0"})

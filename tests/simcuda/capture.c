@@ -81,7 +81,7 @@ void capture_forget_stream(struct sim_stream *stream) {
     if (stream->capture && stream->capture->origin == stream) drop(stream->capture);
 }
 
-/* Into a new graph, or behind the nodes of the given graph, which stays the caller's. */
+/* Begins a capture into a new graph, or behind the nodes of the given graph, which stays the caller's. */
 static CUresult begin(CUstream handle, int mode, CUgraph given) {
     struct sim_stream *stream = stream_get(handle);
     if (!stream) return CUDA_ERROR_INVALID_HANDLE;

@@ -92,6 +92,6 @@ static CUresult run_while(struct op *op) {
 CUresult condition_run(struct op *op) {
     uint32_t value = op->condition.handle->value;
     if (op->condition.type == CU_GRAPH_COND_WHILE) return run_while(op);
-    uint32_t body = op->condition.type == CU_GRAPH_COND_IF ? !value : value; /* the second one is the other case */
+    uint32_t body = op->condition.type == CU_GRAPH_COND_IF ? !value : value; /* the second body is the else branch */
     return body < op->condition.count ? graph_run(op->condition.bodies[body], op) : CUDA_SUCCESS;
 }

@@ -354,7 +354,7 @@ static int enable_kind(int kind) {
     return CUPTI_OK;
 }
 
-/* One of several clients uses other functions. */
+/* Where CUPTI has several clients, they use other functions. */
 int cuptiActivityEnable(int kind) { return several ? INVALID_PARAMETER : enable_kind(kind); }
 
 int cuptiActivityDisable(int kind) {

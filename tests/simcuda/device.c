@@ -24,7 +24,8 @@ bool device_take(struct device *self, size_t bytes, bool small) {
 
 void device_give(struct device *self, size_t bytes) { self->used -= bytes; }
 
-/* There is more room for addresses than memory: a real device's page tables never lack a run of pages. */
+/* The file has more room than the device has memory, so that a piece always finds neighbouring pages. A real device
+ * needs no such pages, because of its page tables. */
 static CUresult begin(struct device *self, int id) {
     size_t room = sim_config.capacity * 4 + 64 * GRANULE;
     *self = (struct device){.id = id, .capacity = sim_config.capacity, .fragmented = sim_config.fragmented};

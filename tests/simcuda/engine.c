@@ -1,4 +1,4 @@
-/* engine.c — the thread that executes the operations of all streams, one at a time, each as late as the set latency.
+/* engine.c — the thread that executes the operations of all streams, one at a time, each after the set latency.
  * In: operations in the order of each stream. Out: their effects, and marks for finished operations. Blocking streams
  * wait for the legacy stream, and it waits for them. Non-blocking streams wait for nothing. */
 #include "sim.h"
@@ -11,7 +11,7 @@ static pthread_cond_t work = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITI
 static bool running;
 static int holds;
 static uint64_t next_seq = 1;
-static uint64_t credit_ns; /* what the double's own copy has taken: the next copy without a pause is as much shorter */
+static uint64_t credit_ns; /* the time of the last operation's own work: the next one, if at once, takes that less */
 
 uint64_t engine_now(void) {
     struct timespec now;
@@ -63,7 +63,7 @@ static uint64_t due_at(const struct op *op, uint64_t now) {
     return now + sim_config.latency_ns + cost - credit;
 }
 
-/* The ready operation that is due first. *wake: when the next operation will be due. */
+/* A ready operation that is due. NULL: there is none; *wake is when the next one will be due, or 0. */
 static struct op *choose(uint64_t *wake) {
     uint64_t now = engine_now();
     *wake = 0;

@@ -411,7 +411,7 @@ static CUresult prepare_memory(const struct launch *self, struct op *op) {
     return op->kind == OP_GALLOC ? gmem_prepare(op->memory.gmem) : CUDA_SUCCESS;
 }
 
-/* An event waits for what was recorded last, as of the launch. */
+/* Records an event, or waits for what the event recorded last before the launch. */
 static CUresult add_event_to_stream(struct sim_stream *stream, const struct op *op) {
     struct sim_event *event = event_get(op->event);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;

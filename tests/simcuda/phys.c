@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* The host keeps the memory that stands for a small device, because making it anew takes longer than all other work. It
- * is filled again, but for benchmarks. */
+ * is filled again, except in benchmarks. */
 #define KEPT (256 * MB)
 enum { NOISE_WORDS = 1 << 17 }; /* 1 MiB */
 

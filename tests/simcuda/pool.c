@@ -1,6 +1,7 @@
 /* pool.c — stream-ordered memory. A pool takes chunks from the device and cuts them up. Freed memory can be used again
- * at once on the stream that freed it; on other streams, when the free has been executed, or behind it. Empty chunks go
- * back at the next synchronisation, as far as the pool holds more than its threshold, or when it is trimmed. */
+ * at once on the stream that freed it; on other streams, when the free has been executed, or by work that waits for the
+ * free. Empty chunks go back at the next synchronisation, as far as the pool holds more than its threshold, or when it
+ * is trimmed. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -355,7 +356,7 @@ SAME(cuMemGetMemPool, NEEDS_INIT, (CUmemoryPool * out, CUmemLocation *location, 
 SAME(cuMemSetMemPool, NEEDS_INIT, (CUmemLocation * location, int type, CUmemoryPool pool),
      OF_DEVICE(location) && type == CU_MEM_ALLOCATION_PINNED ? pool_set(location->id, pool) : CUDA_ERROR_NOT_SUPPORTED)
 
-/* Managed memory prefers the place of its pool, or none. Others cannot be given it, and it has no greatest size. */
+/* A pool of managed memory may name no place; it has no handles for other processes, and no greatest size. */
 static bool pool_is_possible(const CUmemPoolProps *props) {
     bool has_place = OF_DEVICE(&props->location) || OF_HOST(&props->location);
     if (props->allocType == CU_MEM_ALLOCATION_MANAGED)

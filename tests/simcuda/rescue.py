@@ -46,7 +46,7 @@ for name in names:
     assert trace.returncode == 0, f"{name}: {trace.stdout}{trace.stderr}"
     lines = json.loads(trace.stdout)["lines"]
     expected = DECIDED.get(name, [])
-    if name == "not_again_at_once": # 100 refusals, and those until the next rescue is allowed
+    if name == "not_again_at_once": # 100 refusals at once, and more until a rescue is allowed again
         found = rescues(lines)
         assert len(found) <= 6 and found[:-1] == [[CANNOT]] * (len(found) - 1) and found[-1] == [STOWED], found
         continue

@@ -29,7 +29,7 @@ static inline uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) /
 enum needs {
     NEEDS_NOTHING = 0,
     NEEDS_INIT = 1,
-    NEEDS_CONTEXT = 2, /* and init; if broken, returns its error */
+    NEEDS_CONTEXT = 2, /* and init; the error of a broken context is returned */
     UNSAFE = 4,        /* forbidden while certain captures go on, and breaks them */
     IN_CALLBACK = 8,   /* allowed in host callbacks */
 };

@@ -19,11 +19,11 @@
  *   SIMCUDA_PIN_US_MIB=0     how long each MiB takes that is pinned or unpinned
  *   SIMCUDA_DRAINS=0         1: unmapping and setting access first wait for all work on all devices
  *   SIMCUDA_FIRST=0          memory that a context takes at its first stream or pinned memory
- *   SIMCUDA_FAIL=NAME:N:ERROR,…   the N-th call of NAME ("*": of anything) returns ERROR, and so do others of the list
+ *   SIMCUDA_FAIL=NAME:N:ERROR[:TIMES],…   the N-th call of NAME ("*": of any) returns ERROR, TIMES times (1)
  *   SIMCUDA_LOG=FILE         a line for each call: number, thread, name, result, two details
  *   SIMCUDA_ASKED=FILE       a line for each request to cuGetProcAddress: name, version, flags, status
  *
- * Like the real one it calls InitializeInjection of the library that CUDA_INJECTION64_PATH names, within cuInit.
+ * Like the real driver's, cuInit calls InitializeInjection of the library that CUDA_INJECTION64_PATH names.
  */
 #ifndef SIMCUDA_H
 #define SIMCUDA_H

@@ -131,7 +131,7 @@ static bool whole_mappings(CUdeviceptr at, size_t size) {
     return size > 0;
 }
 
-/* As reports of real drivers say: they wait for the devices. cuda.h says that they may. */
+/* These calls wait for the devices, as reports of real drivers say. cuda.h says that they may. */
 static void drain(void) {
     for (struct sim_context *self = context_list; self && sim_config.drains; self = self->next)
         if (self->alive) engine_drain_context(self);
