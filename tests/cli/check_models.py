@@ -1,7 +1,7 @@
 # needs: cc
 """memstow check tells models of one name apart by their files, also at one call site: growth of one does not make up
-for a loss of the other. A baseline of an earlier version has no files there: it fails no build by that, the verdict
-says so, and --update-baseline writes the files."""
+for a loss of the other. A baseline of an earlier version has no files at call sites. This fails no build; the verdict
+says so; --update-baseline writes the files."""
 import json, pathlib
 import support
 from support import memstow

@@ -19,7 +19,7 @@ def limited(limit, value, *words):
 
 
 def judge(done, reason):
-    """Says whether the reason was given; it is the only complaint."""
+    """Returns whether there was a complaint. There is at most one, and it gives this reason."""
     complaints = [line for line in done.stderr.split("\n") if line]
     assert all(reason in line for line in complaints) and len(complaints) <= 1, done
     assert done.returncode == 0 or (done.returncode == 3 and complaints), done

@@ -198,7 +198,7 @@ text = memstow("leaks", "two.mst", status=1).stdout
 assert 0 < text.index("held by lora.backups['a']") < text.index("held by memo.kept[0]") < text.index(
     "model UNET (unet.st)"), text
 
-# ---- two models of one name are gone: where the later search found a name, that counts, but no object without a name
+# ---- two models of one name are gone: the latest search that found a name counts, not one that found a nameless object
 
 
 def held_by(*places):

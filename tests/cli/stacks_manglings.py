@@ -34,7 +34,7 @@ NAMES = {
     "S7_EEE":
     "shop::(anonymous namespace)::hidden",
     "_ZN4shop3useEv.cold": "shop::use",
-    # none
+    # not mangled
     "_ZN4shop": "_ZN4shop",
     "_Rational": "_Rational",
     "__libc_like": "__libc_like",

@@ -104,7 +104,7 @@ ledger(hot=60).save("b.mst")
 assert "The exact sum is 26.1 MiB lower." in " ".join(text("b.mst").split()), text("b.mst")
 assert report("b.mst")["estimates"]["live"]["remainder_bytes"] < -23 * MIB
 
-# Forms without a place for it have it on standard error. Folded lines are whole numbers of bytes.
+# If a form has no place for the difference, it is on standard error. Folded lines have whole numbers of bytes.
 for form in ("--folded", "--pprof"):
     done = memstow("report", "a.mst", form)
     assert done.stderr.startswith(

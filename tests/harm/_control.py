@@ -104,7 +104,7 @@ def connected(path):
     """A connection, or None."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
-        connection.connect(str(path)) # connect waits for its turn only without a time-out
+        connection.connect(str(path)) # without a time-out, connect waits until the queue has room
         connection.settimeout(20)
     except OSError:
         connection.close()

@@ -37,8 +37,7 @@ for few in (0, 3, 4):
     assert "no control socket: " in program.ask("trigger", status=3).stderr
     program.end()
 
-# Fewer descriptors than the control thread could hold: it still answers. Without any, it waits, and does not try again
-# without end.
+# Fewer descriptors than the control thread could hold: it still answers. Without any, it waits and does not spin.
 program = Program("-ofewer.mst")
 program.tell("owner('a')")
 program.listening()

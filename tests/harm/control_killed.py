@@ -1,6 +1,6 @@
 # timeout: 200
-"""A client that asks a process while it is killed is told that the process has ended, at whatever moment: not that it
-is not tracked, nor that it became another program. Freeing its memory takes a while."""
+"""A client that asks a process while it is killed is always told that the process has ended. It is never told that the
+process is not tracked, or became another program. Freeing the memory of the process takes a while."""
 import signal, time
 
 from _control import *

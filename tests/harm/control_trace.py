@@ -8,7 +8,7 @@ from _control import *
 def state():
     """The state of the program, without its threads' names and numbers."""
     status = pathlib.Path(f"/proc/{program.pid}/status").read_text()
-    # the others belong to glibc
+    # signals 1 to 31; glibc uses some of the others
     masks = [int(mask, 16) & 0x7fffffff for mask in re.findall(r"Sig(?:Blk|Ign|Cgt):\s*(\w+)", status)]
     return (program.tell("descriptors()"), masks, re.findall(r"Umask:.*", status),
             [os.readlink(f"/proc/{program.pid}/fd/{n}") for n in (0, 1, 2)])
@@ -23,7 +23,7 @@ for name in "abc":
 path = program.listening()
 assert state() == before
 assert program.tell("threads()") == sorted([*threads, "memstow"])
-program.ask("trigger") # by a worker
+program.ask("trigger") # a worker answers it
 assert state() == before
 assert program.tell("threads()") == sorted([*threads, "memstow", "memstow worker"])
 mine = [t for t in os.listdir(f"/proc/{program.pid}/task")

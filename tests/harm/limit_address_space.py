@@ -21,7 +21,7 @@ def refused(limit, tracked, inside=False):
 
 
 def fits(limit, **how):
-    """Whether this limit is enough. Threads need a different amount in each run, so three runs must find it enough."""
+    """How much memory each of three runs was refused. Threads need a different amount in each run."""
     return [refused(limit, **how) for _ in range(3)]
 
 

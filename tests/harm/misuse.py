@@ -182,7 +182,7 @@ tracked = support.run(refuse, support.MEMSTOW, "run", "--quiet", "-o", "out.mst"
 assert (tracked.stdout, tracked.stderr) == ("survived\n", ""), tracked
 assert support.report()["misuses"] == []
 
-# A damaged size in front of an aligned block is glibc's alone. Its flags do not lead glibc to where nothing is.
+# A damaged size in front of an aligned block is glibc's alone. The flags in it lead glibc to no invalid address.
 assert run("byte-3-3c-aligned", "small")[1][0] == ABORTED
 
 # Pointers to no block are left to glibc. In front of a block lies its raw memory, which glibc gave out.

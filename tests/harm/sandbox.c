@@ -27,7 +27,7 @@ static void *allocate(void *argument) {
 }
 
 /* Strict mode allows only read, write, exit and sigreturn, so allocations must fit into the present heap. Reading the
- * processor's clock kills, too. A point of the history needs a time, and live bytes fall by enough for a point. */
+ * processor's clock kills, too. Live bytes fall by enough for a point of the history, which needs a time. */
 static void be_strict(void) {
     static void *blocks[100], *large[50];
     mallopt(M_TRIM_THRESHOLD, -1);

@@ -1,6 +1,6 @@
 /* sandbox_probes.c WAY — asks for sandboxes and does not get them: by probes that cannot succeed (libseccomp's,
  * systemd's, Chromium's), by filters that the kernel refuses, or with a thread that cannot follow. Or a vfork child
- * goes into a sandbox of its own. Prints the result of each call. Everything is as before then: owners can be
+ * goes into a sandbox of its own. Prints the result of each call. Afterwards everything is as before: owners can be
  * registered (which takes files), the control thread is there, and a forked child has a ledger. With "then in" the
  * process finally goes into a real sandbox. Ends with status 5. */
 #define _GNU_SOURCE

@@ -51,7 +51,7 @@ def kill_once(program, number, look):
     file = HERE / f"run{number}.mst"
     run = start(MEMSTOW, "run", "--quiet", "-o", file, "--", program, stdout=-1, start_new_session=True)
     run.stdout.readline()
-    if look: # while it is written to, the first time once the ring has gone round
+    if look: # while the trace is written; in the first run, after the ring has gone round
         seen = wait_for(lambda: (lines := lines_of(file)) and (number or lines[0]["n"] > 1) and lines,
                         what="a line" if number else "a ring that goes round")
         memstow("snapshot", json.loads(memstow("report", file, "--json").stdout)["process"]["pid"], "-o",

@@ -1,5 +1,5 @@
 // build: -no-pie -fno-pic
-// In a program at a fixed address, the address of a function of libc's is a jump in the program itself. memstow gets
+// In a program at a fixed address, a function of libc's has the address of a jump in the program itself. memstow gets
 // such addresses, too, even for the functions by which it finds libc itself.
 #include "expect.h"
 

@@ -207,7 +207,7 @@ int main() {
         step();
     kept = (char *)operator new(3 << 20); /* a new expression might be optimised away */
     say("expect totals.host.live_bytes >= %d", 3 << 20);
-    /* libstdc++'s reserve for exceptions, the loader's */
+    /* also live: libstdc++'s reserve for exceptions, and memory of the loader */
     say("expect totals.host.live_bytes < %d", (3 << 20) + 200000);
     say("expect large_blocks[size_bytes=%d].size_bytes == %d", 3 << 20, 3 << 20);
     say("ok");

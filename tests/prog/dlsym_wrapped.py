@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A library that wraps dlsym or dlvsym, as overlays do, and comes behind memstow, linked or preloaded. It gets the same
-calls as without memstow, and its answers hold, also for CUDA's names. RTLD_NEXT means the definition after the
+calls as without memstow, and the program gets its answers, also for CUDA's names. RTLD_NEXT means the definition after the
 caller."""
 import os
 

@@ -178,7 +178,7 @@ def history(file="out.mst"):
     columns = {len(found[name]) for name in ("seconds", "host_bytes", "mapped_bytes", "runs", "nodes")}
     assert len(columns) == 1, columns
     assert found["seconds"] == sorted(found["seconds"])
-    assert columns.pop() <= 4033 # and the present
+    assert columns.pop() <= 4033 # 4032 points, and the present
     return found
 
 

@@ -15,7 +15,7 @@ static void *grab_from(const char *path, size_t size) {
     same_address += (uintptr_t)grab == last;
     last = (uintptr_t)grab;
     void *p = NULL;
-    for (int i = 0; i < 3; i++) { /* the second and third from the cache */
+    for (int i = 0; i < 3; i++) { /* the second and third stack come from the cache */
         free(p);
         p = grab(size);
     }

@@ -44,7 +44,8 @@ int main(void) {
         within(peak(0) - live, 8 * MIB);
         within(peak(1) - live, 8 * MIB); // the interval that ends is reported
         within(peak(0), live);
-        for (int i = 0; i < 1000; i++) take_and_free(100); // small ones are held back, and reported nevertheless
+        for (int i = 0; i < 1000; i++)
+            take_and_free(100); // a thread holds small events back; they are reported nevertheless
         within(peak(0), live);
         void *map = mmap(NULL, 16 * MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         MUST(map != MAP_FAILED && munmap(map, 16 * MIB) == 0);

@@ -26,7 +26,7 @@ FRAME static void through(const char *path, unsigned size) {
         (void (*)(void (*)(unsigned), unsigned))dlsym(library, "call_back");
     same_address += (uintptr_t)call_back == last;
     last = (uintptr_t)call_back;
-    for (int i = 0; i < 3; i++) /* the second and third from the cache */
+    for (int i = 0; i < 3; i++) /* the second and third stack come from the cache */
         call_back(back, size);
     MUST(dlclose(library) == 0);
 }

@@ -594,8 +594,8 @@ static void directory_goes_away(void) {
     MUST(holds(p, LENGTH, 1) && !is_file_backed(p));
 }
 
-/* A device writes directly into the pages that it was given, whatever is mapped there by then. Data that is read past
- * the page cache into memory on its way out is there when the read has ended. */
+/* A read past the page cache: the disk writes into the pages that it was given, whatever is mapped there by then. If
+ * memory moves out during such a read, it must have the data when the read has ended. */
 enum { READ = 64 * 1024 };
 static char on_disk[READ] __attribute__((aligned(4096)));
 static pthread_mutex_t read_at_a_time = PTHREAD_MUTEX_INITIALIZER;
@@ -649,7 +649,7 @@ static void read_past_the_cache_meanwhile(void) {
     printf("%llu reads, %d moves found one on its way\n", (unsigned long long)reads, refused);
 }
 
-/* An owner that is declared idle and is not: found by comparing. */
+/* An owner is declared idle, but a thread writes: the method that compares notices it. */
 static void *increment(void *p) {
     while (!stop)
         for (size_t i = 0; i < LENGTH; i += 16 * PAGE)

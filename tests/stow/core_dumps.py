@@ -11,7 +11,7 @@ program, folder = _moving.program("dumped"), _moving.real_disk()
 
 
 class Core:
-    """A core file. content() is its part of a range; None if the range is not in it."""
+    """A core file. content() returns the bytes of a range; None if the core does not have the range."""
 
     def __init__(self, path):
         self.file = open(path, "rb")
@@ -86,7 +86,7 @@ def by_kernel():
         return "cores of the kernel's own: RLIMIT_CORE"
     dumped = Dumped()
     dumped.keep(ANONYMOUS)
-    # An area that was written to since: the whole mapping.
+    # An area that was written to since it was stowed is there as a whole.
     assert dumped.in_it(dumped.end()) == {"plain": True, "stowed": False, "written": True, "back": True}
     dumped = Dumped()
     dumped.keep(PRIVATE_FILES)

@@ -1,6 +1,7 @@
-/* given_back.c — given_back FILE: moves 512 MiB out twice. FILE has the memory of the control group. Prints for each
- * move in MiB by how much that and RSS fell, and how much was written; and last the most of the group's memory beside
- * what had not moved yet, and the number of readings. */
+/* given_back.c — given_back FILE: moves 512 MiB out twice. FILE has the memory of the control group. Prints a line for
+ * each move, in MiB: by how much the group's memory fell, by how much RSS fell, how much was written. The last line is
+ * about the first move: the highest value of the group's memory less what had not moved yet, and the number of
+ * readings. */
 #include "moving.h"
 
 #include <pthread.h>
@@ -64,7 +65,7 @@ int main(int argc, char **argv) {
         written = written_bytes() - written;
         printf("%lld %lld %lld\n", (seen.before - group_bytes()) / MIB, (resident - (long long)rss()) / MIB,
                written / MIB);
-        MUST(holds(p, LENGTH, 1)); /* then it came back by use: clean, and nothing to write */
+        MUST(holds(p, LENGTH, 1)); /* this use brings it back: clean, so the next move writes nothing */
     }
     printf("%lld %d\n", seen.most / MIB, seen.samples);
     MUST_BE(in(p, LENGTH, NULL), LENGTH);

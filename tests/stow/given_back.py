@@ -2,8 +2,8 @@
 # timeout: 200
 # alone
 """Stowed memory is given back: the control group's memory falls by at least 95 % of it, and so does RSS, chunk by chunk
-during the move and not only at the end. All of it is written the first time. The second time, when it was only read
-since, nothing is."""
+during the move and not only at the end. The first move writes all of it. The second writes nothing, because the
+memory was only read since."""
 import _moving, support
 
 group = support.MemoryGroup.make() or support.skip("cannot make a control group with the memory controller")

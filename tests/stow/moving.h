@@ -118,7 +118,7 @@ __attribute__((unused)) static size_t proc_bytes(const char *file, const char *k
 }
 __attribute__((unused)) static size_t rss(void) { return proc_bytes("/proc/self/status", "VmRSS"); }
 
-/* Pages of a range that are in memory and backed by no file, by pagemap. */
+/* Pages of a range that are in memory, by pagemap. own: without those that a file backs. */
 __attribute__((unused)) static size_t pages_in(const void *p, size_t length, bool own) {
     size_t count = 0;
     int fd = open("/proc/self/pagemap", O_RDONLY);

@@ -102,7 +102,7 @@ static void no_dump(void) {
     refused(p, STOW_NO_DUMP);
     char *q = filled();
     MUST_BE(out(q, LENGTH, &idle, NULL), LENGTH);
-    MUST_BE(madvise(q, LENGTH, MADV_DONTDUMP), 0); /* brings it back, and stays */
+    MUST_BE(madvise(q, LENGTH, MADV_DONTDUMP), 0); /* brings it back, and stays in force */
     whole(q);
     refused(q, STOW_NO_DUMP);
 }

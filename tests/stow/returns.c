@@ -85,7 +85,7 @@ static void realloc_keeps_content(void) {
     MUST_BE(stow_bytes_(0, NULL), 0);
 }
 
-/* Cuts the file behind it, so that it cannot be read any more. */
+/* Cuts the file behind this memory, so that it cannot be read any more. */
 static void lose_file_of(const void *p) {
     char line[512], path[64];
     FILE *f = fopen("/proc/self/maps", "r");
@@ -223,7 +223,7 @@ static void *lock_memory(void *p) {
 
 static void *bring_back(void *p) { return (void *)in(p, LENGTH, NULL); }
 
-/* Memory comes back only after the calls that the program had begun before are over. */
+/* Memory comes back only after the calls that the program began earlier have ended. */
 static void back_after_what_began_before(void) {
     need_userfaultfd();
     char *p = stowed(LENGTH, 1), *q = map_memory(PAGE);

@@ -173,7 +173,8 @@ Test(assign, without_room, .init = begin_in_memory) {
     cr_expect_eq(live_of(models[1]), SIZE);
 }
 
-/* Any thread that comes by moves the counts of a mapping, so it cannot answer the caller. */
+/* The counts of a mapping are moved by whichever thread applies the queued event. It cannot answer the caller, so the
+ * caller checks for room first. */
 Test(assign, of_a_mapping_without_room, .init = begin_in_memory) {
     mappings_add(MAPPING, SIZE, SNAP_MAP_ANONYMOUS, false, block.site);
     cr_assert_eq(assign_range(MAPPING, SIZE, models[0]), 0);

@@ -10,7 +10,7 @@ static void add(struct figures *figures, enum figure_kind kind, const char *name
     cr_assert_not_null(figures_add(figures, kind, name, bytes, bytes / 100));
 }
 
-/* Names as on a machine. */
+/* A run with awkward names, and a model's file in this home. */
 static void add_run(struct figures *figures, uint64_t bytes, const char *home) {
     char name[FIGURE_KEY_MOST] = "at", path[200];
     snprintf(path, sizeof path, "%s/models/wan \"2\".safetensors", home);
@@ -246,7 +246,7 @@ Test(baseline, a_fault_has_line_and_column) {
     }
 }
 
-/* A baseline that is written again differs only where more changed than runs differ anyway. */
+/* A baseline that is written again differs only in figures that changed by more than runs differ anyway. */
 Test(baseline, stays_as_it_was_where_nothing_changed) {
     struct figures before, now;
     figures_begin(&before);

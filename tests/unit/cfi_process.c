@@ -69,7 +69,7 @@ __attribute__((noinline)) static void expect_same_stack(void) {
     frame.exact = true;
     kinds[rule_for(&frame).kind]++;
     cr_assert(step(&frame));
-    while (depth < count && (uintptr_t)expected[depth] != frame.pc) /* a sanitizer may lie before backtrace */
+    while (depth < count && (uintptr_t)expected[depth] != frame.pc) /* frames of a sanitizer may come first */
         depth++;
     cr_assert_leq(depth, 2);
     do {

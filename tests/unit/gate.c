@@ -46,7 +46,7 @@ static const struct finding *find(const struct gate *gate, enum figure_kind kind
     return NULL;
 }
 
-/* Growth: from the highest value before to the lowest now. 0 ends a list. */
+/* Growth is the gap between the range of values before and the range now; 0 if they overlap. 0 ends a list. */
 static const struct {
     uint64_t before[4], now[4];
     int64_t growth;
@@ -280,7 +280,7 @@ Test(gate, a_leak_larger_than_the_noise_is_always_found) {
     cr_expect_gt(times_over("64K", 5, 130000), DRAWS / 20, "one as large as the noise is not always found");
 }
 
-/* So the check may end as soon as nothing is over a limit. */
+/* One more run only widens the range, so the check may end as soon as nothing is over a limit. */
 Test(gate, one_more_run_can_only_acquit) {
     srandom(11);
     for (int draw = 0; draw < 500; draw++) {

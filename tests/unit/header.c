@@ -135,7 +135,7 @@ Test(header, key_leaves_the_site_alone_and_depends_on_address_mark_and_secret) {
     cr_assert_lt(same_mark, 200);
 }
 
-/* glibc writes nothing there: behind the header, in large blocks 16 bytes further. */
+/* A note lies where glibc writes nothing: behind the header, in large blocks 16 bytes further. */
 Test(header, a_note_has_room_in_its_block) {
     static char block[2048];
     const bool none = false, spare = true;

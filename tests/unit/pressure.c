@@ -142,8 +142,7 @@ Test(pressure, what_is_missing) {
     cr_expect_eq(pressure_missing(&percent, 0, UINT64_MAX), UINT64_MAX);
 }
 
-/* On this machine: with 100 %, nothing is missing unless it is full; if more must be left than exists, all of it is
- * missing. */
+/* On this machine: without a wish nothing is missing; if more must be left than exists, most of it is missing. */
 Test(pressure, of_this_machine) {
     const char *text;
     cr_expect_eq(pressure_wish("", ""), 0);

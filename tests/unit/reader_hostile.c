@@ -28,8 +28,7 @@ Test(reader_hostile, empty_and_foreign) {
     expect_error(&builder, "not a memstow file");
 }
 
-/* A file that is cut anywhere gives one message; or none, if whole sections are gone from an old size. It never
- * crashes. */
+/* A file that is cut anywhere is refused with a message. */
 Test(reader_hostile, truncated_anywhere) {
     struct builder builder;
     builder_begin(&builder, SNAP_LEDGER);

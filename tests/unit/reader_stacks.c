@@ -85,7 +85,7 @@ Test(reader_stacks, equal_paths_have_equal_hashes) {
     builder_end(&other_builder);
 }
 
-/* Long stacks: one piece or two makes no difference. Native frames make none for the hashes of Python frames. */
+/* Long stacks: one piece or two makes no difference. Native frames do not change the hashes of Python frames. */
 Test(reader_stacks, python_frames_alone) {
     enum { LONG = 20, CUT = 9 };
     uint32_t all[64] = {LONG}, *cut = all + 1 + LONG, *other = cut + 2 + LONG;

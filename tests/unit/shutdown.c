@@ -42,8 +42,8 @@ static int begin(const char *reason, uint64_t limit_ns, int status) {
     return result;
 }
 
-/* The thread that cancelled the first ending waits for its limit's thread, which has not looked yet. The second
- * ending's time is over at once. */
+/* The thread that cancelled the first ending waits for the thread of that ending's limit, which has not looked yet. The
+ * second ending's time is over at once. */
 void stow_thread_join(struct stow_thread *self) {
     self->joined = true;
     if (!signal_comes) return;

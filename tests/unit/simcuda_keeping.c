@@ -115,7 +115,7 @@ Test(simcuda_keeping, content_in_another_place_has_changed) {
     cr_assert(holds(first, 2 * MIB, 2) && holds(first + 2 * MIB, 2 * MIB, 1) && holds(second, 4 * MIB, 1));
 }
 
-/* A kept copy is compared with the content, too, where all copies are. */
+/* With the option verify, a kept copy is compared with the content, like any other copy. */
 Test(simcuda_keeping, verified) {
     struct vram_move_options options = keeping();
     options.verify = true;
@@ -138,7 +138,7 @@ Test(simcuda_keeping, no_more_than_the_limit) {
     options.limits.kept = 0;
     options.unchanged = NULL;
     sim_count_reset();
-    goes_round(options, 12 * MIB, 6 * MIB); /* of the move before */
+    goes_round(options, 12 * MIB, 6 * MIB); /* kept by the move before */
     cr_assert(!vram_backup_kept() && !sim_count("cuLaunchKernel"));
 }
 

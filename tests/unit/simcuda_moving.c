@@ -227,7 +227,7 @@ Test(simcuda_moving, the_pool_gives_up_what_it_keeps) {
     cr_assert(holds(at, 40 * MIB, 5));
 }
 
-/* Contexts that end leave pinned memory; it is 64 MiB for all of them together. */
+/* All contexts together have 64 MiB of pinned buffers. */
 Test(simcuda_moving, contexts_share_what_is_pinned) {
     CUcontext other;
     uint64_t at, moved, first = served(4 * MIB, 1);
@@ -450,7 +450,7 @@ Test(simcuda_moving, content_that_is_given_up) {
     cr_assert(is_live(cache));
 }
 
-/* The copy of the third of eight blocks fails. It stays, whole; the others leave. */
+/* The copy of the third of eight blocks fails. That block stays, whole; the others leave. */
 Test(simcuda_moving, a_copy_that_fails_among_others) {
     struct vram_move_options options = {.milliseconds = 10000};
     for (uint64_t pinned = 0; pinned <= 32 * MIB; pinned += 32 * MIB) {

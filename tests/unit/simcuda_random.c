@@ -129,8 +129,8 @@ static void one_more_copy(void) {
     vram_memory_free(at, &result);
 }
 
-/* Everything comes back, is checked, and is freed. Nothing but the ring is left in the driver, and
- * pinned memory that is given back on demand. */
+/* Everything comes back, is checked, and is freed. Only the ring is left in the driver, and pinned memory that is given
+ * back on demand. */
 static void finish(struct walker *walkers, int count, uint64_t before) {
     uint64_t moved;
     int result;
@@ -139,7 +139,7 @@ static void finish(struct walker *walkers, int count, uint64_t before) {
     for (int i = 0; i < count; i++) look_and_free(&walkers[i]);
     OK(cuCtxSynchronize());
     one_more_copy();
-    vram_memory_free(served(2 * MIB, 1), &result); /* any thread that comes by */
+    vram_memory_free(served(2 * MIB, 1), &result); /* a request gives back what was freed before */
     vram_stock_shrink(&vram_driver);
     struct sim_usage usage = proof_usage(0);
     struct vram_sums sums = vram_sums(0, UINT32_MAX);

@@ -100,7 +100,7 @@ Test(simcuda_waits, what_the_driver_keeps_has_not_ended) {
     cr_assert(vram_memory_wait_freed() && !vram_sums(0, UINT32_MAX).wrecks);
 }
 
-/* A request asks about a few freed blocks. All have their turn. */
+/* Each request looks at a few freed blocks only. In time all have their turn. */
 Test(simcuda_waits, many_freed_blocks_do_not_delay_a_request) {
     enum { FREED = 40, STREAMS = 10, FEW = 8 };
     uint64_t at[FREED], other;
@@ -259,7 +259,7 @@ Test(simcuda_waits, freed_in_the_order_of_a_stream) {
     cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_EMPTY);
     sim_release_kernels(1);
     OK(cuCtxSynchronize());
-    served(2 * MIB, 1); /* any thread that comes by */
+    served(2 * MIB, 1); /* a request gives back what was freed before */
     cr_assert_eq(proof_usage(0).used, before + 2 * MIB);
     cr_assert_eq(proof_usage(0).faults, 0);
 }
@@ -293,8 +293,8 @@ Test(simcuda_waits, plain_memory_is_freed_when_nothing_uses_it) {
     cr_assert_eq(proof_usage(0).faults, 0);
 }
 
-/* Its stream belongs to another context than the thread's. That context may end before the work on the stream has been
- * looked at. */
+/* The stream of a freed block belongs to another context than the thread's. That context may end before memstow has
+ * looked at the work on the stream. */
 Test(simcuda_waits, freed_in_a_stream_of_another_context) {
     uint64_t before = proof_usage(0).used, context, at = served_in_stream(4 * MIB, 1);
     uint64_t later = served_in_stream(4 * MIB, 1);

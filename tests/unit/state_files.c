@@ -139,7 +139,7 @@ Test(state_files, a_flush_that_fails_is_an_error, .init = open_failing, .fini = 
     cr_expect_eq(generation_on_disk(), 2);
 }
 
-/* Then the new manifest cannot be undone, so it is the valid one. */
+/* If names cannot be exchanged, the new manifest cannot be undone, so it is the valid one. */
 Test(state_files, names_that_cannot_be_exchanged, .init = open_failing, .fini = close_failing) {
     cannot_exchange = true;
     cr_assert_eq(write_generation(1, ALL), 0);

@@ -1,6 +1,6 @@
 // No lock of the store is held while the memory of a value is freed, because that takes long. A call waits for a lock
 // that another thread holds for long, as when it writes to a disk. In the middle of a move, a reader gets the value at
-// once, and no call to the kernel keeps it from mapping memory for long.
+// once, and no call to the kernel keeps other threads from mapping memory for long.
 // build: -Wl,--wrap=stow_file_close,--wrap=os_call6
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -147,7 +147,7 @@ static void use_from_handler(int number) {
     (void)number;
 }
 
-/* It would wait for its own thread for ever. */
+/* A handler that waited for the table would wait for its own thread for ever. */
 Test(vram_table, a_handler_does_without_the_table_that_its_thread_has, .timeout = 20) {
     signal(SIGUSR1, use_from_handler);
     come(0);

@@ -1,5 +1,5 @@
-/* A library that wraps another in the usual way, by dlsym(RTLD_NEXT). If a dlsym of ours called it in between, it would
- * find itself. */
+/* A library that wraps another in the usual way, by dlsym(RTLD_NEXT). If our dlsym called libc's on its behalf, the
+ * library would find itself. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
