@@ -4,8 +4,8 @@ resident set without memory that the allocator retains. The report says how much
 itself, and grows by less than 1 MB, too. Its two pictures of the peak are filled before, because the program has two
 peaks early. Views of the latent do not count: each takes its megabyte as long as a node or the node cache has it, and
 the last one may be let go of late. There is at most one of them at the end. Of the last four readings the least counts,
-because an iteration may free its memory late. The list of the last 32 run reports (4 KiB each) still grows then, if
-counting begins at iteration 20. The first two readings do not count: they take memory themselves. While the loop runs,
+because an iteration may free its memory late. If counting begins at iteration 20, the list of the last 32 run reports
+(4 KiB each) still grows. The first two readings do not count: they take memory themselves. While the loop runs,
 the report names its values by loop and id. memstow leaks finds nothing. The values are gone when the loop is
 forgotten."""
 import json, time

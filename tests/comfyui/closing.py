@@ -35,7 +35,7 @@ with Comfy(under="memstow", options=("--stacks=none",), before=(CHILDREN, NAPS),
     assert "napped" not in comfy.log() and "is interrupted: ComfyUI closes" in comfy.log(), comfy.log()
     results = steps(comfy)
     assert results["ComfyUI: workflow"] < 0 and results["ComfyUI: interrupt"] == 0, results
-    # "thread": ComfyUI waited for it
+    # the step "thread" would mean that ComfyUI waited for a thread
     steps_of_threads = [line["step"] for line in log(comfy) if "thread" in line["step"]]
     assert len(steps_of_threads) >= 2 and set(steps_of_threads) == {"left thread"}, log(comfy)
     children = {name: int(pid) for name, pid in re.findall(r"child '(\w*)' (\d+)", comfy.log())}

@@ -85,7 +85,7 @@ def names(comfy):
     folder = comfy.folder / "user/memstow"
     files = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
     assert len(files) == len(ids) + 3 and {str(path.parent) for path in files} == {"odd names.state"}, files
-    # state:a/b/c of both
+    # both have an owner state:a/b/c
     first = comfy.loop_of(carry("b/c"), inputs={"b/c": 1}, name="a", iterations=2)
     second = comfy.loop_of(carry("c"), inputs={"c": 100}, name="a/b", iterations=2)
     assert (first["values_of_ports"], second["values_of_ports"]) == ({"b/c": 3}, {"c": 102}), (first, second)

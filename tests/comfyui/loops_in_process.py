@@ -3,8 +3,8 @@
 # timeout: 400
 """Loops that code within ComfyUI starts: conditions that are functions, and a caller's tensor that no node changes. The
 threads that a loop needs may not wait for one: run_sequential() is refused on the worker's and on the server's thread,
-start_loop() at once on the server's. Of the Loop node: storage, ram_limit_mb and persist_prefix. A prompt of anybody's
-cannot write into a loop. A node that blocks an OUTPUT ends the loop, and the message names the port's node."""
+start_loop() at once on the server's. The Loop node has storage, ram_limit_mb and persist_prefix. Only a loop's own
+prompts can write into it. A node that blocks an OUTPUT ends the loop, and the message names the port's node."""
 import json
 
 import _loops

@@ -247,8 +247,8 @@ del patcher
 gc.collect()
 assert not points.out and not points.parts and not points.hooks
 
-# A rescue of memstow's takes out idle models that are in a device. A model that is in one is not idle. A model that a
-# rescue took out again before its use comes back again.
+# A rescue of memstow's takes out idle models. A model that came back for its use, or could not be moved out, is not
+# idle. If a rescue takes a model out just after it came back, it comes back once more.
 Elsewhere.is_out = False
 patcher, identity = loaded()
 identity.set_idle(True)

@@ -2,8 +2,8 @@
 # needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
 # timeout: 900
 # long
-"""With the setting of it, nodes on the canvas have a badge: what they held at most in the last run, and what stayed, as
-the report has it, also while the tab is closed. It is off at first, and ends with the setting. Figures are for clients
+"""With the setting for badges, nodes on the canvas show what they held at most in the last run, and what stayed, as the
+report has it, also while the tab is closed. The setting is off at first; badges go when it is turned off. Figures are for clients
 that ComfyUI knows. Without its setting, the tab does not look for leaks."""
 import json, sys
 

@@ -200,7 +200,7 @@ static void graphs(void) {
     EXPECT("totals.cuda.live_bytes", 3 * MIB);
 }
 
-/* A graph that is moved into another one ends with it, and so does its memory. A copy leaves it where it was. */
+/* A graph that is moved into another one ends with it, and so does its memory. A graph that is copied stays. */
 static void graphs_in_graphs(void) {
     CUgraph outer, inner, kept, empty;
     CUgraphNode node;
@@ -369,7 +369,7 @@ static void mapped_again(void) {
     int shared;
     OK(cuMemAllocAsync(&was, 4 * MIB, stream));
     MUST(cuStreamQuery(stream) != 0);
-    sim_slow("cuStreamIsCapturing", 500000); /* by it a hook asks whether the capture has ended */
+    sim_slow("cuStreamIsCapturing", 500000); /* a hook asks by this call whether the capture has ended */
     MUST(!pthread_create(&thread, NULL, end_broken, stream));
     for (at = 0; at != was; usleep(1000)) { /* until the driver has ended the capture */
         if (at) OK(cuMemAddressFree(at, 4 * MIB));
@@ -587,8 +587,8 @@ static void contexts(void) {
     EXPECT("cuda.devices[device=2].live_bytes", 7 * MIB);
 }
 
-/* The driver's answer may be the error of an earlier kernel although the release was done. A second release would
- * belong to the program. */
+/* The driver may release a context, and answer with the error of an earlier kernel. memstow must not release again: it
+ * would take a reference of the program's. */
 static void released_once(void) {
     CUdeviceptr at;
     abi_find();

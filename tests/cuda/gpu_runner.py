@@ -80,7 +80,7 @@ assert "is there already" in support.run(COPY / "run", "--build", support.BUILD,
                                          status=2, env=ENVIRONMENT).stderr
 plan, lines = support.HERE / "first/planned.json", support.HERE / "first/results.jsonl"
 assert json.loads(plan.read_text()) == ["facts", "beside", "huge", "skips", "zz_fails"], plan.read_text()
-killed = support.HERE / "killed" # as a run that was killed in the third part, while it wrote the line of the second
+killed = support.HERE / "killed" # as a run that was killed while it wrote the line of its second part
 killed.mkdir()
 shutil.copy(plan, killed)
 (killed / "results.jsonl").write_text("".join(lines.read_text().splitlines(True)[:2])[:-30])
@@ -141,8 +141,8 @@ assert outcomes("short") == {"facts": "passed", "hangs": "unfinished", "later": 
 assert time.monotonic() - began < 100, "the part alone would take 300 s"
 assert "the time of the run was spent" in results("short")["hangs"]["why"]
 
-# --- at the end of the budget all hangs at once: the part, which SIGKILL does not end, dmesg, and nvidia-smi. Doubles
-# of them only let a clock go on, so what they may take is added up here
+# --- at the end of the budget all hangs at once: the part, which SIGKILL does not end, dmesg, and nvidia-smi. Their
+# doubles only advance a clock, by the time that each may take
 
 clock = [0.0]
 execute, shutil_there, time_there = runner._child.execute, runner._device.shutil, runner.time

@@ -115,7 +115,7 @@ assert len(wanted) > 20 and max(wanted.values()) <= (2, 35), wanted # docs/insta
 lines = suite("graphs", folder=carried / "tests/gpu", build=carried / "build/dev", env=DOUBLE)
 assert outcomes(lines) == {"graphs": "passed"}, lines
 
-# Whoever reads what a GPU has shown finds each feature, also those that none has shown.
+# The part of docs/gpu.md about what has been seen names each feature, also those that no GPU has shown.
 sources = "".join(path.read_text() for path in (support.ROOT / "preload").rglob("*.c"))
 settings = set(re.findall(r'"MEMSTOW_CUDA(_[A-Z]+)"', sources))
 rows = (support.ROOT / "docs/gpu.md").read_text().split("## What has been seen")[1]

@@ -1,5 +1,6 @@
-/* The faults that the tests of endings plant, one for each word on the command line. The program ends at once, or with
- * "stay" runs until it is asked to end. Each fault is a process that outlives it: an orphan in a session of its own. */
+/* The faults that the tests of endings plant, one for each word on the command line. The program ends soon, or with
+ * "stay" runs until it is asked to end. The faults are in a process that outlives it: an orphan in a session of its
+ * own. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <netinet/in.h>

@@ -77,7 +77,8 @@ def rows(sizes):
 
 
 def fits(size):
-    """Whether the host's memory has room for it twice, and as much is left: memstow pins no more than is left."""
+    """Whether the host's memory has room for two copies, and as much as one copy is left beside them: memstow pins no
+    more than is left."""
     available = next(int(line.split()[1]) << 10 for line in pathlib.Path("/proc/meminfo").read_text().split("\n")
                      if line.startswith("MemAvail"))
     return 3 * size <= available

@@ -2,7 +2,7 @@
 # timeout: 300
 """The page has memory over time: a curve with its marks (html/devices has those of devices). Arrow keys and the mouse
 choose a moment, which is said in words; Page Up and Page Down go from mark to mark. It has the colours of the theme,
-and fits a phone. Names from a file are text. With a few points there is none."""
+and fits a phone. Names from a file are text. With only a few points there is no curve."""
 from _page import Browser, report
 
 import _hostile

@@ -43,7 +43,7 @@ def look(program, *options):
 
 
 def made(leak):
-    """Identifies the object: the function that allocated it."""
+    """The name of the function that allocated the leaked object."""
     return next(name.removeprefix("make_").split(".")[0] for name in functions(leak["stack"])
                 if name.startswith("make_"))
 
@@ -61,7 +61,7 @@ def check(document, where):
 
 
 def find_all(options, file):
-    """Finds each holder: of the program that was started with these options of `memstow run`."""
+    """Starts the program with these options of `memstow run`, and finds each holder."""
     program = waiting(SOURCE, file=file, options=options)
     document = look(program)
     assert not any(leak["held_by"] for leak in document["leaks"]), "nobody has asked"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Conditions: the fixed operators, values that do not exist yet, callables. Refused are unknown operators, other
-members, and values that cannot be compared. Text is never evaluated."""
+"""Conditions: the fixed operators, values that do not exist yet, callables. Unknown operators, other members, and
+values that cannot be compared are refused. Text is never evaluated."""
 
 from _graphs import refused
 from memstow_loops import conditions
