@@ -1,6 +1,6 @@
 # needs: cc
-"""memstow check tells models of one name apart by their files, also at one call site: growth of one does not make up
-for a loss of the other. A baseline of an earlier version has no files at call sites. This fails no build; the verdict
+"""memstow check tells models of one name apart by their files, also at one call site: a loss of one does not make up
+for growth of the other. A baseline of an earlier version has no files at call sites. This fails no build; the verdict
 says so; --update-baseline writes the files."""
 import json, pathlib
 import support

@@ -197,7 +197,7 @@ Test(leak_judge, forgotten) {
     cr_expect_eq(leak_judge(changes, changes_of(&all, changes), &rule).verdict, LEAK_FOUND);
 }
 
-/* Noise around any level is no leak: ten thousand sites, none found. */
+/* Noise around any level is no leak: of ten thousand sites, at most one is found. */
 Test(leak_judge, noise_is_no_leak) {
     struct leak_change changes[100];
     uint32_t found = 0;

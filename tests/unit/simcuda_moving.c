@@ -156,7 +156,7 @@ Test(simcuda_moving, a_context_that_ends_takes_its_blocks) {
     OK(cuCtxCreate_v2(&other, 0, 0));
     struct vram_request request = {.bytes = 4 * MIB, .owner = 1, .context = (cuda_handle)other};
     OK(vram_memory_serve(&request, &at));
-    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE); /* its ring is in that context, too */
+    cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE); /* the move's buffers are in that context, too */
     uint64_t end = vram_contexts_end_begins();
     OK(cuCtxDestroy_v2(other));
     OK(cuCtxSetCurrent(proof_context));
