@@ -127,7 +127,7 @@ def functions(macro):
 
 
 def found_in(library):
-    """The functions that cupti/library.c finds in a CUPTI. Fails where it takes another one."""
+    """The functions that cupti/library.c finds in a CUPTI. Fails if it opens another CUPTI than this."""
     program = support.HERE / "opens"
     if not program.exists():
         support.compile(OPENS, name="opens", flags=("-D_GNU_SOURCE", f"-I{support.ROOT}",

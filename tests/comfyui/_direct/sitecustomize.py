@@ -1,5 +1,5 @@
-"""With this folder in PYTHONPATH, ComfyUI's main.py may be started directly, as users start it. It does what
-tests/comfyui_main.py does for the others: torchvision also loads where its compiled part does not."""
+"""With this folder in PYTHONPATH, ComfyUI's main.py may be started directly, as users start it. As in
+tests/comfyui_main.py, torchvision also loads where its compiled part does not."""
 import importlib.abc, sys
 
 
