@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
+# long
 # timeout: 400
 """Translations of the node pack: ComfyUI serves them as they are in the files. Each of them is of a node, an input, a
 setting or a category that exists. The English texts are those of the nodes and settings. French has all that English

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
+# long
 # timeout: 600
 """A real ComfyUI under memstow. All free: the memory of the load is back, compared with the time before the first load.
 All keep: the trigger changes nothing. Parity: without kept models, /free with both flags gives back as much as in a
