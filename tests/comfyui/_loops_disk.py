@@ -1,5 +1,6 @@
 """A loop whose state lies in files takes no memory for it, whatever its size: neither during a put nor between
-iterations. The test compares it with the same loop with a tiny state, in the same ComfyUI. Afterwards no files are left."""
+iterations. The test compares it with the same loop with a tiny state, in the same ComfyUI. Afterwards no files are
+left."""
 import os, pathlib, shutil
 
 import support

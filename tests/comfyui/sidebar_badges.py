@@ -3,8 +3,8 @@
 # timeout: 900
 # long
 """With the setting for badges, nodes on the canvas show what they held at most in the last run, and what stayed, as the
-report has it, also while the tab is closed. The setting is off at first; badges go when it is turned off. Figures are for clients
-that ComfyUI knows. Without its setting, the tab does not look for leaks."""
+report has it, also while the tab is closed. The setting is off at first; badges go when it is turned off. Figures are
+for clients that ComfyUI knows. Without its setting, the tab does not look for leaks."""
 import json, sys
 
 import support

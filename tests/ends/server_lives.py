@@ -64,7 +64,8 @@ for tracked in (True, False):
             assert not is_gone(server) and not is_gone(below)
         life, _ = begin("take", str(server), tracked=tracked)
         end(life)
-        wait_for(lambda: is_gone(server) and is_gone(below), 10) # without server mode, the server has ended its own child
+        # without server mode, the server has ended its own child
+        wait_for(lambda: is_gone(server) and is_gone(below), 10)
     finally:
         for pid in (server, below):
             if not is_gone(pid):
