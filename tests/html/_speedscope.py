@@ -19,11 +19,15 @@ class Application(Served):
         """The published schema of its files, https://www.speedscope.app/file-format-schema.json."""
         return json.loads((self.folder / "file-format-schema.json").read_text())
 
+    def page(self, profile, view):
+        """Where the application shows a file of its folder. view: time-ordered, left-heavy or sandwich."""
+        return f"{self.address}/#profileURL={pathlib.Path(profile).name}&view={view}"
+
     def open(self, browser, profile, view):
-        """Loads a file. view: time-ordered, left-heavy or sandwich."""
+        """Loads a file."""
         self.put(profile)
         browser.driver.get("about:blank")
-        browser.driver.get(f"{self.address}/#profileURL={pathlib.Path(profile).name}&view={view}")
+        browser.driver.get(self.page(profile, view))
         wait_for(lambda: "(1/" in text(browser) or "Something went wrong" in text(browser), what="the profile")
 
 
