@@ -12,11 +12,10 @@ class Served:
 
     address: where its page is, without a slash at the end."""
 
-    def __init__(self, folder, name, port=0):
+    def __init__(self, folder, name):
         self.folder = pathlib.Path(name).resolve()
         shutil.copytree(folder, self.folder)
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", port),
-                                                      functools.partial(Quiet, directory=self.folder))
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=self.folder))
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
         self.address = f"http://127.0.0.1:{self.server.server_port}"
 

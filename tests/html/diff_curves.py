@@ -45,7 +45,7 @@ browser.press(".timeline", "HOME")
 said = browser.text(".moment")
 assert said == "After 0 ms: 1.0 MiB, 1.0 MiB of it heap, run <b>first began", said
 
-# The colour of the curve at a share of its width, 40 pixels below the upper edge: half of the way up.
+# The colour of the curve at a share of its width, at 0.7 of the scale: 60 pixels below the upper edge of the canvas.
 PIXEL = """const canvas = document.querySelectorAll('.timeline canvas')[arguments[0]];
 const copy = document.createElement('canvas'), pen = copy.getContext('2d', { willReadFrequently: true });
 pen.drawImage(canvas, -canvas.width * arguments[1], -60);

@@ -279,7 +279,8 @@ static int write_diff(struct diff *diff, struct html_out *out) {
     return fclose(to) == 0 ? 0 : -1;
 }
 
-/* Writes the curves of both sides. Of a running process, the file is read again, and the curve goes on to that time. */
+/* Writes the curves of both sides. The files were read again after the totals, for this or for call stacks. So the
+ * curve of a running process may end later than its totals. */
 static int write_curves(struct diff *diff, struct html_out *out) {
     static struct json json;
     int result = 0;
