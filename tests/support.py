@@ -219,14 +219,15 @@ def free_port():
     return probe.getsockname()[1]
 
 
-def comfyui_command(port, folder, *arguments):
-    """The command that starts ComfyUI on the CPU; its files are in `folder`."""
+def comfyui_command(port, folder, *arguments, quick=False):
+    """The command that starts ComfyUI on the CPU; its files are in `folder`. quick: by comfyui/_quick_main.py."""
     folder = pathlib.Path(folder).resolve()
     web = folder / "web"
     for name in ("web", "custom_nodes", "models/diffusion_models", "input", "output", "user"):
         (folder / name).mkdir(parents=True, exist_ok=True)
     (web / "index.html").write_text("<html></html>")
-    return [PYTHON, str(ROOT / "tests/comfyui_main.py"), str(COMFYUI), "--cpu", "--listen", "127.0.0.1",
+    main = ROOT / ("tests/comfyui/_quick_main.py" if quick else "tests/comfyui_main.py")
+    return [PYTHON, str(main), str(COMFYUI), "--cpu", "--listen", "127.0.0.1",
             "--port", str(port), "--base-directory", str(folder), "--front-end-root", str(web), "--disable-api-nodes",
             "--database-url", "sqlite:///:memory:", *arguments]
 

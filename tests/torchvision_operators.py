@@ -1,6 +1,6 @@
 """Stands in for torchvision's compiled part where that does not load (on a PyTorch for the CPU). torchvision's Python
 part works as soon as the two operators exist that it uses."""
-import importlib.util, pathlib
+import importlib.util, pathlib, sys, types
 
 import torch
 
@@ -24,3 +24,18 @@ def ensure():
         library = torch.library.Library("torchvision", "DEF")
         library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
         library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+
+
+def import_without_dynamo():
+    """Imports torchvision without torch._dynamo, which takes two to three seconds of a processor, and of which
+    torchvision needs one function. The next import of torch._dynamo gets the real one."""
+    utils = types.ModuleType("torch._dynamo.utils")
+    utils.is_compile_supported = lambda device: False
+    package = types.ModuleType("torch._dynamo")
+    package.utils = utils
+    stand_ins = {"torch._dynamo": package, "torch._dynamo.utils": utils}
+    if not stand_ins.keys() & sys.modules.keys():
+        sys.modules.update(stand_ins)
+        import torchvision # noqa: F401
+        for name in stand_ins:
+            del sys.modules[name]

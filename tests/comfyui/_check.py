@@ -19,7 +19,7 @@ class KeepsSome:
 NODE_CLASS_MAPPINGS = {"KeepsSome": KeepsSome}
 '''
 folder = support.HERE / "comfyui"
-command = support.comfyui_command(0, folder)
+command = support.comfyui_command(0, folder, quick=True)
 at = command.index("--port")
 del command[at:at + 2] # memstow check chooses a port
 prepare(folder, ffn=4096)

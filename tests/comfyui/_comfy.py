@@ -64,7 +64,7 @@ class Comfy:
     def __init__(self, under="double", env=None, arguments=(), ffn=8192, pack=True, name="comfyui", before=(),
                  options=(), preexec_fn=None, packs=None):
         self.port, self.folder = support.free_port(), (support.HERE / name)
-        command = support.comfyui_command(self.port, self.folder, *arguments)
+        command = support.comfyui_command(self.port, self.folder, *arguments, quick=True)
         self.weights = prepare(self.folder, ffn)
         for number, text in enumerate(before):
             (self.folder / f"custom_nodes/{'aaa' if number == 0 else 'zzz'}_other.py").write_text(text)

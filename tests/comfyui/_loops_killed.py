@@ -37,7 +37,7 @@ class Forks:
     def __init__(self, comfy):
         self.comfy = comfy
         forked = str(support.ROOT / "tests/comfyui/_forked_main.py")
-        command = [forked if str(word).endswith("/comfyui_main.py") else word for word in comfy.command]
+        command = [forked if str(word).endswith("/_quick_main.py") else word for word in comfy.command]
         command[command.index("-o") + 1] = f"{comfy.folder.name}.%p.mst"
         self.parent = support.start(*command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                     env=comfy.environment)

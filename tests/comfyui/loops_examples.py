@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
+# long
 # timeout: 600
 """The examples of loops run as docs/loops.md says. The script makes their models. Each of the three is started by its
 workflow, as the editor saves it: refine until the picture is wide enough; a picture of the folder for each element; one

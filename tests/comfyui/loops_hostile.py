@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
+# long
 # timeout: 600
 """Hostile requests to a running ComfyUI, and a hostile folder around it. Bodies with wrong values everywhere:
 each is refused, nothing is queued, and the server goes on. Ids with `/`, `..` and `%` stay within the prefix's folder.

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
+# long
 # timeout: 900
 """ComfyUI's own CLIP, VAE and ControlNet, of tiny size, carried through a loop, and a conditioning that leads to the
 control net. Each is loaded once, and each iteration gets the same object. When the loop alone holds them, they stay,

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
+# long
 # timeout: 600
 """A real ComfyUI under memstow with three models: one is stowed, one is kept, one has no policy. `memstow stow`,
 `restore` and `trigger` from outside move the stowed one, by its ledger and by RSS. The button Free leaves kept models

@@ -45,10 +45,11 @@ def scenario(program):
     return "\n".join([f"program: {program}", *kept, ""])
 
 
-def prepare():
-    """Prepares a ComfyUI with everything that the scenario needs, in the present folder."""
+def prepare(quick=False):
+    """Prepares a ComfyUI with everything that the scenario needs, in the present folder. quick: see
+    tests/comfyui/_quick_main.py."""
     folder = support.HERE / "comfyui"
-    command = [word.replace("4711", "{port}") for word in map(str, support.comfyui_command(4711, folder))]
+    command = [word.replace("4711", "{port}") for word in map(str, support.comfyui_command(4711, folder, quick=quick))]
     _workflow.prepare(folder)
     (folder / "custom_nodes/lifecycle_nodes.py").write_text(NODES)
     (folder / "custom_nodes/memstow").symlink_to(support.ROOT / "tools/comfyui")

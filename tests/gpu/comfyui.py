@@ -53,7 +53,10 @@ def outside():
         support.skip("PyTorch has no CUDA here")
     import _comfy
     command = support.comfyui_command
-    support.comfyui_command = lambda *arguments: [word for word in command(*arguments) if word != "--cpu"]
+
+    def without_cpu(*arguments, **options):
+        return [word for word in command(*arguments, **options) if word != "--cpu"]
+    support.comfyui_command = without_cpu
 
     def workflow(word, seed):
         return {"unet": _comfy.unet(), "policy": _comfy.policy("unet", word), **_comfy.sample("policy", seed)}

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
+# long
 # timeout: 900
 """A real ComfyUI under memstow, with node packs that keep latents of other nodes, each in another way. A dictionary
 that never evicts, a closure in a list of callbacks and a waiting thread keep latents of KSampler; the others keep
