@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # needs: cc deb:dpkg-dev deb:file
+# long
 """Debian's package of this build has a copyright file in Debian's form, which names what is linked into the files; a
 changelog; compressed man pages, whose names `whatis` can read. lintian finds no fault in it, where lintian is installed
 (tests/build/release_long installs it)."""

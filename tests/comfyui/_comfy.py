@@ -261,3 +261,12 @@ def mixed(seed=1, unet_policy="free", clip_policy="keep", vae_policy=None):
     workflow["image"] = {"class_type": "VAEDecode", "inputs": {"samples": link("sample"), "vae": link(vae)}}
     workflow["image_digest"] = {"class_type": "Digest", "inputs": {"value": link("image")}}
     return workflow
+
+
+def held(is_held, seed):
+    """mixed(), whose UNET is to be freed, with a node that keeps this UNET; or lets go of what it kept."""
+    workflow = mixed(seed, unet_policy="free")
+    inputs = {"latent": link("sample"), "seed": seed, **({"model": link("unet_policy")} if is_held else {})}
+    workflow["hold"] = {"class_type": "Hold" if is_held else "LetGo", "inputs": inputs}
+    workflow["digest"]["inputs"]["value"] = link("hold")
+    return workflow

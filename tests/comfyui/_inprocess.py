@@ -10,6 +10,7 @@ def load():
     sys.argv[1:] = []
     sys.path.insert(0, str(support.COMFYUI))
     torchvision_operators.ensure()
+    torchvision_operators.import_without_dynamo()
     from comfy.cli_args import args
     web = support.HERE / "web"
     web.mkdir(exist_ok=True)

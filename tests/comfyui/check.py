@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
+# long
 # timeout: 900
 """memstow check --comfy with a real ComfyUI: a clean workflow passes. A workflow with a node that keeps 3 MB of each
 run fails, and the verdict names the node, also with a baseline from another process. check_long.py has the clean

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui
+# long
 # timeout: 400
 """A loop gives the same result as its workflow without a loop. One iteration: IMAGE and STRING, bit for bit. A hundred
 iterations that carry a latent, a number and a text give the same as one graph with the whole chain, and the nodes of

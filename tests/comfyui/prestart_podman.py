@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui root deb:podman deb:runc
+# long
 # timeout: 600
 """The pack starts ComfyUI again, under memstow, in a container of Podman: an image with an entry point in its
 Containerfile, with Podman's own limits on system calls and capabilities. The image needs no registry: it is empty but

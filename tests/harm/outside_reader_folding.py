@@ -1,46 +1,8 @@
 # timeout: 400
 """A report or snapshot from outside is exact, or has sites that are marked as inexact, while call stacks make room for
 each other: no block is seen twice, missed, or shown at another stack because its counts were just being moved. The
-program says all the time in a file what it has done; the test reads this before and after each reading."""
-import os, pathlib, struct, subprocess, time
+program says all the time in a file what it has done; the test reads this before and after each reading. Twelve
+readings; outside_reader_folding_long has forty."""
+from _folding import read
 
-import support
-
-if support.features()["sanitize"] == "thread":
-    support.skip("a command with ThreadSanitizer reads so slowly that 40 readings take more than 400 s")
-THREADS = 2
-READINGS = 40
-BEFORE_MAIN = 100 # blocks that other code allocates
-program = support.compile(pathlib.Path(__file__).with_name("folding.c"), flags=("-O1", "-g", "-pthread", "-w",
-                                                                              "-fno-builtin-malloc"))
-told = support.HERE / "told"
-run = support.start(support.MEMSTOW, "run", "--quiet", "-o", "out.mst", "--", program, THREADS, told,
-                    stdout=subprocess.PIPE, text=True, env={**os.environ, "MEMSTOW_STACK_MEMORY": "12000000"})
-assert run.stdout.readline() == "begun\n"
-pid = int(pathlib.Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text().split()[0])
-time.sleep(3)
-wrong, inexact, folded = [], 0, []
-for number in range(READINGS):
-    before = struct.unpack("2Q", told.read_bytes())
-    if number % 4 == 3:
-        support.memstow("snapshot", pid, "-o", "snap.mst")
-        report = support.report("snap.mst")
-    else:
-        report = support.report(pid)
-    after = struct.unpack("2Q", told.read_bytes())
-    folded.append(report["lost"]["folded"])
-    if not all(s["exact"] for s in report["sites"]):
-        inexact += 1
-        continue
-    allocated = report["totals"]["allocated_blocks"]
-    kept = sum(s["live_bytes"] for s in report["sites"] if any(f.get("function") == "keep" for f in s["stack"]))
-    if not before[0] <= allocated <= after[0] + BEFORE_MAIN:
-        wrong.append(f"reading {number}: {allocated} blocks allocated, not {before[0]} to {after[0]}")
-    if not before[1] <= kept <= after[1] + THREADS * 10000:
-        wrong.append(f"reading {number}: {kept} bytes kept, not {before[1]} to {after[1]}")
-run.kill()
-print(f"{folded[-1] - folded[0]} stacks made room meanwhile; {inexact} of {READINGS} readings hold an inexact site")
-assert not wrong, "\n".join(wrong)
-assert folded[-1] - folded[0] > 10_000, folded
-if not support.features()["sanitize"]: # a command with sanitizers reads so slowly that stacks move in most readings
-    assert inexact <= READINGS / 4, "many readings are inexact"
+read(12)

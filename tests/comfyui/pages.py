@@ -1,10 +1,12 @@
-"""The page of a real ComfyUI's ledger, compared with `report --json` of the same file: is_right(file). The page of two,
-compared with `diff --json`: compares(a, b, model).
-
-A test that calls it needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0"""
+#!/usr/bin/env python3
+# needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0
+# timeout: 600
+"""The page of a real ComfyUI's snapshot shows what `report --json` of the same file says. The page of a comparison with
+a later snapshot, in which a model is gone, shows what `diff --json` says."""
 import collections, json, sys
 
 import support
+from _comfy import Comfy, held
 
 sys.path.insert(0, str(support.ROOT / "tests/html"))
 from _page import Browser, Data, report, size_text # noqa: E402
@@ -122,3 +124,13 @@ def compares(a, b, model):
     assert row["growth_bytes"] < 0 and size_text(row["growth_bytes"]) in shown, (row, browser.calls())
     browser.is_clean()
     browser.driver.quit()
+
+
+with Comfy("memstow", ffn=32_768) as comfy:
+    comfy.run(held(True, 1))
+    model = next(one for one in comfy.report()["owners"] if one["type"] == "MODEL")
+    support.memstow("snapshot", comfy.pid(), "-o", "held.mst")
+    comfy.run(held(False, 2))
+    support.memstow("snapshot", comfy.pid(), "-o", "gone.mst")
+is_right("held.mst")
+compares("held.mst", "gone.mst", model["name"])
