@@ -45,8 +45,8 @@ static uint32_t count;
 static struct lock lock;
 static uint32_t owner_pid, runners;
 static uint32_t noted_stage; /* the stage whose beginning is in the log */
-/* of the present stage: when it began, and the longest limit of its handlers (at least HANDLER_NS); only DRAIN uses
- * them */
+/* When the present stage began, and the longest limit of its handlers (at least HANDLER_NS). Only the stage DRAIN uses
+ * these times. */
 static uint64_t stage_begun_ns, stage_limit_ns;
 
 /* The time limit of an ending. Endings have numbers, because a signal may begin a new ending just after another ending
