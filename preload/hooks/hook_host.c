@@ -407,9 +407,9 @@ static void free_known(void *p, const struct host_known *block, uintptr_t slot) 
     give_back(p, block);
 }
 
-/* The pointer with which the allocator reports its own error, when p is not a block of ours. It is p, except in two
- * cases: glibc would crash on p before it reports anything; or glibc would accept p, because p is a block that it gave
- * to us, and not to the program. */
+/* If p is not a block of ours, the allocator gets this pointer, and reports its own error. The pointer is p, except in
+ * two cases: glibc would crash on p before it reports anything; or glibc would accept p, because p is a block that it
+ * gave to us, and not to the program. */
 static void *as_it_is(void *p) {
     if (next_found == NEXT_FOREIGN || tracked_page.stage != TRACKED_YES) return p;
     return misuse_leads_astray(p) || misuse_is_raw(p) ? misuse_nobody() : p;

@@ -14,7 +14,7 @@ enum total_flag {
     TOTAL_INHERITED = SNAP_TOTALS_INHERITED,
     TOTAL_UNKNOWN_SITE = SNAP_TOTALS_UNKNOWN,
     TOTAL_NOT_SAMPLED = SNAP_TOTALS_NOT_SAMPLED,
-    /* The exact sum of a tag less the sum of its estimates. It may be negative. No file has such a total. */
+    /* The exact sum of a tag minus the sum of its estimates. It may be negative. No file has such a total. */
     TOTAL_REMAINDER = 1 << 7,
 };
 
