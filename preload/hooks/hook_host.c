@@ -753,8 +753,9 @@ HOOK void *realloc(void *p, size_t size) {
     return any_realloc(p, size, CALLER);
 }
 
-/* The program's realloc and free: ours, its own, or Valgrind's. A program that has its own may lack reallocarray and
- * the like, and gets ours. So ours call the program's two, as libc's do. */
+/* The realloc and free that the program calls: ours, its own, or Valgrind's. A program with its own two may lack
+ * reallocarray and the like, and gets ours. So our reallocarray and the like call the program's realloc and free, as
+ * libc's do. */
 extern __typeof__(realloc) program_realloc __asm__("realloc");
 extern __typeof__(free) program_free __asm__("free");
 
