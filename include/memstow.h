@@ -1,6 +1,6 @@
-/* memstow.h — the registration ABI of libmemstow.so: a program says who owns memory, and what a trigger does with it. A
- * trigger is a moment at which memstow moves or gives back memory as the program has said, for example the end of a
- * run.
+/* memstow.h — the registration ABI of libmemstow.so: a program says which owner has memory, and what a trigger does
+ * with it. A trigger is a moment at which memstow moves or gives back memory as the program has said, for example the
+ * end of a run.
  *
  * A program that runs under `memstow run` finds these functions by dlsym(RTLD_DEFAULT, …) or, from Python, by
  * ctypes.CDLL(None). Without memstow they are not there: look before you call. docs/abi.md explains them, with a

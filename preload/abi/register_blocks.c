@@ -1,4 +1,4 @@
-/* register_blocks.c — the entry point of memstow.h that tells who owns the blocks at some addresses.
+/* register_blocks.c — the entry point of memstow.h that tells which owners have the blocks at some addresses.
  * In: addresses, which may lead nowhere. Out: owners and call stack of each block there. It changes nothing, and trusts
  * no address: the bytes in front of an address are read through the kernel. */
 #include "include/memstow.h"

@@ -74,8 +74,8 @@ EXPORTED int32_t memstow_trace(const char *json) {
     return (int32_t)entry_result(result);
 }
 
-/* Copies whole lines of the trace into `to`, beginning with the line number `from`. *after: the number of the line with
- * which the next call must begin. Returns the bytes copied, or -errno. */
+/* Copies whole lines of the trace into `to`, beginning with the line number `from`. *after: the `from` of the next
+ * call. Returns the bytes copied, or -errno. */
 static int64_t copy_lines(char *to, uint64_t capacity, uint64_t from, uint64_t *after) {
     char line[SNAP_LINE_MOST + 1];
     uint64_t position = 0, number, used = 0;

@@ -85,7 +85,7 @@ static bool reserve_counts(uintptr_t block, uint32_t rest, const struct parts_co
 }
 
 /* Makes sure that there is memory for two more parts (the new part, and one more if an earlier part is cut in two), and
- * for the counters that change. False: there is not. */
+ * for the counters of the new part's site and of all sites that the block has. False: there is not. */
 static bool has_capacity(const struct part *part, uint32_t rest, const struct parts_counts *counts) {
     return (count + 2 <= capacity || capacity_grow(&parts, &capacity, count + 2, sizeof *parts)) &&
            counts->reserve(part->site) && reserve_counts(part->block, rest, counts);

@@ -42,8 +42,8 @@ enum { REQUESTS_OLD = 0x1E, REQUESTS_ALL = 0x19E };
  * `out` is a request. 0: no request came within `milliseconds`, or a signal came. -ENODEV: no request can come any
  * more. */
 int requests_next(struct memstow_request *out, uint32_t kinds, uint32_t milliseconds);
-/* As requests_next, for memstow's worker, without waiting. False: there is no request of a kind that the program does
- * not answer. */
+/* As requests_next, for memstow's worker, without waiting. It takes only kinds that the program does not answer. False:
+ * there is no such request. */
 bool requests_take(struct memstow_request *out);
 /* Whether there is a request for the worker. */
 bool requests_for_worker(void);

@@ -28,7 +28,7 @@ uint32_t site_of_mapping(struct caller caller);
 bool site_is_of_mapping(uint32_t site);
 /* As site_of_mapping, but without a tag: for events that keep their tag elsewhere. */
 uint32_t site_of_call(struct caller caller);
-/* As site_of_call, for a call of which only the address is known. 0: there is no site for its stack. */
+/* As site_of_call, if only the address of the call is known. 0: there is no site for the call's stack. */
 uint32_t site_of_address(uintptr_t address);
 /* Makes the site stay from now on, even if nothing is counted there. */
 void site_keep(uint32_t site);

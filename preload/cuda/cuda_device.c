@@ -162,7 +162,7 @@ bool cuda_device_is_active(uint32_t device) {
     return !cuDevicePrimaryCtxGetState() || cuDevicePrimaryCtxGetState()((int)device, &flags, &active) || active;
 }
 
-/* --- figures: how much memory a device has, and who has it --- */
+/* --- figures: how much memory a device has, and what uses it --- */
 
 static uint64_t nothing_stowed(uint32_t device, uint64_t *asked) {
     (void)device;

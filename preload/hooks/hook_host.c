@@ -407,9 +407,9 @@ static void free_known(void *p, const struct host_known *block, uintptr_t slot) 
     give_back(p, block);
 }
 
-/* The pointer with which the allocator reports its own error, when p is not a block of ours. It is p, except in two
- * cases: glibc would crash on p before it reports anything; or glibc would accept p, because p is a block that it gave
- * to us, and not to the program. */
+/* If p is not a block of ours, the allocator gets this pointer, and reports its own error. The pointer is p, except in
+ * two cases: glibc would crash on p before it reports anything; or glibc would accept p, because p is a block that it
+ * gave to us, and not to the program. */
 static void *as_it_is(void *p) {
     if (next_found == NEXT_FOREIGN || tracked_page.stage != TRACKED_YES) return p;
     return misuse_leads_astray(p) || misuse_is_raw(p) ? misuse_nobody() : p;
@@ -753,8 +753,9 @@ HOOK void *realloc(void *p, size_t size) {
     return any_realloc(p, size, CALLER);
 }
 
-/* The program's realloc and free: ours, its own, or Valgrind's. A program that has its own may lack reallocarray and
- * the like, and gets ours. So ours call the program's two, as libc's do. */
+/* The realloc and free that the program calls: ours, its own, or Valgrind's. A program with its own two may lack
+ * reallocarray and the like, and gets ours. So our reallocarray and the like call the program's realloc and free, as
+ * libc's do. */
 extern __typeof__(realloc) program_realloc __asm__("realloc");
 extern __typeof__(free) program_free __asm__("free");
 

@@ -19,7 +19,7 @@ struct cupti_sections {
  * -EINVAL: `seam` is not ours, or there is no ledger. -ENOMEM: there is no memory. */
 int memstow_cupti_begin(uint32_t seam, struct cupti_sections *out);
 
-/* Calls visit for a copy of each block of which CUPTI can have a record, in no order. In the space CUDA_ADDRESS these
+/* Calls visit for a copy of each block that CUPTI can have in its records, in no order. In the space CUDA_ADDRESS these
  * are device, pool, managed and pinned memory. In CUDA_POOL they are pools that the program made. In CUDA_PHYSICAL,
  * CUDA_MAPPING and CUDA_RANGE they are physical memory, its mappings and reserved addresses, including the memory from
  * which memstow serves. */

@@ -254,9 +254,9 @@ static uint32_t sealed_site(const struct header *header) {
 
 static uint32_t sealed_size(const struct header *header) { return header->seal - tracked_mark - header->site; }
 
-/* For a damaged header of which only the size, the word in front of the block, is intact. Without us the other words
- * would belong to the block before this one. In a forked child the site is unknown, because a parent may have made the
- * block. */
+/* For a damaged header whose size (the word in front of the block) is intact. The damage is harmless: without us, the
+ * other words would belong to the block before this one. In a forked child the site is unknown, because a parent may
+ * have made the block. */
 static struct misuse of_damaged_sum(uintptr_t raw, const struct header *header) {
     uint32_t site = site_of_two(header->site, sealed_site(header));
     if (own_generation()) site = SNAP_SITE_UNKNOWN;
@@ -302,8 +302,8 @@ static struct misuse of_damaged_size(const struct header *header, uint64_t usabl
                            0};
 }
 
-/* Examines a damaged header of which perhaps nothing is left. kind 0: no block of ours begins at p. If another chunk
- * may begin there, only the seal can tell whether the block is ours. */
+/* Examines a damaged header. Perhaps nothing of it is left. kind 0: no block of ours begins at p. If another chunk may
+ * begin there, only the seal can tell whether the block is ours. */
 static struct misuse of_damaged(uintptr_t p, const struct header *header) {
     uint64_t usable = usable_at(p - BEFORE, p - BEFORE);
     if (usable < BEFORE) return (struct misuse){0};

@@ -382,8 +382,8 @@ bool process_begin(void) {
     if (tracked_page.stage != TRACKED_UNSET) return tracked_page.stage == TRACKED_YES;
     if (!environ) /* libc is not set up yet */
         return false;
-    /* A signal handler forked this child. The interrupted code will go on in the child, with the tables with which it
-     * began. So no ledger begins here. */
+    /* A signal handler forked this child. The interrupted code will go on in the child, and use the tables that were
+     * there before. So no ledger begins here. */
     if (begun_before && stack_is_interrupted()) return false;
     if (!__atomic_compare_exchange_n(&tracked_page.stage, &unset, TRACKED_BEGINNING, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_ACQUIRE))

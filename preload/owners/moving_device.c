@@ -74,7 +74,7 @@ enum { SHARERS_MOST = 16 };
 
 struct staying {
     uint64_t bytes[VRAM_REFUSALS];
-    uint64_t mixed[SHARERS_MOST]; /* addresses of blocks of which several owners have parts */
+    uint64_t mixed[SHARERS_MOST]; /* addresses of blocks with parts of several owners */
     uint32_t mixed_count;
 };
 
@@ -187,7 +187,7 @@ static void note_discarded(uint32_t owner, uint64_t bytes) {
     trace_add_line(&line);
 }
 
-/* Notes what was not copied because it had not changed, and the error because of which nothing could be hashed. */
+/* Notes how much was not copied because it had not changed, and the error that prevented hashing, if there was one. */
 static void note_unchanged(uint32_t owner, const struct vram_unchanged *unchanged) {
     struct line line;
     if (!unchanged->bytes && !unchanged->error) return;

@@ -201,8 +201,8 @@ static int assign_of(uint64_t address, struct vram_block *served, uint64_t start
 }
 
 /* Finds the block that contains the range, and assigns the range. The block does not move meanwhile, because a thread
- * that moves it reads who owns it. A block that is off its device cannot change its owner: the owner that put it away
- * must bring it back. */
+ * that moves it reads which owner has it. A block that is off its device cannot change its owner: the owner that put it
+ * away must bring it back. */
 static int cuda_parts_assign_range(uint64_t start, uint64_t end, uint32_t model) {
     struct search search = {.start = start, .end = end};
     struct vram_block *served;

@@ -41,7 +41,7 @@ enum snap_state { SNAP_RUNNING = 1, SNAP_EXITED = 2, SNAP_ABRUPT_EXIT = 3, SNAP_
  * is not used. */
 enum snap_stacks { SNAP_STACKS_NONE = 0, SNAP_STACKS_MODULE = 1, SNAP_STACKS_FULL = 2, SNAP_STACKS_SAMPLE = 3 };
 #define SNAP_SAMPLE_MOST ((uint64_t)1 << 40)
-/* Who serves malloc. KEEP: the program's own allocator; MIMALLOC: the one that is built into memstow. */
+/* The allocator that serves malloc. KEEP: the program's own; MIMALLOC: the one that is built into memstow. */
 enum snap_allocator { SNAP_ALLOCATOR_KEEP = 0, SNAP_ALLOCATOR_MIMALLOC = 1 };
 
 /* What could not be counted or stored, by reason: one number each. The report has them under `lost`; tools/image/lost.c

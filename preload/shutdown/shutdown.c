@@ -24,9 +24,9 @@ enum { NAME = 64, AFTER = 512, MS = 1000000 };
 #define STEP_NS (20 * MS)
 #define HANDLER_NS (SHUTDOWN_HANDLER_S * UINT64_C(1000000000))
 
-/* Of a handler. IDLE: its stage has not begun; WAITING: it may begin when its turn comes; RUNNING: it runs; DONE: it
- * has returned, or no thread could be started for it; LATE: nobody waits for it, because its time was over, or because
- * an ending that was called off has run it. */
+/* The state of a handler. IDLE: its stage has not begun; WAITING: it may begin when its turn comes; RUNNING: it runs;
+ * DONE: it has returned, or no thread could be started for it; LATE: nobody waits for it, because its time was over, or
+ * because an ending that was called off has run it. */
 enum state { IDLE, WAITING, RUNNING, DONE, LATE };
 
 struct handler {
@@ -45,8 +45,8 @@ static uint32_t count;
 static struct lock lock;
 static uint32_t owner_pid, runners;
 static uint32_t noted_stage; /* the stage whose beginning is in the log */
-/* of the present stage: when it began, and the longest limit of its handlers (at least HANDLER_NS); only DRAIN uses
- * them */
+/* When the present stage began, and the longest limit of its handlers (at least HANDLER_NS). Only the stage DRAIN uses
+ * these times. */
 static uint64_t stage_begun_ns, stage_limit_ns;
 
 /* The time limit of an ending. Endings have numbers, because a signal may begin a new ending just after another ending

@@ -26,8 +26,8 @@ __attribute__((noinline)) static const struct hop *find_hop(struct leaves *self,
     return hop;
 }
 
-/* Continues the hash along the saved frame pointers of code that has them. A wrong pointer gives a wrong hash, with
- * which the look-up finds nothing. */
+/* Continues the hash along the saved frame pointers of code that has them. A wrong pointer gives a wrong hash, and the
+ * look-up finds nothing. */
 __attribute__((noinline)) static uint64_t hash_of_chain(uint64_t h, uintptr_t rbp, uintptr_t slot, uintptr_t end,
                                                         uint64_t count) {
     for (; count && rbp > slot && rbp < end - sizeof(uint64_t) && rbp % sizeof(uint64_t) == 0; count--) {

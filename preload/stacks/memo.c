@@ -43,8 +43,8 @@ static uint32_t words_hold_from_inside(const struct memo *self, uint32_t count) 
     return count;
 }
 
-/* The anchor of the next loop further in than loop `index` that has an anchor, among the loops before `end`; if there
- * is none, `inner`. */
+/* Looks at the loops from index + 1 up to `end`, which lie further in than loop `index`. Returns the anchor of the
+ * first one that has an anchor, else `inner`. */
 static uintptr_t next_anchor(const struct memo *self, uint32_t index, uint32_t end, uintptr_t inner) {
     while (++index < end)
         if (self->evals[index].anchor) return self->evals[index].anchor;

@@ -108,7 +108,7 @@ static bool follows_call(uintptr_t address) {
     return false;
 }
 
-/* The only address in a module that has this lower half and for which `is` is true (NULL: for any). 0: there is none,
+/* The address in a module whose lower half is `low`, and for which `is` is true (NULL: no condition). 0: there is none,
  * or there are several. */
 static uintptr_t only_code(uint32_t low, bool (*is)(uintptr_t address)) {
     uintptr_t found = 0;

@@ -46,7 +46,8 @@ static bool from_words(const uint64_t *words, const struct groups *at, struct py
         .text_length = python_layout_offset(words, at->text, 2, &good),
         .text_ascii = (uint32_t)words[at->text + 3],
         .text_other = (uint32_t)words[at->text + 3] + 2 * sizeof(void *), /* cached UTF-8 and its length lie between */
-        /* The kind follows "interned": 2 bits, or a byte in free-threaded interpreters, where it must be atomic. */
+        /* The kind comes after "interned". "interned" has 2 bits. In free-threaded interpreters it has a byte, because
+         * it must be atomic there. */
         .text_kind_shift = free_threaded ? 8 : 2,
         .runtime_finalizing = (uint32_t)words[WORD_FINALIZING],
         .entry_owner = 3, /* FRAME_OWNED_BY_CSTACK, in 3.14 _INTERPRETER, in 3.15 also _THREAD_STATE = 4 */

@@ -30,8 +30,8 @@ static struct lock writing;
 /* Whether codes_by_object lacks some recorded code objects. If so, each code object that dies may be one of these. */
 static bool unlisted;
 
-/* The content of a code object is known by a hash of 64 bits, of which hash_key sets one. Among a million code objects,
- * two are mixed up with a chance of 1 in 18 million. */
+/* A hash of 64 bits stands for the content of a code object; hash_key sets one of the bits. The chance that any two of
+ * a million code objects are mixed up is 1 in 18 million. */
 static uint64_t hash_more(uint64_t hash, const void *bytes, size_t length) {
     const uint8_t *at = bytes;
     uint64_t word;

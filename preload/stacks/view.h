@@ -35,8 +35,9 @@ static inline bool own_stack_has(struct own_stack *self, uintptr_t slot) {
     return likely(region_has(&self->known, slot)) || view_own_stack(self, slot);
 }
 
-/* The readable part of the present stack, from the slot or from its page on. That page is readable, because it was just
- * written to. A stack other than the thread's own is examined only as far as needed. */
+/* The part of the present stack that can be read. On the thread's own stack it begins at the slot. On any other stack
+ * it begins with the slot's page, which can be read because it was just written to; further pages are examined only as
+ * far as needed. */
 struct view {
     uintptr_t low, high;
     bool own;

@@ -25,8 +25,8 @@ static struct {
     struct vram_limits limits;
 } wish; /* the lock of the table protects it */
 
-/* How much of the memory that may leave devices has no pinned memory yet, within the limit. Kept backups are left out,
- * because their blocks count as live. */
+/* How many bytes are missing in the stock of pinned memory: the content that may be on the host after the next move, up
+ * to the limit, minus the stock. Kept backups do not count, because their blocks count as live. */
 static uint64_t missing_now(const struct vram_limits *limits) {
     uint64_t full = vram_backup_bytes(VRAM_PINNED), kept = vram_backup_kept();
     uint64_t wanted = vram_sums(0, UINT32_MAX).live + (full > kept ? full - kept : 0);
@@ -81,8 +81,8 @@ void vram_ahead_loaded(void) {
 
 /* --- on the device thread --- */
 
-/* Copies the wish. True: memory may be pinned in its context now; until vram_move_end_pinning, a thread that moves
- * memory or ends this context waits. *later: there is a wish. */
+/* Copies the wish. True: memory may be pinned in its context now. Then a thread that moves memory or ends this context
+ * waits until vram_move_end_pinning. *later: whether there is a wish at all. */
 static bool begin_pinning(struct vram_stock_wish *out, struct vram_limits *limits, bool *later) {
     vram_table_lock();
     *later = wish.context != NULL;

@@ -25,10 +25,11 @@ int vram_memory_serve(const struct vram_request *request, uint64_t *at);
  * some blocks has not changed. It waits for moving blocks. */
 int vram_memory_reach(void);
 
-/* Free the block at `at`. vram_memory_free works as cuMemFree does. It first waits until nothing runs in the block's
- * context, if the block is live and was not served in place of a pool, or if a copy of it may go on.
- * vram_memory_free_in frees the block when the present work on a stream is done. *result: 0 or the driver's error.
- * False: the block is not ours. */
+/* Free the block at `at`. *result: 0 or the driver's error. False: the block is not ours.
+ * vram_memory_free works as cuMemFree does. In two cases it first waits until nothing runs in the block's context: a
+ * copy of the block may go on; or the block is live, and was not requested from a pool. During a capture it does not
+ * wait, and the block ends later.
+ * vram_memory_free_in frees the block when the present work on a stream is done. */
 bool vram_memory_free(uint64_t at, int *result);
 bool vram_memory_free_in(uint64_t at, cuda_handle stream, int *result);
 /* Gives back blocks that were freed and whose work is done by now, or keeps them as spares (vram_spare.h). */

@@ -312,7 +312,7 @@ static void drop_backup(struct vram_block *block) {
 }
 
 /* Frees the backups that moves have given up, if no copy is in progress. Unused pinned memory and kept backups stay for
- * the next move, as long as the system has at least as much memory left. */
+ * the next move, as long as the system has at least as much memory left as they take. */
 static void collect_backups(void) {
     if (ring.unsettled) return;
     vram_backup_collect();

@@ -60,9 +60,9 @@ bool vram_move_wait(uint32_t milliseconds);
  * begins. `mark`: see vram_dying_comes. */
 void vram_move_hold_off(cuda_handle context, uintptr_t *mark);
 void vram_move_go_on(const uintptr_t *mark);
-/* Call this when the program asks for a move. `frame`: a stack frame of the program's request. If an unfinished call of
- * this thread that destroys a context has its stack frame below `frame`, the program has left that call by longjmp.
- * Forgets such calls. */
+/* Call this when the program asks for a move. Forgets calls that destroy a context and that the program has left by
+ * longjmp. Such a call of this thread is unfinished, and its stack frame lies below `frame`, a stack frame of the
+ * program's request. */
 void vram_move_asked_at(const void *frame);
 /* Call this when a context has ended. Forgets the copy buffers and the pinned memory that ended with it. The caller
  * holds the lock of the table, and moves are held off. */

@@ -1,6 +1,6 @@
 /* top.h — sorts only the first few of many.
- * In: an array and a comparison as for qsort_r. Out: the same elements, of which only the first `most` are sorted. One
- * screen of a million sites needs no more. */
+ * In: an array and a comparison as for qsort_r. Out: the same elements; only the first `most` are sorted. A screen
+ * that shows some of a million sites needs no more. */
 #ifndef MEMSTOW_TOP_H
 #define MEMSTOW_TOP_H
 

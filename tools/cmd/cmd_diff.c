@@ -44,7 +44,7 @@ static int cmd_diff_help(void) {
          "  --fail-over=LIMIT,...\n"
          "                     exit 1 if memory of the host or of CUDA devices grew by\n"
          "                     more than a LIMIT: SIZE (10MiB), PCT% of A (5%), or COUNTx\n"
-         "                     blocks (100x). owner:LIMIT is for each model and node,\n"
+         "                     blocks (100x). owner:LIMIT is for each owner but runs,\n"
          "                     site:LIMIT for each call site\n"
          "  --suppressions=FILE\n"
          "                     known growth, which limits do not count: memstow-check(1)\n"

@@ -51,7 +51,7 @@ static int cmd_leaks_help(void) {
          "       memstow leaks PID --series=FILE [--runs=N] …\n"
          "\n"
          "Shows leaks and what holds them: memory of owners that are gone, and memory that\n"
-         "run after run leaves behind, by model, node and call stack. Memory that only\n"
+         "each run leaves behind, by model, node and call stack. Memory that only\n"
          "looks like a leak is counted separately: initialisation, full caches, memory\n"
          "that comes and goes, owners with the policy keep, memory that the allocator\n"
          "keeps. Several FILEs are snapshots of one process, the oldest first. A series is\n"

@@ -52,9 +52,9 @@ static int cmd_reap_help(void) {
          "\n"
          "  --end   end them: SIGTERM, and SIGKILL after 5 seconds\n"
          "\n"
-         "A process is left alone if it belongs to another user, is to be kept, or if its\n"
-         "program still runs; and if its start time is not the registered one, because\n"
-         "then another process has its pid.\n"
+         "A process is left alone if it belongs to another user, if it is to be kept, or\n"
+         "if its program still runs. It is also left alone if its start time is not the\n"
+         "registered one: then another process has the pid.\n"
          "Exit code: 0 nothing is left, or all of it was ended; 1 something is left;\n"
          "2 wrong usage; 3 the registry is unreadable or damaged.");
     return complain_finish(EXIT_FINE);

@@ -21,8 +21,8 @@ static const char *terminal_library(void) {
 #endif
 }
 
-/* The probes of the library (preload/count/probe.h). The library is built together with this command, so this test has
- * the same result as the test there. */
+/* Whether the library has probes (preload/count/probe.h). The library and this command are built together, so
+ * <sys/sdt.h> is found here if it was found there. */
 #if __has_include(<sys/sdt.h>)
 #define PROBES "otel_memory"
 #else

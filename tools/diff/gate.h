@@ -49,8 +49,8 @@ void gate_end(struct gate *gate);
 bool gate_leaves_out_cuda(const struct gate *gate);
 /* Whether call sites of models of one name were judged as one, because the baseline has no origins for call sites. */
 bool gate_leaves_out_origins(const struct gate *gate);
-/* Whether the call site belongs to the owner: the site's name has an owner of the same kind and name, and either with
- * the same origin or with none. */
+/* Whether the call site belongs to the owner: the site's name contains the owner's kind and name. If it also contains
+ * an origin of that owner, the origins must be equal. */
 bool gate_is_of(const struct figure *site, const struct figure *owner);
 
 #endif

@@ -28,7 +28,7 @@ static void folded_append(struct folded *folded, const char *text, size_t length
 }
 
 /* Appends a text. Replaces in it: ';', which separates frames; unprintable characters; bytes that are no UTF-8; the
- * backslash, with which a name could end a string of the script that flamegraph.pl writes. */
+ * backslash, because a name with one could end a string in the script that flamegraph.pl writes. */
 static void append_safe(struct folded *folded, const char *text) {
     size_t from = folded->sink.used;
     folded_append(folded, text, strlen(text));

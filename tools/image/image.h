@@ -14,7 +14,7 @@ enum total_flag {
     TOTAL_INHERITED = SNAP_TOTALS_INHERITED,
     TOTAL_UNKNOWN_SITE = SNAP_TOTALS_UNKNOWN,
     TOTAL_NOT_SAMPLED = SNAP_TOTALS_NOT_SAMPLED,
-    /* The exact sum of a tag less the sum of its estimates. It may be negative. No file has such a total. */
+    /* The exact sum of a tag minus the sum of its estimates. It may be negative. No file has such a total. */
     TOTAL_REMAINDER = 1 << 7,
 };
 
@@ -137,7 +137,7 @@ void image_sum_rss(struct image *image);
 
 /* The functions total_… are in total.c. */
 void total_sum_add(struct sum *sum, const struct total *total);
-/* Allocated less freed; 0 if more was freed. Of a TOTAL_REMAINDER it may be negative: cast it to int64_t. */
+/* Allocated minus freed; 0 if more was freed. Of a TOTAL_REMAINDER it may be negative: cast it to int64_t. */
 uint64_t total_live_bytes(const struct total *total);
 uint64_t total_live_blocks(const struct total *total);
 uint64_t total_measure(const struct total *total, enum measure measure); /* bytes */

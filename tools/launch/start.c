@@ -28,13 +28,14 @@ const char start_help[] = "  -o FILE                 the ledger of CMD (default 
                           "                          replaced, anything else is refused\n"
                           "  --stacks=full|none|sample[:BYTES]\n"
                           "                          call stacks of all allocations (default), of none, or\n"
-                          "                          of one in BYTES allocated (default 512K), which costs\n"
-                          "                          little; totals are exact all the same\n"
+                          "                          of samples: on average one for each BYTES allocated\n"
+                          "                          (default 512K). Samples cost little, and totals stay\n"
+                          "                          exact\n"
                           "  --stack-memory=SIZE     memory that call stacks, sites and counters of each\n"
                           "                          process may take: 500M, 1G, ..., 64K at least\n"
                           "                          (default: 64 million bytes)\n"
                           "  --allocator=keep|mimalloc\n"
-                          "                          who serves the memory: the program's own allocator, or\n"
+                          "                          the allocator that serves the program: its own, or\n"
                           "                          mimalloc\n"
                           "  --follow=all|none|NAME,...\n"
                           "                          which children to track (default: all); a NAME is the\n"
@@ -46,8 +47,8 @@ const char start_help[] = "  -o FILE                 the ledger of CMD (default 
                           "                          memory is short: 90% (more is in use), 4G (less is\n"
                           "                          left), psi:20% (of the time, tasks wait for memory);\n"
                           "                          kept: stow owners with the policy keep, too\n"
-                          "  --idle=SECONDS          put away such owners when they were not used for so\n"
-                          "                          long\n";
+                          "  --idle=SECONDS          put away such owners when they were not used for\n"
+                          "                          SECONDS\n";
 
 /* Parses a size such as "4MiB". False: it is no size from `least` to `most` bytes. */
 static bool valid_size(const char *value, uint64_t least, uint64_t most, uint64_t *bytes) {

@@ -84,8 +84,8 @@ static const struct stretch *ended_in(const struct leak_sites *sites, const stru
     return best;
 }
 
-/* A chain: sites of which each follows the one before it. For each site that follows another site, sets first_of to the
- * first site of its chain. */
+/* In a chain, each site follows the one before it. For each site that follows another site, sets first_of to the first
+ * site of its chain. */
 static void find_chains(const struct leak_sites *sites, const struct stretch *list, size_t count, uint32_t *first_of) {
     for (size_t i = 0; i < count; i++) {
         const struct stretch *next = &list[i];

@@ -148,7 +148,7 @@ struct leaks_ask_stack;
 /* Finds the call stacks of findings and of retired owners whose holders nobody has looked for yet: those of the largest
  * finding first, and the stacks of one path side by side. The caller frees the list. Returns 0, or -1: no memory. */
 int leaks_unknown(const struct leaks *self, struct leaks_ask_stack **stacks, size_t *count);
-/* The owner id of the last run that was judged. Blocks of later runs may be in use, so memstow does not ask who holds
+/* The owner id of the last run that was judged. Blocks of later runs may be in use, so memstow does not ask what holds
  * them. 0: it asks for all runs, because a finding was judged by readings, or no run was judged. */
 uint32_t leaks_last_judged(const struct leaks *self);
 

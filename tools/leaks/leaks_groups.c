@@ -220,8 +220,8 @@ static bool is_held_elsewhere(const struct leaks *self, const struct leak_holder
     return true;
 }
 
-/* The bytes of a retired owner that are in no finding, and whose holder has a place that no finding names. `usual`: the
- * holder that is assumed for sites without a known holder. */
+/* The bytes of a retired owner that are in no finding, if the findings do not name all places of their holder either.
+ * `usual`: the holder that is assumed for sites without a known holder. */
 static uint64_t retired_untold(const struct leaks *self, const struct leak_retired *retired, const uint32_t *of_site,
                                const struct leak_holder *usual) {
     bool is_usual_told = is_held_elsewhere(self, usual);

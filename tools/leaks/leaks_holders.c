@@ -1,6 +1,6 @@
-/* leaks_holders.c — reads in lines HELD of the trace who holds memory, and finds the call stacks whose holders nobody
- * has looked for yet; see leaks.h. A line HELD is about a retired owner (it has "owner"), or about one call stack of a
- * model and a node (it has "path"). */
+/* leaks_holders.c — reads the holders of memory from lines HELD of the trace, and finds the call stacks whose holders
+ * nobody has looked for yet; see leaks.h. A line HELD is about a retired owner (it has "owner"), or about one call
+ * stack of a model and a node (it has "path"). */
 #include "tools/reader/cuda_image.h"
 #include "tools/base/list.h"
 #include "tools/leaks/leaks.h"

@@ -19,8 +19,9 @@ static void json_holders_of(struct json *json, const struct leak_holder *holder)
         json_value(json, NULL, value.at, value.length);
 }
 
-/* Writes who holds memory: first the package ("held_by") and the variable, class or function in it ("held_at") that are
- * at fault, then the objects that keep the memory. `other`: another holder of some of the memory; NULL: none. */
+/* Writes the holders of memory: first the package ("held_by") and the variable, class or function in it ("held_at")
+ * that are at fault, then the objects that keep the memory. `other`: another holder of some of the memory; NULL: none.
+ */
 static void json_holders(struct json *json, const struct leak_holder *holder, const struct leak_holder *other) {
     const struct jsontext none = {"null", 4};
     struct jsontext pack = holder && holder->pack.length ? holder->pack : none;

@@ -651,9 +651,9 @@ def referents(objects: list[Any]) -> Iterator[list[Any]]:
 
 
 def untracked(objects: Optional[list[Any]] = None, meet: Callable[[list[Any]], Any] = len) -> list[Any]:
-    """Those dictionaries, tuples and arrays (with Python objects) that the collector does not know, and to which
-    `objects` lead (None: all objects that the collector knows). `meet` is called with all objects that other objects
-    refer to, some at a time."""
+    """Dictionaries, tuples and arrays (with Python objects) that the collector does not know. They are found by
+    references from `objects` (None: from all objects that the collector knows). `meet` is called with all objects that
+    other objects refer to, some at a time."""
     objects = gc.get_objects() if objects is None else objects
     kinds = {tuple, dict, _array_type()}
     found: dict[int, Any] = {}

@@ -8,8 +8,8 @@
 
 struct reader;
 
-/* Reading the call stacks gives stacks new numbers, which only the image's totals get. So, before that reading,
- * cuda_image_lend adds the totals of CUDA memory to the image's totals. For a ledger, call it after
+/* When the call stacks are read, they get new numbers. Only the image's totals learn these numbers. So cuda_image_lend,
+ * called before that, adds the totals of CUDA memory to the image's totals. For a ledger, call it after
  * counters_name_sites. Returns 0 or -1. */
 int cuda_image_lend(struct reader *reader);
 /* Takes the totals of cuda_image_lend out of the image, and loads CUDA's other tables, except the blocks, which

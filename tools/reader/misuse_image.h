@@ -6,9 +6,9 @@
 
 #include "tools/reader/reader.h"
 
-/* Reading the call stacks gives stacks new numbers, which only the image's totals get. So, before that reading,
- * misuse_image_lend adds a total for each site of these records; it returns 0 or -1. After the reading,
- * misuse_image_take_back removes these totals and keeps their stacks. */
+/* When the call stacks are read, they get new numbers. Only the image's totals learn these numbers. So
+ * misuse_image_lend, called before that, adds a total for each site of these records; it returns 0 or -1.
+ * misuse_image_take_back, called after it, removes these totals, and keeps their stacks. */
 int misuse_image_lend(struct reader *reader);
 void misuse_image_take_back(struct reader *reader);
 

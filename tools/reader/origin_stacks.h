@@ -9,10 +9,10 @@
 int origin_stacks_keep(struct reader *reader, const struct snap_origin *origins, size_t count,
                        const struct snap_mapping *mappings, size_t mapping_count);
 
-/* Reading the call stacks gives stacks new numbers, which only the image's totals get. So, before that reading,
- * origin_stacks_lend adds a total for each origin; it returns 0 or -1. After the reading, origin_stacks_take_back
- * removes these totals and keeps their stacks. Other parts lend totals in the same way: the last to lend is the first
- * to take back. */
+/* When the call stacks are read, they get new numbers. Only the image's totals learn these numbers. So
+ * origin_stacks_lend, called before that, adds a total for each origin; it returns 0 or -1. origin_stacks_take_back,
+ * called after it, removes these totals, and keeps their stacks. Other parts lend totals in the same way: the last to
+ * lend is the first to take back. */
 int origin_stacks_lend(struct reader *reader);
 void origin_stacks_take_back(struct reader *reader);
 

@@ -167,7 +167,7 @@ static void json_peak(struct json *json, const struct image *image) {
     json_end_object(json);
 }
 
-/* The sum of the estimates of all call stacks, its error, and the exact sum less this sum. */
+/* The sum of the estimates of all call stacks, its error, and the exact sum minus this sum. */
 static void json_estimate(struct json *json, const char *key, const struct image *image, enum measure measure) {
     struct estimate sum = estimate_sum(image, measure);
     json_object(json, key);

@@ -267,8 +267,9 @@ static uint64_t largest_left_out(const struct limb *limb, size_t shown) {
     return shown < limb->parts ? limb->below.list[shown].bytes : 0;
 }
 
-/* Prints one line for the callees of a limb that are not shown: those from the index `from` on. It prints nothing if
- * the only callee worth showing is shown, or if no callee is shown and all together are not worth showing. */
+/* Prints one line for the callees of a limb that are not shown: those from the index `from` on. It prints nothing in
+ * two cases: only one callee is worth showing, and it is shown; or no callee is shown, and all together are not worth
+ * showing. */
 static void print_rest(struct tree_print *print, const struct limb *limb, size_t from, int depth) {
     struct figures rest = {0};
     for (size_t i = from; i < limb->below.count; i++) {

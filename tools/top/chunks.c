@@ -37,7 +37,7 @@ static int chunk_head(struct sampling *sampling, struct sampling_chunk *chunk) {
     return 0;
 }
 
-/* Adds the chunks that are not known yet. Reads their heads, and those of known chunks that had no thread so far. */
+/* Adds the chunks that are not known yet. Reads the head of each chunk whose thread is not known yet. */
 static int chunks_note(struct sampling *sampling) {
     size_t number = 0;
     for (size_t i = 0; i < sampling->reader.section_count; i++) {

@@ -12,7 +12,7 @@
  * nearer to the highest total, it becomes the picture, and image->picture_is_live is set. Without live memory and
  * without a picture, there are no figures for the peak. */
 void at_peak_choose(struct image *image);
-/* The highest total less the total of the picture, in bytes. */
+/* The highest total minus the total of the picture, in bytes. */
 int64_t at_peak_distance(const struct image *image);
 /* False if the picture is far from the highest total: it is of an earlier peak, or was taken late. True without a
  * picture. */

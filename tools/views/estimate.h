@@ -15,7 +15,7 @@ int estimate_stacks(struct image *image);
 /* The standard error of a sum of estimates. `variance`: the sum of their variances. */
 uint64_t estimate_error(double variance);
 
-/* The sum of all call stacks in a measure. remainder: the exact sum less this sum. */
+/* The sum of all call stacks in a measure. remainder: the exact sum minus this sum. */
 struct estimate {
     uint64_t bytes, blocks, error; /* error: of the bytes */
     int64_t remainder, remainder_blocks;

@@ -143,9 +143,9 @@ static int cache_fill(struct groups *groups, const struct image *image, struct c
     return 0;
 }
 
-/* Makes the key of the row to which a total belongs. A remainder is the exact figure of a tag less the estimates of its
- * call stacks. `by_stack`: the view shows call stacks, and the remainders of all tags share one row. In other views a
- * remainder belongs to the row of its tag, so that owners are exact. Returns 0, or -1: no memory. */
+/* Makes the key of the row to which a total belongs. A remainder is the exact figure of a tag minus the estimates of
+ * its call stacks. `by_stack`: the view shows call stacks, and the remainders of all tags share one row. In other views
+ * a remainder belongs to the row of its tag, so that owners are exact. Returns 0, or -1: no memory. */
 static int key_of(struct groups *groups, const struct image *image, const struct cache *cache,
                   const struct total *total, bool by_stack, struct row *key) {
     uint32_t node = total->stack < image->node_count ? total->stack : 0;

@@ -7,7 +7,7 @@
 #include "tools/base/slots.h"
 #include "tools/image/image.h"
 
-/* The name of a row in a comparison of estimates. The row has the exact sum less the sum of the estimates, so that all
+/* The name of a row in a comparison of estimates. The row has the exact sum minus the sum of the estimates, so that all
  * rows add up to the exact sum. */
 #define GROUPS_REMAINDER "(remainder)"
 

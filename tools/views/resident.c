@@ -1,6 +1,6 @@
 /* resident.c — see resident.h. The use of a region is found in three steps: from the ledger's list of address ranges,
  * from the region's path, and from the layout of glibc's heaps. Retained memory is freed memory that the allocator
- * keeps. It is estimated as the resident bytes of heaps less live blocks and the allocator's overhead. Except in a
+ * keeps. It is estimated as the resident bytes of heaps minus live blocks and the allocator's overhead. Except in a
  * forked child, the estimate is never more than was freed. */
 #include "tools/views/resident.h"
 #include "tools/views/overhead.h"

@@ -1,9 +1,10 @@
 /* observe.h — follows a program from its start until nothing of it is left, or the time is up.
- * In: a launched program. This process is its parent and subreaper. Out: its family (family.h), its traces in the
- * system (traces.h), and when it was asked to end, when it ended, and which main thread was the first to come to its
- * end while other threads ran on. A look reads from /proc what the family has now. Looks come about once a second, and
- * take at most 1/100 of a processor. Once the program was asked to end, or has ended, they come about four times a
- * second, and take at most 1/10. */
+ * In: a launched program. This process is its parent and subreaper. Out: its family (family.h); its traces in the
+ * system (traces.h); the times when it was asked to end and when it ended; a process whose main thread ended before
+ * its other threads (observe_lingerer).
+ * A look reads from /proc what the family has now. Looks come about once a second, and take at most 1/100 of a
+ * processor. Once the program was asked to end, or has ended, they come about four times a second, and take at most
+ * 1/10. */
 #ifndef MEMSTOW_OBSERVE_H
 #define MEMSTOW_OBSERVE_H
 
