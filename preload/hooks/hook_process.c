@@ -243,9 +243,10 @@ HOOK __attribute__((noreturn)) void _exit(int status) {
 
 HOOK __attribute__((noreturn)) void _Exit(int status) { _exit(status); }
 
-/* The process goes on until its last thread ends. The last thread must not be a thread of ours, so our threads stop. */
+/* The process goes on until its last thread ends. The last thread must not be a thread of ours, so our threads stop. In
+ * a sandbox they have stopped already, and the kernel is not asked for ids. */
 static void main_thread_leaves(void) {
-    if (os_tid() == os_pid()) control_stop(CONTROL_PATIENCE);
+    if (seal_settles() && os_tid() == os_pid()) control_stop(CONTROL_PATIENCE);
 }
 
 HOOK __attribute__((noreturn)) void pthread_exit(void *value) {

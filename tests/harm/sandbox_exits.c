@@ -1,0 +1,50 @@
+/* sandbox_exits.c HOW — goes into a sandbox that kills at questions for the ids of process and thread. Then a thread
+ * leaves by pthread_exit (thread), another filter is added (filter), a vfork child ends at once (vfork), or an exec
+ * fails (failing exec) or succeeds (exec). The program ends by exit, _exit or quick_exit, or from main; with status 5,
+ * except after an exec. */
+#define _GNU_SOURCE
+#include "sandbox.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+static const int killed[] = {SYS_getpid, SYS_gettid, SYS_tgkill};
+
+static void *leave(void *nothing) {
+    (void)nothing;
+    pthread_exit(NULL);
+}
+
+static bool run_thread(void) {
+    pthread_t thread;
+    return pthread_create(&thread, NULL, leave, NULL) == 0 && pthread_join(thread, NULL) == 0;
+}
+
+/* Starts a child that shares our memory, and ends. */
+static bool vfork_child(void) {
+    int status = 0;
+    pid_t pid = vfork();
+    if (!pid) _exit(7);
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 7;
+}
+
+static bool is(const char *how, const char *what) { return strcmp(how, what) == 0; }
+
+int main(int count, char **arguments) {
+    const char *how = count > 1 ? arguments[1] : "";
+    if (!run_thread()) return 91; /* so that libgcc, which pthread_exit needs, is loaded */
+    sandbox_enter("prctl", killed, sizeof killed / sizeof *killed);
+    if (is(how, "thread") && !run_thread()) return 92;
+    if (is(how, "filter")) sandbox_enter("prctl", NULL, 0);
+    if (is(how, "failing exec")) execl("/nowhere", "nowhere", NULL);
+    if (is(how, "exec")) execle("/bin/false", "false", NULL, (char *[]){NULL});
+    if (is(how, "vfork") && !vfork_child()) return 94;
+    void *volatile last = malloc(12345);
+    if (is(how, "exit")) exit(5);
+    if (is(how, "_exit")) _exit(5);
+    if (is(how, "quick_exit")) quick_exit(5);
+    return last ? 5 : 93;
+}
