@@ -340,12 +340,13 @@ static long hook_process_enter(__typeof__(&syscall) call, long number, const lon
     return result;
 }
 
-/* Restores the range first: a memory policy would be lost when stowed memory gets a new mapping. libnuma sets the
- * policy by this call. */
+/* Restores the range first: a memory policy would be lost when stowed memory gets a new mapping. (In a sandbox it gets
+ * none.) libnuma sets the policy by this call. */
 static long bind_memory(__typeof__(&syscall) call, const long a[6]) {
     uint32_t pass = stow_pass_begin();
     long result = -1;
-    if (stow_pass_watched(pass) && a[1] > 0 && stow_note_whole((uint64_t)a[0], (uint64_t)a[1], false))
+    int error = stow_pass_watched(pass) && a[1] > 0 ? stow_note_whole((uint64_t)a[0], (uint64_t)a[1], false) : 0;
+    if (error && error != -EPERM)
         errno = ENOMEM;
     else
         result = call(SYS_mbind, a[0], a[1], a[2], a[3], a[4], a[5]);
