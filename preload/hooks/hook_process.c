@@ -220,7 +220,8 @@ int hook_clone(int (*start)(void *), void *stack, int flags, void *argument, ...
     void *local = va_arg(list, void *);
     pid_t *child = va_arg(list, pid_t *);
     va_end(list);
-    if (flags & CLONE_VM) return HOOK_NEXT(clone)(start, stack, flags, argument, parent, local, child);
+    /* libc refuses a missing function, and must see that it is missing */
+    if (!start || flags & CLONE_VM) return HOOK_NEXT(clone)(start, stack, flags, argument, parent, local, child);
     struct clone_start begin = {start, argument, stow_fork_begin()};
     int pid = HOOK_NEXT(clone)(clone_begins, stack, flags, &begin, parent, local, child);
     stow_fork_end(begin.forking, false);
