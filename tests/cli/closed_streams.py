@@ -30,7 +30,8 @@ for numbers in ((2,), (0, 2), (1, 2), (0, 1, 2)):
 
 # A program that is started finds the same streams closed.
 streams = support.compile("#include <fcntl.h>\n#include <stdio.h>\nint main(void) {\n"
-                          "for (int fd = 0; fd < 3; fd++) printf(\"%d\", fcntl(fd, F_GETFD));\n return 0; }\n", "streams")
+                          "for (int fd = 0; fd < 3; fd++) printf(\"%d\", fcntl(fd, F_GETFD));\n return 0; }\n",
+                          "streams")
 for numbers in ((), (0,), (2,), (0, 2)):
     alone = support.run(streams, preexec_fn=close(numbers)).stdout
     assert support.track(streams, preexec_fn=close(numbers)).stdout == alone, numbers

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCKS = 60000 };
+enum { BLOCKS = 30000 };
 
 static int closed;
 static volatile int over;
