@@ -341,7 +341,7 @@ static void note_heap(void) {
 
 static enum tracked_stage process_begin_once(void) {
     uint64_t inherited = 0;
-    home_pid = os_pid();
+    home_pid = seal_is_for_good() ? 0 : os_pid(); /* nobody asks for it in a sandbox */
     if (begun_before)
         inherited = leave_parent();
     else

@@ -176,11 +176,11 @@ static bool forked_beside_threads;
 bool stow_forked_beside_threads(void) { return forked_beside_threads; }
 
 /* Runs in a forked child before any other function of the engine. In the child no move is in progress, whatever the
- * parent did. */
+ * parent did. In a sandbox the kernel is not asked for the pid, and nothing moves. */
 static void stow_abandon(void) {
     static uint32_t home;
-    uint32_t pid = os_pid();
-    if (home == pid) return; /* this was done before; by now the child may move memory itself */
+    uint32_t pid = seal_is_set() ? 0 : os_pid();
+    if (pid && home == pid) return; /* this was done before; by now the child may move memory itself */
     home = pid;
     stow_table_abandon();
     stow_work_abandon();

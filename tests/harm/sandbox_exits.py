@@ -1,5 +1,6 @@
 # needs: cc
-"""A program in a sandbox that forbids questions for ids ends as without us, and its ledger says how."""
+"""A program in a sandbox that forbids questions for ids goes on and ends as without us, and its ledger says how it
+ended."""
 import pathlib
 
 import support
@@ -7,7 +8,8 @@ import support
 program = support.compile(pathlib.Path(__file__).with_name("sandbox_exits.c"),
                           flags=("-O1", "-g", "-pthread", "-w", "-fno-builtin"))
 STATES = {"_exit": "abrupt_exit", "quick_exit": "abrupt_exit", "exec": "raw_exit"}
-for how in ("return", "exit", "_exit", "quick_exit", "thread", "filter", "vfork", "failing exec", "exec"):
+WAYS = ("return", "exit", "_exit", "quick_exit", "thread", "threads", "filter", "fork", "vfork", "failing exec", "exec")
+for how in WAYS:
     alone = support.run(program, how, status=None)
     if alone.returncode == 77:
         support.skip("no sandbox here")
