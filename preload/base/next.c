@@ -4,6 +4,7 @@
 #include "preload/base/symbol.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <sys/auxv.h>
 
@@ -54,7 +55,12 @@ void *mi_realloc(void *, size_t);
 void *mi_malloc_aligned(size_t, size_t);
 size_t mi_usable_size(const void *);
 
-static void *mi_memalign_like_libc(size_t alignment, size_t size) { return mi_malloc_aligned(size, alignment); }
+/* mimalloc sets errno for some failures only. */
+static void *mi_memalign_like_libc(size_t alignment, size_t size) {
+    void *block = mi_malloc_aligned(size, alignment);
+    if (!block) errno = ENOMEM;
+    return block;
+}
 
 static size_t mi_usable(void *p) { return mi_usable_size(p); }
 

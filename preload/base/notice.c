@@ -1,10 +1,43 @@
 /* notice.c — see notice.h. */
 #include "preload/base/notice.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "preload/base/lock.h"
+#include "preload/base/seal.h"
 #include "preload/shared/os.h"
+
+enum { PATIENCE_MS = 100 };
+
+static struct stat at_start; /* standard error when the program began; all 0: it was closed */
+
+__attribute__((constructor)) static void remember_standard_error(void) {
+    if (os_stat_fd(STDERR_FILENO, &at_start) < 0) at_start = (struct stat){0};
+}
+
+/* Whether descriptor 2 is still standard error. A program that has closed it may have a data file or a connection under
+ * this number now. A file that is opened to append is taken for the program's log. */
+static bool is_standard_error(void) {
+    struct stat now;
+    if (os_stat_fd(STDERR_FILENO, &now) < 0) return false;
+    if (now.st_dev == at_start.st_dev && now.st_ino == at_start.st_ino && at_start.st_mode) return true;
+    long flags = os_call(SYS_fcntl, STDERR_FILENO, F_GETFL);
+    return S_ISREG(now.st_mode) && flags > 0 && flags & O_APPEND;
+}
+
+/* Whether a line can be written at once, or soon. Otherwise the reader of a full pipe may be stuck. */
+static bool takes_a_line(void) {
+    struct pollfd look = {.fd = STDERR_FILENO, .events = POLLOUT};
+    return os_call(SYS_poll, &look, 1, PATIENCE_MS) > 0 && look.revents & POLLOUT;
+}
 
 void notice_begin(struct notice *self) {
     self->used = 0;
@@ -22,8 +55,23 @@ void notice_number(struct notice *self, uint64_t number) {
     notice_put(self, digits);
 }
 
+/* Writes on a thread that has signals blocked. Takes back the signal of a write that fails (a pipe without a reader, a
+ * file at its limit), unless the same signal was pending before. */
+static void write_quietly(const struct notice *self) {
+    uint64_t pending = 0;
+    os_call(SYS_rt_sigpending, &pending, sizeof pending);
+    long error = os_write(STDERR_FILENO, self->text, self->used);
+    int number = error == -EPIPE ? SIGPIPE : error == -EFBIG ? SIGXFSZ : 0;
+    const uint64_t set = number ? (uint64_t)1 << (number - 1) : 0;
+    const struct timespec now = {0};
+    if (set && !(pending & set)) os_call(SYS_rt_sigtimedwait, &set, NULL, &now, sizeof set);
+}
+
 void notice_write(struct notice *self) {
+    uint64_t signals;
     if (self->used > sizeof self->text - 2) self->used = sizeof self->text - 2;
     self->text[self->used++] = '\n';
-    os_write(STDERR_FILENO, self->text, self->used);
+    if (seal_is_set() || !is_standard_error() || !takes_a_line() || !lock_out_signals(&signals)) return;
+    write_quietly(self);
+    lock_let_signals(signals);
 }

@@ -391,5 +391,5 @@ void control_resume(void) {
 }
 
 void control_end(void) {
-    if (runs_here() && !seal_is_set()) endpoint_leave(&page.endpoint);
+    if (!seal_is_set() && runs_here()) endpoint_leave(&page.endpoint);
 }

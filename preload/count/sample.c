@@ -2,6 +2,7 @@
 #include "preload/count/sample.h"
 #include "preload/count/thread_inside.h"
 #include "preload/base/forked.h"
+#include "preload/ledger/ledger.h"
 
 uint64_t sample_bytes;
 uint32_t sample_here;
@@ -43,7 +44,7 @@ uint64_t sample_distance(uint64_t *random, uint64_t mean) {
 /* When a slot gets a new thread, a new countdown (`until`) is as good as the rest of the old one: the distance to the
  * next picked byte does not depend on the past. */
 void sample_begin(struct thread *self) {
-    if (!self->random) self->random = sample_mix(os_now() ^ (uintptr_t)self) ^ os_pid();
+    if (!self->random) self->random = sample_mix(os_now() ^ (uintptr_t)self) ^ ledger_head->pid;
     self->until = self->here && sample_bytes ? sample_distance(&self->random, sample_bytes) : 0;
     self->always = sample_bytes ? NULL : self->here;
 }

@@ -144,21 +144,33 @@ HOOK void *mremap(void *old, size_t old_length, size_t length, int flags, ...) {
     return p;
 }
 
-/* Some advice has another meaning for file-backed memory, or is refused there. So stowed memory is made plain first. */
-static void prepare_advice(void *start, size_t length, int advice) {
-    if (!is_range(start, length)) return;
+/* Makes the range whole for a property of its mapping, which would be lost when stowed memory gets a new mapping.
+ * False: that failed. In a sandbox the range stays as it is: nothing moves there any more. */
+static bool make_whole_to_mark(uintptr_t start, size_t length) {
+    int error = stow_note_whole(start, length, false);
+    return !error || error == -EPERM;
+}
+
+/* Some advice has another meaning for file-backed memory, or is refused there. So stowed memory is made plain first.
+ * False: that failed, and the kernel must not be asked. */
+static bool prepare_advice(void *start, size_t length, int advice) {
+    if (!is_range(start, length)) return true;
     if (advice == MADV_DONTNEED || advice == MADV_FREE || advice == ADVICE_DONTNEED_LOCKED ||
         advice == ADVICE_GUARD_INSTALL)
-        stow_note_discard((uintptr_t)start, length);
-    else if (advice == MADV_WIPEONFORK || advice == MADV_DONTFORK || advice == MADV_MERGEABLE ||
-             advice == MADV_REMOVE || advice == MADV_DONTDUMP)
-        stow_note_whole((uintptr_t)start, length, false);
+        return !stow_note_discard((uintptr_t)start, length);
+    if (advice == MADV_WIPEONFORK || advice == MADV_DONTFORK || advice == MADV_DONTDUMP)
+        return make_whole_to_mark((uintptr_t)start, length);
+    if (advice == MADV_MERGEABLE || advice == MADV_REMOVE) stow_note_whole((uintptr_t)start, length, false);
+    return true;
 }
 
 HOOK int madvise(void *start, size_t length, int advice) {
     uint32_t pass = stow_pass_begin();
-    if (stow_pass_watched(pass)) prepare_advice(start, length, advice);
-    int result = NEXT(madvise)(start, length, advice);
+    int result = -1;
+    if (!stow_pass_watched(pass) || prepare_advice(start, length, advice))
+        result = NEXT(madvise)(start, length, advice);
+    else
+        errno = ENOMEM;
     stow_pass_end(pass);
     if (!result && hook_map_counts(CALLER)) mappings_advise((uintptr_t)start, length, advice);
     return result;
@@ -178,7 +190,7 @@ HOOK int mprotect(void *start, size_t length, int protection) {
  * content comes back. */
 static bool make_whole_to_lock(uint32_t pass, const void *start, size_t length) {
     uintptr_t first = (uintptr_t)start & ~(uintptr_t)(OS_PAGE - 1);
-    if (!stow_pass_watched(pass) || !stow_note_whole(first, length + ((uintptr_t)start - first), false)) return true;
+    if (!stow_pass_watched(pass) || make_whole_to_mark(first, length + ((uintptr_t)start - first))) return true;
     errno = ENOMEM;
     return false;
 }

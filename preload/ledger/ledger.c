@@ -138,8 +138,7 @@ static bool begin_in_memory(void) {
     size_t length = ledger.windows[0].length;
     char *base = ledger.windows[0].base;
     int fd = -1;
-    if (!seal_is_set() && ledger_file_size_allowed(length))
-        fd = (int)os_call(SYS_memfd_create, "memstow-ledger", MFD_CLOEXEC);
+    if (!seal_is_set() && ledger_file_size_allowed(length)) fd = os_open_memory("memstow-ledger", MFD_CLOEXEC);
     if (fd >= 0) {
         bool good = os_call(SYS_ftruncate, fd, length) == 0 && os_map_file(base, length, fd, 0) == 0;
         os_close(fd);

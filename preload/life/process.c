@@ -341,7 +341,7 @@ static void note_heap(void) {
 
 static enum tracked_stage process_begin_once(void) {
     uint64_t inherited = 0;
-    home_pid = os_pid();
+    home_pid = seal_is_for_good() ? 0 : os_pid(); /* nobody asks for it in a sandbox */
     if (begun_before)
         inherited = leave_parent();
     else
@@ -403,20 +403,30 @@ bool process_is_vfork_child(void) { return tracked_page.stage != TRACKED_UNSET &
  * yet. */
 static bool is_ours_to_end(void) { return tracked_page.stage == TRACKED_YES && !process_is_vfork_child(); }
 
+/* Whether the ledger is to end now. In a sandbox the kernel is not asked for the pid: the caller may be a vfork child,
+ * which calls _exit and nothing else. So an _exit does not end the ledger for good there: the process's own end comes
+ * later, and overwrites what a child has written. */
+static bool may_end(enum snap_state state) {
+    if (seal_is_set() && state == SNAP_ABRUPT_EXIT)
+        return tracked_page.stage == TRACKED_YES && !__atomic_load_n(&ended, __ATOMIC_ACQUIRE);
+    bool ours = seal_is_set() ? tracked_page.stage == TRACKED_YES : is_ours_to_end();
+    return ours && !__atomic_exchange_n(&ended, true, __ATOMIC_ACQ_REL);
+}
+
 void process_end(enum snap_state state) {
-    if (!is_ours_to_end() || __atomic_exchange_n(&ended, true, __ATOMIC_ACQ_REL)) return;
+    if (!may_end(state)) return;
     control_end();
     closing_write();
     ledger_end(state);
 }
 
 /* A forked process that becomes another program needs no ledger, so the file of its ledger is removed. If the exec then
- * fails, the process gets a new ledger, as after a fork. The file stays if the process is in a sandbox, or has other
- * threads, which still work in that ledger. */
+ * fails, the process gets a new ledger, as after a fork. The file stays if the process has other threads, which still
+ * work in that ledger. In a sandbox nothing is written, because the kernel is not asked for the pid. */
 void process_exec(bool before) {
-    if (!is_ours_to_end()) return;
+    if (seal_is_set() || !is_ours_to_end()) return;
     if (before) {
-        ledger_kept = !fork_depth || seal_is_set() || !os_single_threaded();
+        ledger_kept = !fork_depth || !os_single_threaded();
         if (ledger_kept)
             ledger_end(SNAP_EXECED);
         else
@@ -431,7 +441,7 @@ void process_exec(bool before) {
 /* Writes only to the caller's memory, because a vfork child (which gets false) and other threads may call it at the
  * same time. */
 bool process_exec_variable(char to[PROCESS_EXEC_SIZE]) {
-    if (!is_ours_to_end() || !ledger_kept) return false;
+    if (seal_is_set() || !is_ours_to_end() || !ledger_kept) return false;
     strcpy(to, EXEC_VARIABLE "=");
     append_decimal(to, PROCESS_EXEC_SIZE, home_pid);
     process_append(to, PROCESS_EXEC_SIZE, ".");

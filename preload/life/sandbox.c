@@ -68,11 +68,12 @@ static void await_our_threads(void) {
 /* The seal is set before the call. With TSYNC, all threads are in the sandbox as soon as the call succeeds, ours among
  * them; and a signal handler may run before the call returns. */
 bool sandbox_enter(long number, long a, long b, const void *c) {
-    if (!may_succeed(number, a, b, c) || process_is_vfork_child()) return false;
+    if (!may_succeed(number, a, b, c)) return false;
     if (seal_is_for_good()) {
         if (takes_all(number, a, b)) await_our_threads();
         return false;
     }
+    if (process_is_vfork_child()) return false;
     bool turn = take_turn();
     bool first = !__atomic_fetch_add(&tracked_page.entering, 1, __ATOMIC_SEQ_CST);
     if (first && turn) stopped = control_stop(takes_all(number, a, b) ? CONTROL_PATIENCE : SHORT_PATIENCE);

@@ -154,11 +154,45 @@ bool os_poke(void *to, const void *from, size_t length) {
     return os_copy_memory(SYS_process_vm_writev, &(struct iovec){(void *)from, length}, &(struct iovec){to, length});
 }
 
-int os_open(const char *path, int flags, int mode) {
+/* Numbers of standard streams that the program has closed, and that are held for a moment. */
+struct streams {
+    int held[3], count;
+};
+
+/* Takes the numbers of closed standard streams. Otherwise a file of ours could get such a number, and what another
+ * thread writes to its closed standard error would go into that file. An O_PATH descriptor refuses reads and writes, as
+ * a closed one does. */
+static void hold_streams(struct streams *self) {
+    self->count = 0;
+    for (int fd = 0; fd < 3; fd++)
+        if (os_call(SYS_fcntl, fd, F_GETFD) == -EBADF) {
+            int held = (int)os_call(SYS_openat, AT_FDCWD, "/", O_PATH | O_CLOEXEC);
+            if (held >= 0) self->held[self->count++] = held;
+        }
+}
+
+static void let_go_of_streams(const struct streams *self) {
+    for (int i = 0; i < self->count; i++) os_close(self->held[i]);
+}
+
+int os_open_in(int folder, const char *path, int flags, int mode) {
+    struct streams streams = {.count = 0};
     long fd;
-    do fd = os_call(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, mode);
+    if (flags & (O_WRONLY | O_RDWR)) hold_streams(&streams);
+    do fd = os_call(SYS_openat, folder, path, flags | O_CLOEXEC, mode);
     while (fd == -EINTR);
+    let_go_of_streams(&streams);
     return (int)fd;
+}
+
+int os_open(const char *path, int flags, int mode) { return os_open_in(AT_FDCWD, path, flags, mode); }
+
+int os_open_memory(const char *name, unsigned flags) {
+    struct streams streams;
+    hold_streams(&streams);
+    int fd = (int)os_call(SYS_memfd_create, name, flags);
+    let_go_of_streams(&streams);
+    return fd;
 }
 
 void os_close(int fd) { os_call(SYS_close, fd); }

@@ -45,7 +45,12 @@ void os_close_holes(void);             /* call it once: maps what is free beside
 /* Maps a file shared, for reading and writing, at exactly `at`. 0 or -errno. */
 long os_map_file(void *at, size_t length, int fd, uint64_t offset);
 void os_unmap(void *start, size_t length);
-int os_open(const char *path, int flags, int mode); /* a descriptor or -errno */
+/* Each returns a descriptor or -errno. os_open_in: `path` is relative to a folder. os_open_memory: memfd_create. A
+ * descriptor that can be written to never has the number of a standard stream (0 to 2), also if the program has closed
+ * that stream. */
+int os_open(const char *path, int flags, int mode);
+int os_open_in(int folder, const char *path, int flags, int mode);
+int os_open_memory(const char *name, unsigned flags);
 void os_close(int fd);
 /* Reads `length` bytes, or up to the end of the file; restarts after a signal. Returns how many bytes were read, or
  * -errno. */

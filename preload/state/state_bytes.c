@@ -103,8 +103,8 @@ static int put_all(int fd, const struct state_source *source) {
  * flag. */
 static int open_memfd(void) {
     const int flags = CLOSE_ON_EXEC | ALLOW_SEALING;
-    int fd = (int)os_call(SYS_memfd_create, "memstow-state", flags | NO_EXEC);
-    return fd == -EINVAL ? (int)os_call(SYS_memfd_create, "memstow-state", flags) : fd;
+    int fd = os_open_memory("memstow-state", flags | NO_EXEC);
+    return fd == -EINVAL ? os_open_memory("memstow-state", flags) : fd;
 }
 
 static int open_memory(struct state_bytes *self, uint64_t length) {
@@ -142,9 +142,7 @@ int state_bytes_in_file(struct state_bytes *self, const struct state_source *sou
     return refusal ? state_writer_error(refusal) : state_bytes_fill(self, source, NULL);
 }
 
-static int open_in(int folder, int flags) {
-    return (int)os_call(SYS_openat, folder, ".", O_TMPFILE | O_RDWR | O_CLOEXEC | flags, 0600);
-}
+static int open_in(int folder, int flags) { return os_open_in(folder, ".", O_TMPFILE | O_RDWR | flags, 0600); }
 
 int state_bytes_in_folder(struct state_bytes *self, const struct state_source *source, int folder) {
     struct state_sum sum = {{0}};

@@ -83,8 +83,8 @@ static int is_ours(int fd, bool folder, struct stow_file *out) {
 
 static int open_at(int folder, const char *name, int flags) {
     struct stat status;
-    long fd = os_call(SYS_openat, folder, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-    if (fd != -ENOTDIR) return (int)fd;
+    int fd = os_open_in(folder, name, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+    if (fd != -ENOTDIR) return fd;
     bool link = os_call(SYS_newfstatat, folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
     return link ? -ELOOP : -ENOTDIR;
 }

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
@@ -38,7 +39,7 @@ static int copy_folder(const struct state_loop *loop, struct wish *wish) {
     if (!loop->files.name[0]) return 0;
     if (!stow_file_is_still(&loop->files.folder)) return -EIO;
     wish->folder = loop->files.folder;
-    wish->folder.fd = (int)os_call(SYS_fcntl, wish->folder.fd, F_DUPFD_CLOEXEC, 0);
+    wish->folder.fd = (int)os_call(SYS_fcntl, wish->folder.fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     return wish->folder.fd < 0 ? wish->folder.fd : 0;
 }
 

@@ -142,8 +142,9 @@ void stow_note_change(uint64_t start, uint64_t length); /* the mapping is about 
 void stow_note_unmap(uint64_t start, uint64_t length);
 /* A block goes back to its allocator: its stowed parts become fresh memory. */
 void stow_note_free(uint64_t start, uint64_t length);
-/* The content is about to be discarded (MADV_DONTNEED): stowed parts become zeros now. */
-void stow_note_discard(uint64_t start, uint64_t length);
+/* The content is about to be discarded (MADV_DONTNEED): stowed parts become zeros now. -ENOMEM: some did not, and are
+ * still stowed. Then the kernel must not discard the range, because that would bring the file's bytes back. */
+int stow_note_discard(uint64_t start, uint64_t length);
 /* The range is about to be unmapped. *unmapped gets the stowed regions in the range. If the kernel refuses to unmap,
  * the caller passes them to stow_put_back. */
 enum { STOW_UNMAPPED_MOST = 32 };
@@ -156,9 +157,9 @@ struct stow_unmapped {
 };
 void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_unmapped *unmapped);
 void stow_put_back(const struct stow_unmapped *unmapped);
-/* Brings the whole range back into memory that no file backs. Returns 0 or -errno. `mine`: no other thread uses the
- * range meanwhile. The function does not wait for devices that read the range, because a hook must not wait for
- * them. */
+/* Brings the whole range back into memory that no file backs. Returns 0 or -errno. -EPERM: the process is in a sandbox,
+ * where stowed memory comes back by use only, and never moves again. `mine`: no other thread uses the range meanwhile.
+ * The function does not wait for devices that read the range, because a hook must not wait for them. */
 int stow_note_whole(uint64_t start, uint64_t length, bool mine);
 
 /* Call these around a fork. No chunk is moving in between. */

@@ -61,8 +61,10 @@ void stow_put_back(const struct stow_unmapped *unmapped) {
     stow_table_unlock();
 }
 
-static void put_fresh(uint64_t start, uint64_t end, int protection) {
-    os_call(SYS_mmap, start, end - start, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+/* False: the kernel refused, because the process has too many mappings, for example. */
+static bool put_fresh(uint64_t start, uint64_t end, int protection) {
+    const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+    return os_call(SYS_mmap, start, end - start, protection, flags, -1, 0) == (long)start;
 }
 
 /* Stowed parts of a freed block become fresh memory. The allocator does not know that a file backs the block. It uses
@@ -80,6 +82,8 @@ void stow_note_free(uint64_t start, uint64_t length) {
 
 struct discarding {
     uint64_t start, end;
+    char *text;
+    bool listed; /* /proc told of the mappings */
 };
 
 static bool discard_area(void *context, const struct stow_area *area) {
@@ -88,23 +92,37 @@ static bool discard_area(void *context, const struct stow_area *area) {
     uint64_t end = self->end < area->end ? self->end : area->end;
     int protection = (area->read ? PROT_READ : 0) | (area->write ? PROT_WRITE : 0) | (area->execute ? PROT_EXEC : 0);
     while (region.end < end && stow_table_first(region.end, end, &region))
-        put_fresh(region.start, region.end, protection);
+        if (put_fresh(region.start, region.end, protection)) stow_table_take(region.start, region.end);
     return area->start < self->end;
 }
 
-void stow_note_discard(uint64_t start, uint64_t length) {
-    struct discarding range = {start, whole_end(start, length)};
+static void discard_areas(void *context) {
+    struct discarding *self = context;
+    self->listed = stow_areas(false, self->text, discard_area, self) >= 0;
+}
+
+/* If the program has no descriptor left for /proc, a thread with descriptors of its own reads it. */
+static void discard_range(struct discarding *range) {
+    bool own_files;
+    range->text = os_map(STOW_AREA_TEXT);
+    if (!range->text) return;
+    discard_areas(range);
+    if (!range->listed) stow_work_apart(discard_areas, range, &own_files);
+    os_unmap(range->text, STOW_AREA_TEXT);
+}
+
+/* In a sandbox the protection of the mappings cannot be read, so nothing is discarded. */
+int stow_note_discard(uint64_t start, uint64_t length) {
+    struct discarding range = {.start = start, .end = whole_end(start, length)};
     struct stow_region region;
     stow_table_lock();
     stow_pass_settle(range.start, range.end);
-    if (stow_table_first(range.start, range.end, &region)) {
-        char *text = os_map(STOW_AREA_TEXT);
-        if (text) stow_areas(false, text, discard_area, &range);
-        if (text) os_unmap(text, STOW_AREA_TEXT);
-        stow_table_take(range.start, range.end);
-        stow_work_update_watch();
-    }
+    bool any = stow_table_first(range.start, range.end, &region);
+    if (any && seal_settles()) discard_range(&range);
+    bool left = any && stow_table_first(range.start, range.end, &region);
+    stow_work_update_watch();
     stow_table_unlock();
+    return left ? -ENOMEM : 0;
 }
 
 struct whole {
@@ -129,6 +147,7 @@ int stow_note_whole(uint64_t start, uint64_t length, bool mine) {
     struct whole whole = {.start = start & ~(uint64_t)(OS_PAGE - 1), .end = whole_end(start, length)};
     stow_note_change(start, length);
     if (!stow_work_stowed_in(whole.start, whole.end)) return 0;
+    if (!seal_settles()) return -EPERM;
     whole.mine = mine || os_single_threaded();
     stow_work_apart(make_whole, &whole, &whole.own_files);
     return stow_work_error(whole.refusal);
@@ -157,11 +176,11 @@ static bool forked_beside_threads;
 bool stow_forked_beside_threads(void) { return forked_beside_threads; }
 
 /* Runs in a forked child before any other function of the engine. In the child no move is in progress, whatever the
- * parent did. */
+ * parent did. In a sandbox the kernel is not asked for the pid, and nothing moves. */
 static void stow_abandon(void) {
     static uint32_t home;
-    uint32_t pid = os_pid();
-    if (home == pid) return; /* this was done before; by now the child may move memory itself */
+    uint32_t pid = seal_is_set() ? 0 : os_pid();
+    if (pid && home == pid) return; /* this was done before; by now the child may move memory itself */
     home = pid;
     stow_table_abandon();
     stow_work_abandon();

@@ -10,6 +10,7 @@ REASONS = {
     "base/arena": "private memory: the child has a copy of it",
     "base/lock": "only grows",
     "base/next": "the allocator is the same",
+    "base/notice": "standard error is the parent's",
     "base/seal": "on a page that the kernel wipes, and seal_watch_forks",
     "base/symbol": "addresses of functions: the code is the same",
     "base/tracked": "on a page that the kernel wipes; the mark is set anew (life/process.c)",

@@ -71,7 +71,10 @@ int main(void) {
     MUST(malloc((size_t)-1) == NULL && errno == ENOMEM);
     errno = 0;
     MUST(reallocarray(NULL, (size_t)-1, 2) == NULL && errno == ENOMEM);
+    errno = 0;
+    MUST(memalign((size_t)1 << 63, 8) == NULL && errno == ENOMEM);
     void *p = &live;
+    MUST(posix_memalign(&p, (size_t)1 << 63, 8) == ENOMEM && p == &live);
     MUST(posix_memalign(&p, 24, 8) == EINVAL && p == &live);
     MUST(malloc_usable_size(NULL) == 0);
     free(NULL);

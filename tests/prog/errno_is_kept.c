@@ -1,8 +1,10 @@
-// free never changes errno, and successful calls do not either, also on the slow paths.
+// free never changes errno, and successful calls do not either, also on the slow paths. Refused calls set it.
 #include "expect.h"
 
 #include <errno.h>
 #include <malloc.h>
+#include <sched.h>
+#include <signal.h>
 #include <sys/mman.h>
 
 int main(void) {
@@ -17,6 +19,9 @@ int main(void) {
     MUST(munmap((void *)1, 4096) == -1 && errno == EINVAL);
     MUST(mmap(NULL, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED && errno == EINVAL);
     MUST(madvise(NULL, 4096, 12345) == -1 && errno == EINVAL);
+    static char stack[16384] __attribute__((aligned(16)));
+    int (*volatile nothing)(void *) = NULL;
+    MUST(clone(nothing, stack + sizeof stack, SIGCHLD, NULL) == -1 && errno == EINVAL);
     EXPECT("totals.host.live_blocks", 0);
     EXPECT("totals.mapped.live_bytes", 0);
     return 0;

@@ -240,25 +240,74 @@ static void wipeonfork_is_taken(void) {
     MUST(waitpid(pid, &status, 0) == pid && status == 0);
 }
 
-/* A munmap that is refused because it would need more mappings than allowed has changed nothing. */
-static void munmap_is_refused(void) {
-    char *p = stowed(LENGTH, 1), line[32] = {0};
+/* Uses up the mappings that the process may have. give_mappings_back undoes it. */
+static char *many;
+static long most_mappings;
+
+static void use_up_mappings(void) {
+    char line[32] = {0};
     int fd = open("/proc/sys/vm/max_map_count", O_RDONLY);
     MUST(fd >= 0 && read(fd, line, sizeof line - 1) > 0);
     close(fd);
-    long most = atol(line);
-    if (most > 300000) skip("vm.max_map_count is %ld", most);
-    char *many = mmap(NULL, (size_t)most * PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    most_mappings = atol(line);
+    if (most_mappings > 300000) skip("vm.max_map_count is %ld", most_mappings);
+    size_t length = (size_t)most_mappings * PAGE;
+    many = mmap(NULL, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     MUST(many != MAP_FAILED);
-    for (long i = 0; i < most; i += 2)
+    for (long i = 0; i < most_mappings; i += 2)
         if (syscall(SYS_mprotect, many + i * PAGE, PAGE, PROT_READ)) break;
-    for (long i = 1; i < most; i += 2)
+    for (long i = 1; i < most_mappings; i += 2)
         if (syscall(SYS_mprotect, many + i * PAGE, PAGE / 2 + 1, PROT_READ | PROT_WRITE)) break;
+}
+
+static void give_mappings_back(void) { MUST_BE(syscall(SYS_munmap, many, (size_t)most_mappings * PAGE), 0); }
+
+/* A munmap that is refused because it would need more mappings than allowed has changed nothing. */
+static void munmap_is_refused(void) {
+    char *p = stowed(LENGTH, 1);
+    use_up_mappings();
     MUST(munmap(p + MIB, MIB) == -1 && errno == ENOMEM);
-    MUST_BE(syscall(SYS_munmap, many, (size_t)most * PAGE), 0);
+    give_mappings_back();
     MUST_BE(stow_bytes_(1, NULL), LENGTH);
     MUST_BE(in(p, LENGTH, usual()), LENGTH);
     MUST(holds(p, LENGTH, 1));
+}
+
+/* When stowed memory cannot get a new mapping, MADV_DONTNEED fails. The file's bytes never come back in place of
+ * zeros. */
+static void dontneed_is_refused(void) {
+    char *p = stowed(LENGTH, 1);
+    use_up_mappings();
+    MUST(madvise(p + MIB, MIB, MADV_DONTNEED) == -1 && errno == ENOMEM);
+    give_mappings_back();
+    MUST(is_stowed_(p + MIB) && holds(p, LENGTH, 1));
+    MUST_BE(madvise(p + MIB, MIB, MADV_DONTNEED), 0);
+    MUST(p[MIB] == 0 && p[2 * MIB - 1] == 0 && holds(p, MIB, 1));
+}
+
+/* Sets the number from which on no descriptor may be opened. */
+static void allow_descriptors(rlim_t count) {
+    struct rlimit limit;
+    MUST_BE(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = count;
+    MUST_BE(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
+static void dontneed_without_descriptors(void) {
+    char *p = stowed(LENGTH, 1);
+    int next = dup(1); /* the lowest number that is free */
+    MUST(next > 0 && close(next) == 0);
+    allow_descriptors((rlim_t)next);
+    MUST(dup(1) == -1 && errno == EMFILE);
+    MUST_BE(madvise(p + MIB, MIB, MADV_DONTNEED), 0); /* another thread has numbers of its own */
+    for (int i = 0; i < MIB; i++) MUST(p[MIB + i] == 0);
+    allow_descriptors(0);
+    MUST(madvise(p + 2 * MIB, MIB, MADV_DONTNEED) == -1 && errno == ENOMEM);
+    MUST(madvise(p, LENGTH, MADV_DONTDUMP) == -1 && errno == ENOMEM);
+    allow_descriptors(100);
+    MUST(holds(p, MIB, 1) && is_stowed_(p + 2 * MIB));
+    MUST_BE(madvise(p, LENGTH, MADV_DONTDUMP), 0);
+    MUST(!is_stowed_(p) && holds(p, MIB, 1));
 }
 
 /* The directory is that of the program's start, whatever became of its environment. */
@@ -721,6 +770,8 @@ static const struct test_case CASES[] = {
     {"dontneed_means_zeros", dontneed_means_zeros},
     {"wipeonfork_is_taken", wipeonfork_is_taken},
     {"munmap_is_refused", munmap_is_refused},
+    {"dontneed_is_refused", dontneed_is_refused},
+    {"dontneed_without_descriptors", dontneed_without_descriptors},
     {"environment_is_gone", environment_is_gone},
     {"exec_is_unmoved", exec_is_unmoved},
     {"forked_child_reads", forked_child_reads},

@@ -3,8 +3,10 @@
 #include "tools/cmd/commands.h"
 #include "tools/base/text.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 struct command {
     const char *name;
@@ -72,7 +74,18 @@ static int help_on(char *name) {
     return command ? command->run(2, words) : main_unknown(name);
 }
 
+/* Fills the numbers of standard streams that are closed. Otherwise a file or a socket of ours would get such a number,
+ * and messages would go into it. An O_PATH descriptor refuses reads and writes, as a closed one does, and a program
+ * that we start does not get it. */
+static void hold_streams(void) {
+    int fd;
+    do fd = open("/", O_PATH | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) close(fd);
+}
+
 int main(int argc, char **argv) {
+    hold_streams();
     if (argc < 2) return no_command();
     if (strcmp(argv[1], "help") == 0 && argc > 2) return help_on(argv[2]);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)
