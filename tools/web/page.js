@@ -16,6 +16,7 @@ import { Ledger, LINE_PYTHON } from "./ledger.js";
 import { OwnersView } from "./owners.js";
 import { Overview, processLines } from "./overview.js";
 import { SitesView } from "./sites.js";
+import { addSnapshots, Snapshots } from "./snapshots.js";
 import { State } from "./state.js";
 import { Trace } from "./trace.js";
 import { Verdict } from "./verdict.js";
@@ -69,6 +70,9 @@ class Page {
         for (const owner of this.owners?.owners ?? [])
             this.ownerNames.set(owner.id, safeText(ownerText(owner)) || "(no name)");
         for (const mark of this.report?.history?.marks ?? []) mark.name = this.ownerNames.get(mark.owner) ?? mark.name;
+        const snapshots = await this.bundle.document("snapshots");
+        this.snapshots = snapshots && new Snapshots(snapshots);
+        if (snapshots && this.report?.history) addSnapshots(this.report.history.marks, snapshots);
         if (this.about.omitted_owner) this.ownerNames.set(this.about.omitted_owner, "(left out)");
     }
 
