@@ -4,14 +4,14 @@
 the first and at the last snapshot in it. The figures are those of --json of each file. Also on devices, over the
 simulated driver, a test double. Files of two processes, or in the wrong order, are refused. With many sites the page
 stays small, and the rows still add up."""
-import pathlib, random, subprocess
+import pathlib, random, struct, subprocess
 
 import support
 from _devices import record
 from _page import Browser, Data, report, size_text, sys
 from _ledger import MIB, Ledger
 
-S = 10**9
+S, SERIES = 10**9, 40 # the type of the section
 TIMES = (2, 4, 8)
 HELD = { # (place, model): MiB at each snapshot
     ("keep", "unet <b>"): (10, 20, 5), ("load", None): (0, 3, 3), ("gone", "clip"): (6, 0, 0),
@@ -158,6 +158,15 @@ row = next(figures for name, figures in shown["Where"].items() if name.startswit
 assert row[1 if len(row) == 3 else 0] == size_text(grown["bytes"][-1]), (row, grown)
 assert "A series has only sites that hold something at its end" in browser.text(".range")
 browser.is_clean()
+
+# A damaged series: this is said, and the page is without it.
+data, at = bytearray(pathlib.Path("s.mst").read_bytes()), 4096
+while (section := struct.unpack_from("<IHHQ", data, at))[0] != SERIES:
+    at += section[3]
+data[at + 32:at + 35] = b"\xff\xff\x7f" # too many points
+pathlib.Path("bad.mst").write_bytes(data)
+done = support.memstow("report", "bad.mst", "--html", "-o", "bad.html")
+assert "a series that does not add up" in done.stderr and "snapshots" not in Data("bad.html").documents, done.stderr
 
 # Devices.
 record("d.mst", "host")
