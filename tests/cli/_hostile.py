@@ -12,10 +12,10 @@ NAMES = [SCRIPT, "</script>" + SCRIPT, "<!--" + SCRIPT, "]]>" + SCRIPT, "</title
          "&lt;b&gt;&amp;"]
 
 
-def save(path, times=1, gone=False):
+def save(path, times=1, gone=False, curve=False, **header):
     """Writes the file. Returns the bytes of each name. times: how many times larger they are. gone: six runs have
-    ended, and the owners are gone, but have their memory."""
-    ledger = Ledger(name="<b>\x1b[2J</b>", stacks=2, end_ns=(60 if gone else 3) * 10**9)
+    ended, and the owners are gone, but have their memory. curve: there is memory over time. header: its fields."""
+    ledger = Ledger(name="<b>\x1b[2J</b>", stacks=2, end_ns=(60 if gone else 3) * 10**9, **header)
     ledger.fact(2, "run </script>" + SCRIPT + " \x9b31m\n#")
     ledger.fact(4, "<img src=x onerror=window.hit=6>")
     outer = ledger.python("outer", "/src/" + SCRIPT, 1)
@@ -23,6 +23,8 @@ def save(path, times=1, gone=False):
     for number in range(6 * gone):
         ledger.owner(3, NAMES[number], retired=1, begin_ns=(10 + number) * 10**9, end_ns=(11 + number) * 10**9,
                      outcome=1)
+    for number in range(8 * curve):
+        ledger.point((10 + 2 * number) * 10**8, number)
     sizes = {}
     for number, name in enumerate(NAMES):
         site = ledger.site(stack=ledger.node([outer, ledger.python(name, f"/{name}", number)]),

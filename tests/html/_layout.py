@@ -7,7 +7,7 @@ import support
 import _devices
 from _leaking import record
 from _page import report
-from _decisions import CACHE, CLIP, clean
+from _decisions import CACHE, CLIP, LINES, clean
 from _ledger import MIB
 
 WIDTHS = (1280, 2560, 390)
@@ -60,7 +60,34 @@ def leaks():
 
 def comparison():
     support.memstow("diff", "leaks.mst", "gallery.mst", "--html", "-o", "diff.html")
-    return pathlib.Path("diff.html"), ["", "#flame", "#sites", "#sites?site=3", "#owners", "#owners?row=0"]
+    return pathlib.Path("diff.html"), ["", "#flame", "#sites", "#sites?site=3", "#owners", "#owners?row=0", "#blocks",
+                                       "#blocks?row=0"]
+
+
+def changes():
+    """Two snapshots of one process, with blocks and triggers between them; and the page of both."""
+    for number, lines in enumerate((LINES[:3], LINES)):
+        ledger = clean(lines)
+        ledger.header.update(end_ns=(10 + 5 * number) * S)
+        tag = ledger.tag(ledger.owner(1, LONG, origin="/models/" + "deep/" * 30 + "x.safetensors"))
+        for place in range(12):
+            name, file = "a_function_of_a_long_name" * (place % 8 + 1), f"/src/{'folder/' * place}work.py"
+            line = ledger.python(name, file, place)
+            site = ledger.site(stack=ledger.node([line]), tag=tag if place % 2 else 0)
+            ledger.count(site, alloc=((20 + place * (number + 1)) * MIB, 3))
+            if place % 3 != 1 + number:
+                ledger.block(0x7f0000000000 + place * MIB, (20 + place) * MIB, site, (2 + place % 3 * 10 * number) * S)
+        for second in range(10):
+            ledger.point(S + second * S, (second * 7 % 5 + 1) * MIB)
+        ledger.save(f"{number}.mst")
+    support.memstow("diff", "0.mst", "1.mst", "--html", "-o", "changes.html")
+    return pathlib.Path("changes.html"), ["", "#blocks", "#blocks?row=1", "#decisions"]
+
+
+def snapshots():
+    """The page of several snapshots, with a range of time that has all of them."""
+    support.memstow("report", "0.mst", "1.mst", "--html", "-o", "snapshots.html")
+    return pathlib.Path("snapshots.html"), ["#overview?from=1&to=14"]
 
 
 def check():
@@ -73,7 +100,7 @@ def check():
 
 def pages():
     """Makes the pages. Yields (name, page, addresses of its views)."""
-    for make in (gallery, models, devices, leaks, comparison, check):
+    for make in (gallery, models, devices, leaks, comparison, changes, snapshots, check):
         yield make.__name__, *make()
 
 

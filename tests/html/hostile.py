@@ -1,5 +1,5 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
-# timeout: 200
+# timeout: 400
 """Names from a file are text in a page, whatever they contain: markup, scripts, control characters, marks of direction,
 bytes that are no UTF-8, a megabyte. None of it runs or hides, and the page requests nothing: the pages of report, diff,
 leaks and check. A script that gets into the page all the same is refused."""
@@ -80,9 +80,23 @@ file = "<img src=x onerror=window.hit=8>.mst"
 _hostile.save(file, times=2)
 support.memstow("diff", "hostile.mst", file, "--html", "-o", "diff.html")
 is_text("diff.html")
-shown = shows("diff.html", "overview", "flame", "flame?owners=1", "flame?inverted=1", "sites")
+shown = shows("diff.html", "overview", "flame", "flame?owners=1", "flame?inverted=1", "sites", "blocks", "decisions")
 assert file in shown and SCRIPT in shown and "a␊b␉c␍d␛[2J␇␡" in shown
 assert Data("diff.html").figure("after_bytes") == 2 * sum(sizes.values())
+
+# A comparison of two processes, and the page of several files.
+_hostile.save("gone.mst", gone=True, pid=1001)
+support.memstow("diff", file, "gone.mst", "--html", "-o", "diff.html")
+is_text("diff.html")
+shown = shows("diff.html", "blocks", "decisions")
+assert f"A: {file}" in shown and SCRIPT in shown
+IMAGE = '"><img src=x onerror="window.hit=2">'
+_hostile.save("hostile.mst", curve=True)
+_hostile.save(file, times=2, curve=True)
+support.memstow("report", "hostile.mst", file, "--html", "-o", "files.html", "--match=onerror")
+is_text("files.html")
+shown = shows("files.html", "overview?from=0&to=9")
+assert file in shown and f"py{IMAGE} {IMAGE}:6 · {IMAGE} ({IMAGE})" in shown.replace("\n", ""), shown
 
 # Leaks: names and holders of owners that are gone.
 _hostile.save("gone.mst", gone=True)

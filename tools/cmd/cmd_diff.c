@@ -116,13 +116,25 @@ static int add_figures(struct diff *diff, int side, struct image *image) {
     return result;
 }
 
+/* Adds the rows of host memory of one side, and for a page also its large blocks. */
+static int add_host(struct diff *diff, int side, const struct image *image) {
+    struct groups *groups = &diff->groups;
+    if (diff->form != diff_html) return groups_add(groups, image, side);
+    groups->row_of = calloc(image->total_count + 1, sizeof *groups->row_of);
+    int result = groups->row_of ? groups_add(groups, image, side) : -1;
+    if (result == 0) result = diff_blocks_add(&diff->blocks, image, groups->row_of, side);
+    free(groups->row_of);
+    groups->row_of = NULL;
+    return result;
+}
+
 static int add_side(struct diff *diff, int side, struct image *image) {
     if (diff->peak) at_peak_choose(image);
     take_total(diff, side, image);
     int result = add_figures(diff, side, image);
     if (result == 0) result = add_cuda(diff, side, image);
     if (result == 0) result = estimate_stacks(image);
-    if (result == 0) result = groups_add(&diff->groups, image, side);
+    if (result == 0) result = add_host(diff, side, image);
     return result == 0 ? diff_limits_add(&diff->limited, image, side, false) : result;
 }
 
@@ -174,6 +186,7 @@ static int sides_load(struct diff *diff) {
     close_side(diff, 1);
     groups_end(&diff->groups);
     groups_end(&diff->cuda);
+    diff_blocks_end(&diff->blocks);
     diff_limits_end(&diff->limited);
     diff->apart = diff->apart || !same;
     if (!fits) diff->view = BY_MODULE;
@@ -416,6 +429,7 @@ int cmd_diff(int argc, char **argv) {
     suppressions_end(&diff.suppressions);
     groups_end(&diff.groups);
     groups_end(&diff.cuda);
+    diff_blocks_end(&diff.blocks);
     diff_limits_end(&diff.limited);
     return code;
 }

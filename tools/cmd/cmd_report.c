@@ -5,6 +5,7 @@
 #include "tools/cmd/frame_options.h"
 #include "tools/export/export.h"
 #include "tools/html/html_page.h"
+#include "tools/html/html_snapshots.h"
 #include "tools/symbols/innermost.h"
 #include "tools/report/report.h"
 #include "tools/views/stacks.h"
@@ -41,6 +42,7 @@ struct choice {
     int (*write)(const struct report *report);
     const char *page; /* file of --html; NULL: standard output */
     struct massif massif;
+    struct html_snapshots snapshots;
     struct subject_before before; /* the FILE before the present one, if the user gave several */
 };
 
@@ -54,7 +56,7 @@ static int cmd_report_help(void) {
          "       memstow report FILE...|PID --massif [--python] [--min=SIZE]\n"
          "                      [--match=TEXT]\n"
          "       memstow report FILE...|PID --perfetto [--top=N]\n"
-         "       memstow report FILE|PID --html [-o PAGE] [--top=N] [--match=TEXT]\n"
+         "       memstow report FILE...|PID --html [-o PAGE] [--top=N] [--match=TEXT]\n"
          "                      [--peak | --churn]\n"
          "\n"
          "Shows what a process holds: live bytes and blocks, the peak, the call stacks\n"
@@ -83,8 +85,9 @@ static int cmd_report_help(void) {
          "                it needs no other file and no network\n"
          "  -o PAGE       write the page to PAGE (default: standard output)\n"
          "\n"
-         "With --massif and --perfetto, several FILEs are snapshots of one process, the\n"
-         "oldest first.\n"
+         "With --massif, --perfetto and --html, several FILEs are snapshots of one\n"
+         "process, the oldest first. The page is that of the last one; for a range of time\n"
+         "it shows what the others know.\n"
          "\n"
          "With --folded, --pprof, --speedscope and --massif:\n"
          "  --by=VIEW     model, node or run: the owner becomes the outermost frame; not\n"
@@ -132,6 +135,7 @@ static int report_show(const char *argument, struct choice *choice, bool more) {
                             .match = choice->match,
                             .page = choice->page,
                             .massif = &choice->massif,
+                            .snapshots = &choice->snapshots,
                             .more = more,
                             .top = choice->top_given ? choice->top
                                    : choice->form    ? SIZE_MAX
@@ -214,9 +218,9 @@ static bool is_profile(int (*write)(const struct report *report)) {
     return write == report_folded || write == report_pprof || write == report_speedscope;
 }
 
-/* Whether the form shows memory over time, so that several files of one process can be written as one curve. */
+/* Whether the form shows memory over time, so that several files of one process can be written as one. */
 static bool is_curve(int (*write)(const struct report *report)) {
-    return write == report_massif || write == report_perfetto;
+    return write == report_massif || write == report_perfetto || write == report_html;
 }
 
 /* Refuses options that do not go with --perfetto. A trace has owners and no call stacks. */
@@ -228,6 +232,11 @@ static int check_perfetto(const struct choice *choice) {
     if (isatty(STDOUT_FILENO))
         return complain_usage("report", "--perfetto writes a binary file: send it to one with > FILE");
     return EXIT_FINE;
+}
+
+static int check_page(const struct choice *choice, int files) {
+    if (files <= HTML_SNAPSHOTS_MOST) return html_page_check("report", choice->page);
+    return complain_usage("report", "--html takes %d FILEs at most", HTML_SNAPSHOTS_MOST);
 }
 
 /* Refuses options that would have no effect. */
@@ -273,7 +282,7 @@ int cmd_report(int argc, char **argv) {
         {"help", no_argument, NULL, 'h'},
         {NULL, 0, NULL, 0},
     };
-    struct choice choice = {.write = report_text};
+    static struct choice choice = {.write = report_text};
     opterr = 0;
     for (int option; (option = getopt_long(argc, argv, ":ho:", options, NULL)) != -1;) {
         if (option == 'h') return cmd_report_help();
@@ -284,7 +293,8 @@ int cmd_report(int argc, char **argv) {
     if (argc - optind != 1 && !(is_curve(choice.write) && argc > optind))
         return complain_usage("report", "one FILE or PID is needed");
     if ((code = check_usage(&choice)) != EXIT_FINE) return code;
-    if (choice.write == report_html && (code = html_page_check("report", choice.page)) != EXIT_FINE) return code;
+    if (choice.write == report_html && (code = check_page(&choice, argc - optind)) != EXIT_FINE) return code;
     for (; code == EXIT_FINE && optind < argc; optind++) code = report_show(argv[optind], &choice, optind + 1 < argc);
+    html_snapshots_end(&choice.snapshots);
     return code;
 }

@@ -119,6 +119,11 @@ void decisions_text(const struct event *event, const char *key, char *to, size_t
 
 /* decisions_json.c: writes the trace as one JSON document. */
 void decisions_json(const struct decisions *decisions, const struct image *image, FILE *to);
+/* As decisions_json, but only the triggers with lines behind the line `after`: all their lines, and the owners that
+ * these lines name. The size is bounded: the latest triggers are written. Returns 0, or -1: no memory. */
+int decisions_json_after(const struct decisions *decisions, const struct image *image, uint64_t after, FILE *to);
+/* The number of the last line; 0: the trace has none. */
+uint64_t decisions_last_line(const struct decisions *decisions);
 /* How many lines the trace had before the first one that it still has. */
 uint64_t decisions_lines_before(const struct decisions *decisions);
 

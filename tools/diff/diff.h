@@ -5,6 +5,7 @@
 #define MEMSTOW_DIFF_H
 
 #include "tools/views/cuda_devices.h"
+#include "tools/diff/diff_blocks.h"
 #include "tools/diff/diff_limits.h"
 #include "tools/diff/gate.h"
 #include "tools/views/groups.h"
@@ -36,6 +37,7 @@ struct diff {
     bool loaded[2], gone[2];
     struct side_total total[2];
     struct groups groups, cuda; /* cuda: rows of live device memory, also when peaks are compared */
+    struct diff_blocks blocks;  /* for a page: large blocks and mappings of the host */
     struct thresholds thresholds;
     struct diff_limits limited;
     const char *suppressed_in; /* file of suppressions: growth is judged by gate.h, as in a check; NULL: by rows */

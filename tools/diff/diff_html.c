@@ -1,8 +1,9 @@
 /* diff_html.c — a comparison as a page; see diff.h. docs/html-data.md has the format of its data.
- * In: rows of both files by site, on the host and on devices. Out: the same groups of columns as for a report, with the
- * figures of each site before and after. */
+ * In: rows of both files by site, on the host and on devices; blocks; traces of decisions. Out: the same groups of
+ * columns as for a report, with the figures of each site before and after. */
 #include "tools/base/complain.h"
 #include "tools/base/list.h"
+#include "tools/decisions/decisions.h"
 #include "tools/diff/diff.h"
 #include "tools/html/html_fit.h"
 #include "tools/report/report.h"
@@ -264,9 +265,11 @@ static int write_about(const struct diff_page *self, struct html_out *out) {
     json_string(&json, "command", "diff");
     json_string(&json, "memstow", MEMSTOW_VERSION_TEXT);
     json_string(&json, "measure", "change");
+    json_bool(&json, "same_process", !self->diff->apart);
+    json_bool(&json, "b_is_later", diff_blocks_later(&self->diff->blocks));
     json_null(&json, "match");
     json_number(&json, "sites_folded", self->tree.folded);
-    json_number(&json, "blocks_omitted", 0);
+    json_number(&json, "blocks_omitted", self->diff->blocks.count - self->diff->blocks.shown);
     json_finish(&json);
     return fclose(to) == 0 ? 0 : -1;
 }
@@ -297,10 +300,47 @@ static int write_curves(struct diff *diff, struct html_out *out) {
     return fclose(to) == 0 ? result : -1;
 }
 
+/* Writes what the trace of a side has beyond the other trace, if both are of one process; else all of it. Nothing is
+ * written for a trace without triggers. */
+static int write_trace(struct diff *diff, const struct decisions traces[2], int side, struct html_out *out) {
+    const struct decisions *trace = &traces[side];
+    if (!trace->trigger_count) return 0;
+    FILE *to = html_document(out, side ? "decisions_b" : "decisions_a");
+    uint64_t after = diff->apart ? 0 : decisions_last_line(&traces[!side]);
+    int result = to ? decisions_json_after(trace, diff_image(diff, side), after, to) : -1;
+    if (to && fclose(to) != 0) result = -1;
+    return result;
+}
+
+/* The files were read again, as for write_curves. */
+static int write_traces(struct diff *diff, struct html_out *out) {
+    struct decisions traces[2] = {{0}, {0}};
+    int result = 0;
+    for (int side = 0; side < 2 && result == 0; side++)
+        if (diff_image(diff, side)) result = decisions_load(&traces[side], diff_image(diff, side));
+    for (int side = 0; side < 2 && result == 0; side++) result = write_trace(diff, traces, side, out);
+    for (int side = 0; side < 2; side++) decisions_clear(&traces[side]);
+    return result;
+}
+
 static int write_documents(struct html_out *out, void *context) {
     const struct diff_page *self = context;
-    if (write_diff(self->diff, out) < 0 || write_names(self, out) < 0) return -1;
-    return write_curves(self->diff, out);
+    if (write_diff(self->diff, out) < 0 || write_names(self, out) < 0 || write_curves(self->diff, out) < 0) return -1;
+    return write_traces(self->diff, out) < 0 || diff_blocks_write_sums(&self->diff->blocks, out) < 0 ? -1 : 0;
+}
+
+/* Writes the blocks, each with the row of its site on the page. */
+static int write_blocks(const struct diff_page *self, struct html_out *out) {
+    const struct groups *groups = &self->diff->groups;
+    uint32_t *entries = html_tree_entries_of_leaves(&self->tree);
+    uint32_t *of_rows = calloc(groups->count + 1, sizeof *of_rows);
+    bool done = entries && of_rows;
+    for (size_t leaf = 0; done && leaf < self->host_count; leaf++)
+        of_rows[self->rows[leaf] - groups->rows] = entries[leaf] + 1;
+    if (done) diff_blocks_write(&self->diff->blocks, out, of_rows);
+    free(entries);
+    free(of_rows);
+    return done ? 0 : -1;
 }
 
 static int write_data(struct html_out *out, void *context) {
@@ -308,12 +348,13 @@ static int write_data(struct html_out *out, void *context) {
     if (write_about(self, out) < 0) return -1;
     html_out_text(out, self->documents, self->documents_size);
     html_out_text(out, self->packed.text, self->packed.size);
-    return 0;
+    return write_blocks(self, out);
 }
 
 static int diff_html_begin(struct diff_page *self, struct diff *diff) {
     const struct image *images[2] = {NULL, NULL};
     *self = (struct diff_page){.diff = diff};
+    diff_blocks_match(&diff->blocks, !diff->apart);
     if (find_rows(self) < 0) return -1;
     html_lines_begin(&self->lines);
     html_lines_module(&self->lines, NULL); /* the line for a stack that cannot be read */
@@ -324,6 +365,7 @@ static int diff_html_begin(struct diff_page *self, struct diff *diff) {
     if (html_page_pack(&self->documents, &self->documents_size, write_documents, self) < 0) return -1;
     size_t others = html_page_parts() + HTML_ABOUT_MOST + self->documents_size;
     size_t room = others < HTML_PAGE_MOST ? HTML_PAGE_MOST - others : 0;
+    if (diff_blocks_fit(&diff->blocks, &room) < 0) return -1;
     return html_fit_begin(&self->packed, &self->tree, diff->form_top, room, write_packed, self);
 }
 

@@ -3,6 +3,7 @@
 #include "tools/decisions/decisions.h"
 #include "tools/html/html_page.h"
 #include "tools/html/html_sites.h"
+#include "tools/html/html_snapshots.h"
 #include "tools/report/owners_json.h"
 
 #include <stdlib.h>
@@ -99,11 +100,21 @@ static int write_tab(const struct report_tab *tab, struct html_out *out) {
     return fclose(to) == 0 ? 0 : -1;
 }
 
+/* Writes what snapshots of the process know of earlier times: several files, or the readings of a series. */
+static int write_snapshots(const struct report *report, struct html_out *out) {
+    if (report->snapshots && report->snapshots->count) return html_snapshots_write(report->snapshots, report, out);
+    int result = report->image->series_size ? html_snapshots_write_series(report, out) : 0;
+    if (result > -2) return result;
+    complain("%s: damaged: a series that does not add up, so the page does not have it", TEXT_SAFE(report->argument));
+    return 0;
+}
+
 static int write_documents(struct html_out *out, void *context) {
     const struct page *page = context;
     const struct report *report = &page->report;
     if (write_report(report, out) < 0 || (report->tab && write_tab(report->tab, out) < 0)) return -1;
-    return write_owners(page, out) < 0 || write_decisions(report, out) < 0 ? -1 : 0;
+    if (write_owners(page, out) < 0 || write_decisions(report, out) < 0) return -1;
+    return write_snapshots(report, out);
 }
 
 static int write_data(struct html_out *out, void *context) {
@@ -142,10 +153,17 @@ static void page_end(struct page *page) {
     free(page->documents);
 }
 
+/* Adds one of several files. The last one gets the page. */
+static int add_file(const struct report *report) {
+    bool several = report->snapshots && (report->more || report->snapshots->count);
+    return several ? html_snapshots_add(report->snapshots, report) : 0;
+}
+
 int report_html(const struct report *report) {
     static struct page page;
-    int code = EXIT_UNREADABLE;
-    if (page_begin(&page, report) == 0)
+    int code = EXIT_UNREADABLE, added = add_file(report);
+    if (added == 0 && report->more) return EXIT_FINE;
+    if (added == 0 && page_begin(&page, report) == 0)
         code = html_page_write(report->page, write_data, &page);
     else
         complain("not enough memory");

@@ -38,8 +38,9 @@ struct report {
     struct symbols *symbols; /* names of frames */
     const char *page;        /* file of the page; NULL: standard output */
     const struct report_tab *tab;
-    struct massif *massif; /* with --massif: the snapshots so far */
-    bool more;             /* another file of the process follows */
+    struct massif *massif;            /* with --massif: the snapshots so far */
+    struct html_snapshots *snapshots; /* with --html: the files so far, if there are several; NULL: there is one */
+    bool more;                        /* another file of the process follows */
 };
 
 /* Reads everything that the report needs, once, and replaces samples by estimates. Returns 0, or -1: no memory. The

@@ -182,6 +182,7 @@ static int add_totals(struct groups *groups, const struct image *image, const st
         if (key_of(groups, image, cache, total, by_stack, &key) < 0 || !(row = find_row(groups, &key))) return -1;
         if (by_stack) row->variance += (float)image_variance(image, total, groups->measure);
         add_to_row(groups, row, total, side);
+        if (groups->row_of) groups->row_of[i] = (uint32_t)(row - groups->rows) + 1;
         row->stack_node = node & INT32_MAX; /* fits, because an image has fewer nodes */
         row->stack_side = side & 1;
     }

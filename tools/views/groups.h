@@ -45,6 +45,7 @@ struct groups {
     enum measure measure;   /* the measure of the variances and, in a comparison, of the figures */
     bool estimated;         /* some rows are estimates; in a comparison, there is then a row GROUPS_REMAINDER */
     const uint8_t *matched; /* by node of the image that is added: whether its totals count. NULL: all totals count */
+    uint32_t *row_of;       /* filled by groups_add, by total: 1 + index of its row; 0: none. NULL: not wanted */
     struct row *rows;
     size_t count, capacity;
     uint32_t *order;    /* indices of rows, in the order of the last sort */

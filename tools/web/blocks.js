@@ -101,6 +101,11 @@ export class BlocksView {
         this.page.state.change({ row: this.page.state.now.row === i ? -1 : i }, true);
     }
 
+    /** The columns that the details of a block repeat. */
+    facts() {
+        return this.columns.filter(({ key }) => key !== "where" && key !== "address");
+    }
+
     draw(i) {
         this.details.hidden = !(i >= 0 && i < this.figures.size.length);
         if (this.details.hidden) return;
@@ -108,10 +113,8 @@ export class BlocksView {
         const site = this.siteOf(i);
         this.details.replaceChildren(
             element("h2", {}, `${sizeText(this.figures.size[i])} at ${this.text(i, "address")}`),
-            element("dl", {}, this.columns.filter(({ key }) => key !== "where" && key !== "address").map(({
-                key,
-                title
-            }) => [element("dt", {}, title), element("dd", {}, safeText(this.text(i, key)) || "none")])),
+            element("dl", {}, this.facts().map(({ key, title }) => [element("dt", {}, title),
+                element("dd", { "data-detail": key }, safeText(this.text(i, key)) || "none")])),
             ...(site < 0 ? [] : stackOf(ledger, ledger.nodeOfSite(site))));
     }
 }

@@ -1,5 +1,6 @@
 /* decisions.js — the view of triggers.
- * In: the trace. Out: triggers, the last trigger first, each with its owners and what was done with them. */
+ * In: one trace or several, with names of owners. Out: triggers, the last trigger first, each with its owners and what
+ * was done with them. */
 
 import { element } from "./dom.js";
 import { reasonText, whyText } from "./trace.js";
@@ -12,52 +13,65 @@ export class DecisionsView {
         this.page = page;
         this.key = "decisions";
         this.name = "Decisions";
-        this.shown = SHOWN;
+        this.shown = new Map(); // by part
     }
 
     isThere() {
         return this.page.trace.triggers.length > 0;
     }
 
-    show(host) {
-        const { trace } = this.page;
-        const triggers = trace.triggers.slice(-this.shown).reverse();
-        const more = trace.triggers.length > this.shown ? element("button", { type: "button",
-            onclick: () => { this.shown *= 4; this.show(host); } },
-            `Show ${countedText(trace.triggers.length - this.shown, "earlier trigger", "earlier triggers")}`) : null;
-        host.replaceChildren(element("div.decisions", {}, this.faults(trace.document.faults ?? []),
-            triggers.map((trigger) => this.trigger(trigger)), more));
+    /** The traces: {trace, nameOf, title, words, said}. `said` begins the names of triggers, so that they differ. */
+    parts() {
+        this.made ??= [{ trace: this.page.trace, nameOf: (id) => this.page.ownerName(id), said: "" }];
+        return this.made;
     }
 
-    faults(faults) {
+    show(host) {
+        host.replaceChildren(element("div.decisions", {}, this.parts().map((part) => this.triggers(part, host))));
+    }
+
+    triggers(part, host) {
+        const all = part.trace.triggers;
+        const shown = this.shown.get(part) ?? SHOWN;
+        const more = () => { this.shown.set(part, shown * 4); this.show(host); };
+        return [part.title ? element("h2", {}, part.title) : null,
+            part.words ? element("p.quiet", {}, part.words) : null,
+            this.faults(part.trace.document.faults ?? [], part),
+            all.slice(-shown).reverse().map((trigger) => this.trigger(trigger, part)),
+            all.length > shown ? element("button", { type: "button", onclick: more },
+                `Show ${countedText(all.length - shown, "earlier trigger", "earlier triggers")}`) : null];
+    }
+
+    faults(faults, { said }) {
         if (!faults.length) return null;
-        return element("section.card.bad", { "aria-labelledby": "faults" },
-            element("h2", { id: "faults" }, countedText(faults.length, "fault", "faults")),
+        const title = countedText(faults.length, "fault", "faults");
+        return element("section.card.bad", { "aria-label": `${said}${title}` }, element("h2", {}, title),
             element(
                 "ul.notes", {}, faults.map(({ text, line }) => element("li", {}, `Line ${line}: ${safeText(text)}`))));
     }
 
-    trigger({ line, owners, act }) {
-        const after = this.page.trace.secondsOf(line);
+    trigger({ line, owners, act }, part = this.parts()[0]) {
+        const after = part.trace.secondsOf(line);
         const title = `Trigger ${line.trigger}: ${reasonText(line.reason)}`;
         const facts = [line.text && safeText(line.text), after !== null && `${durationText(after)} after the start`];
-        return element("section.card.trigger", { "aria-label": title }, element("h2", {}, title),
-            element("p.quiet", {}, facts.filter(Boolean).join(" · ")), this.table(owners, title), this.summary(act));
+        return element("section.card.trigger", { "aria-label": `${part.said}${title}` }, element("h2", {}, title),
+            element("p.quiet", {}, facts.filter(Boolean).join(" · ")), this.table(owners, `${part.said}${title}`, part),
+            this.summary(act));
     }
 
-    table(owners, title) {
+    table(owners, title, { nameOf }) {
         if (!owners.size) return null;
         const head = ["Owner", "Policy", "What became of it", "Before", "After", "Why"].map((title, i) =>
             element("th", { scope: "col", class: i === 3 || i === 4 ? "number" : null }, title));
         return element("div.wrap", { tabindex: "0", role: "region", "aria-label": `Owners of ${title}` },
             element("table.plain", {}, element("thead", {}, element("tr", {}, head)),
-                element("tbody", {}, [...owners ].map(([ owner, lines ]) => this.row(owner, lines)))));
+                element("tbody", {}, [...owners ].map(([ owner, lines ]) => this.row(nameOf(owner), lines)))));
     }
 
-    row(owner, { DECISION: decision = {}, CATEGORY: category, REMAINING: remaining }) {
+    row(name, { DECISION: decision = {}, CATEGORY: category, REMAINING: remaining }) {
         const before = category?.before_bytes ?? decision.bytes ?? 0;
         const done = category?.category ?? decision.action ?? "";
-        return element("tr", {}, element("th", { scope: "row" }, this.page.ownerName(owner)),
+        return element("tr", {}, element("th", { scope: "row" }, name),
             element("td", {}, safeText(decision.policy ?? "")),
             element("td", {}, element(`span.tag.tag-${/^[a-z]+$/.test(done) ? done : "none"}`, {}, safeText(done))),
             element("td.number", {}, sizeText(before + (category?.device_before_bytes ?? decision.device_bytes ?? 0))),

@@ -1,11 +1,13 @@
 /* page.js — the page itself: its title, its views, and their common state.
  * In: the data in the page. Out: the view that the address names. */
 
+import { BlockChangesView } from "./blockchanges.js";
 import { BlocksView } from "./blocks.js";
 import { Bundle, PAGE_VERSION } from "./bundle.js";
 import { ChangesView } from "./changes.js";
 import { Palette } from "./colour.js";
 import { Comparison } from "./comparison.js";
+import { DecisionChangesView } from "./decisionchanges.js";
 import { DecisionsView } from "./decisions.js";
 import { element } from "./dom.js";
 import { FlameView } from "./flameview.js";
@@ -14,6 +16,7 @@ import { Ledger, LINE_PYTHON } from "./ledger.js";
 import { OwnersView } from "./owners.js";
 import { Overview, processLines } from "./overview.js";
 import { SitesView } from "./sites.js";
+import { addSnapshots, Snapshots } from "./snapshots.js";
 import { State } from "./state.js";
 import { Trace } from "./trace.js";
 import { Verdict } from "./verdict.js";
@@ -35,8 +38,8 @@ class Page {
         await this.loadDocuments();
         this.views =
             [
-                Verdict, Overview, Comparison, FlameView, SitesView, OwnersView, ChangesView, BlocksView, LeaksView,
-                DecisionsView
+                Verdict, Overview, Comparison, FlameView, SitesView, OwnersView, ChangesView, BlocksView,
+                BlockChangesView, LeaksView, DecisionsView, DecisionChangesView
             ]
                 .map((View) => new View(this))
                 .filter((view) => view.isThere());
@@ -61,11 +64,15 @@ class Page {
         this.leaks = await this.bundle.document("leaks");
         this.diff = await this.bundle.document("diff");
         this.curves = await this.bundle.document("curves");
+        this.traces = { a: await this.bundle.document("decisions_a"), b: await this.bundle.document("decisions_b") };
         const named = await this.bundle.document("names");
         for (const { id, words } of named?.names ?? []) this.ownerNames.set(id, safeText(words) || "(no name)");
         for (const owner of this.owners?.owners ?? [])
             this.ownerNames.set(owner.id, safeText(ownerText(owner)) || "(no name)");
         for (const mark of this.report?.history?.marks ?? []) mark.name = this.ownerNames.get(mark.owner) ?? mark.name;
+        const snapshots = await this.bundle.document("snapshots");
+        this.snapshots = snapshots && new Snapshots(snapshots);
+        if (snapshots && this.report?.history) addSnapshots(this.report.history.marks, snapshots);
         if (this.about.omitted_owner) this.ownerNames.set(this.about.omitted_owner, "(left out)");
     }
 

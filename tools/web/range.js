@@ -1,4 +1,4 @@
-/* range.js — a range of time: what lived there, as far as one file knows.
+/* range.js — a range of time: what lived there, as far as the file and other snapshots of the process know.
  * In: curves, marks, owners at marks, blocks with their ages, and a range in seconds. Out: figures at both ends, and a
  * card of the overview that shows them. A figure that the file does not have is null. */
 
@@ -94,7 +94,7 @@ export class RangeCard {
         const born = element("div");
         this.element.replaceChildren(element("div", {}, element("div.above", {}, element("h3", {}, title),
             element("button", { type: "button", onclick: onclear }, "Whole time")), this.figures(range),
-            this.marks(range), this.owners(range), born, this.unknown()));
+            this.marks(range), this.owners(range), this.page.snapshots?.show(range), born, this.unknown()));
         this.page.whenLoaded(() => this.born(born, range));
     }
 
@@ -201,8 +201,11 @@ export class RangeCard {
         const said = [`A figure of the curve may be off by ${sizeText(within)}.`,
             "Blocks under 64 KiB have no time, and what was freed before the last moment is not in the file" +
             (omitted ? "; smaller ones of the large blocks are left out." : "."),
-            "So which call stacks held memory at a moment is known only of the last moment, and of the peak. " +
-            "Snapshots taken at both moments show it: memstow diff --html FIRST SECOND."];
+            this.page.snapshots
+                ? "So which call stacks held memory is known of the snapshots, of the last moment, and of the peak."
+                : "So which call stacks held memory at a moment is known only of the last moment, and of the peak. " +
+                    "Snapshots taken at both moments show it: memstow diff --html FIRST SECOND, or here, with " +
+                    "memstow report --html FIRST SECOND."];
         return element("p.quiet.unknown", {}, safeText(said.join(" ")));
     }
 }

@@ -24,6 +24,7 @@ const USUAL = {
     sort: "",
     site: -1,
     row: -1,
+    which: "",
 };
 
 /** The possible values of members with a fixed set of words. */

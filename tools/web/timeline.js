@@ -14,9 +14,9 @@ const CURVE_FONT = "12px system-ui, sans-serif";
 const MARK_NAME_MOST = 28; // characters of an owner's name in the picture
 const MARK_WORDS = { run_began: "", run_ended: "ended", came: "came", retired: "retired", trigger: "trigger",
     kept: "kept", stowed: "stowed", freed: "freed", blocked: "blocked", restored: "restored",
-    out_of_memory: "out of memory", peak: "peak" };
+    out_of_memory: "out of memory", peak: "peak", snapshot: "snapshot" };
 /* The kinds of marks that are drawn. Where there is little room, the first kinds get their names. */
-const MARKS_NAMED = ["out_of_memory", "peak", "run_began", "stowed", "freed", "restored", "came"];
+const MARKS_NAMED = ["out_of_memory", "peak", "run_began", "stowed", "freed", "restored", "came", "snapshot"];
 
 /** @param {number} most characters of a name */
 function markText({ kind, owner, name, detail }, most = Infinity) {

@@ -1,0 +1,69 @@
+/* html_track.c — the bytes of items at several moments: the items that held or changed most, and the limit on the
+ * number of changes. */
+#include <criterion/criterion.h>
+#include <stdlib.h>
+
+#include "tools/html/html_track.h"
+
+static struct html_track track;
+
+static void add(uint32_t moment, size_t count, const uint64_t *bytes) {
+    cr_assert_eq(html_track_add(&track, bytes, count, moment), 0);
+}
+
+static struct html_chosen choose(uint32_t moments, size_t most) {
+    struct html_chosen chosen;
+    cr_assert_eq(html_track_choose(&chosen, &track.moved, track.count, moments, most), 0);
+    return chosen;
+}
+
+static void is_item(const struct html_chosen *chosen, size_t rank, uint32_t item, const uint64_t *bytes,
+                    size_t moments) {
+    uint64_t found[64];
+    cr_assert_eq(chosen->list[rank].item, item, "%zu: %u", rank, chosen->list[rank].item);
+    html_track_bytes(&track.moved, &chosen->list[rank], found, moments);
+    for (size_t i = 0; i < moments; i++) cr_assert_eq(found[i], bytes[i], "%zu: %lu", i, (unsigned long)found[i]);
+}
+
+Test(html_track, what_held_or_changed_most_comes_first) {
+    add(0, 3, (uint64_t[]){100, 0, 70});
+    add(1, 3, (uint64_t[]){100, 0, 70});
+    add(2, 4, (uint64_t[]){100, 0, 0, 60}); /* a fourth item is new */
+    struct html_chosen chosen = choose(3, 2);
+    cr_assert_eq(chosen.count, 2);
+    cr_assert_eq(chosen.left_out, 1); /* an item that never held anything is not counted */
+    is_item(&chosen, 0, 2, (uint64_t[]){70, 70, 0}, 3);
+    is_item(&chosen, 1, 3, (uint64_t[]){0, 0, 60}, 3);
+    free(chosen.list);
+    chosen = choose(3, 9);
+    cr_assert_eq(chosen.count, 3);
+    cr_assert_eq(chosen.left_out, 0);
+    is_item(&chosen, 2, 0, (uint64_t[]){100, 100, 100}, 3);
+    free(chosen.list);
+    html_track_end(&track);
+}
+
+Test(html_track, without_moments_nothing_is_chosen) {
+    struct html_chosen chosen = choose(0, 9);
+    cr_assert_eq(chosen.count + chosen.left_out, 0);
+    free(chosen.list);
+}
+
+/* All items change at each moment, more often than changes are kept. The small ones are dropped; the large ones are
+ * exact. */
+Test(html_track, small_items_make_room, .timeout = 60) {
+    enum { ITEMS = 100000, LARGE = 100, MOMENTS = 30 };
+    uint64_t *bytes = calloc(ITEMS, sizeof *bytes), first[MOMENTS];
+    for (uint32_t moment = 0; moment < MOMENTS; moment++) {
+        for (uint32_t i = 0; i < ITEMS; i++) bytes[i] = (i % (ITEMS / LARGE) ? 100 : (1 << 20) - i) + moment;
+        first[moment] = bytes[0];
+        add(moment, ITEMS, bytes);
+        cr_assert_lt(track.moved.count, LEAK_CHANGES_MOST);
+    }
+    struct html_chosen chosen = choose(MOMENTS, ITEMS);
+    cr_assert_eq(chosen.count, LARGE, "%zu", chosen.count);
+    is_item(&chosen, 0, 0, first, MOMENTS);
+    free(chosen.list);
+    free(bytes);
+    html_track_end(&track);
+}

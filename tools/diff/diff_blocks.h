@@ -1,0 +1,55 @@
+/* diff_blocks.h — the large blocks and mappings of two files, for the page of a comparison.
+ * In: both images, one after the other, and the row of each of their totals. Out: one list, in which a block that is in
+ * both files is one item; sums; and columns of a page.
+ * A block is the same in both files if they are of one process, and its address and the time of its allocation are the
+ * same: an address is used again, but not at the same nanosecond. In files of two processes no blocks are the same. */
+#ifndef MEMSTOW_DIFF_BLOCKS_H
+#define MEMSTOW_DIFF_BLOCKS_H
+
+#include "tools/html/html_out.h"
+#include "tools/image/image.h"
+
+/* Where a block is. DIFF_BLOCK_UNCLEAR: only in the file that was taken later, although the block is older than the
+ * other file. A mapping was cut or moved, or the other file has no record of it: it came while that file was written,
+ * say. */
+enum diff_block_place { DIFF_BLOCK_IN_A, DIFF_BLOCK_IN_B, DIFF_BLOCK_IN_BOTH, DIFF_BLOCK_UNCLEAR, DIFF_BLOCK_PLACES };
+
+struct diff_block {
+    uint64_t address, birth_ns;
+    uint64_t size[2], resident[2]; /* by side: A, B */
+    uint64_t age_ns;               /* in B, or in A if B does not have the block */
+    uint32_t row;                  /* 1 + index of the row of its site; 0: none. Of both files, B's */
+    uint8_t kind;                  /* 0: a block; else twice the kind of the mapping, and 1 where it is shared */
+    uint8_t side, place;           /* side: the file that has it, 0 or 1; place: enum diff_block_place */
+};
+
+struct diff_blocks {
+    struct diff_block *list;
+    size_t count, capacity;
+    size_t shown;         /* so many have room in the page: those whose change is largest */
+    uint64_t taken_ns[2]; /* when the file was taken; UINT64_MAX: at the end of a killed process */
+    uint64_t start_ns[2];
+    bool measured[2]; /* whether resident bytes are known */
+    struct diff_blocks_sum {
+        uint64_t blocks, bytes[2];
+    } sums[DIFF_BLOCK_PLACES]; /* of all live memory, also of blocks without room */
+    uint64_t not_live;         /* how many mappings of files and of reserved addresses there are */
+};
+
+void diff_blocks_end(struct diff_blocks *self);
+/* Adds the blocks of a side. `row_of`: by total, 1 + index of its row. Returns 0, or -1: no memory. */
+int diff_blocks_add(struct diff_blocks *self, const struct image *image, const uint32_t *row_of, int side);
+/* Finds blocks that are in both files, and where the others are. `same`: the files are of one process. */
+void diff_blocks_match(struct diff_blocks *self, bool same);
+/* The side that was taken later; B if both were taken at the same time. */
+uint8_t diff_blocks_later(const struct diff_blocks *self);
+
+/* Chooses how many blocks the page has, so that they take at most a third of the room. *room: what they leave. Returns
+ * 0, or -1: no memory. */
+int diff_blocks_fit(struct diff_blocks *self, size_t *room);
+/* Writes the group "blocks". `entry_of_row`: by row, 1 + its row on the page; 0: none. */
+void diff_blocks_write(const struct diff_blocks *self, struct html_out *out, const uint32_t *entry_of_row);
+/* Writes the document "blocks": when both files were taken, and sums. Returns 0, or -1: no memory. */
+int diff_blocks_write_sums(const struct diff_blocks *self, struct html_out *out);
+
+#endif
