@@ -133,6 +133,11 @@ for option in ("html", "json", "junit", "markdown", "text", "github"):
     refused("--baseline=base.txt", "--suppressions=known.txt", f"--{option}=known.txt",
             message=f"--{option}=known.txt: is the list of suppressions")
     refused("--comfy=known.txt", f"--{option}=known.txt", message=f"--{option}=known.txt: is the workflow")
+memstow("run", "--quiet", "-o", "a.mst", "--", "true")
+ledger = pathlib.Path("a.mst").read_bytes()
+for option in ("html", "json", "junit", "markdown", "text", "github"):
+    refused("--baseline=base.txt", f"--{option}=a.mst", message=f"--{option}=a.mst: is a memstow file: not replaced")
+assert pathlib.Path("a.mst").read_bytes() == ledger
 refused("--baseline=known.txt", "--update-baseline", "--suppressions=known.txt",
         message="--baseline=known.txt: is the list of suppressions")
 for name in ("new.txt", "./new.txt", "folder/../new.txt"):
@@ -142,3 +147,17 @@ for name in ("new.txt", "./new.txt", "folder/../new.txt"):
 check(0, "--json=new.txt", "--junit=folder/new.txt", "--markdown=/dev/null", "--github=/dev/null")
 assert json.loads(pathlib.Path("new.txt").read_text())["result"] == "pass"
 assert pathlib.Path("folder/new.txt").read_text().startswith("<?xml")
+
+# A signal ends a check that waits for a reader of its output, and nothing of the check stays.
+os.mkfifo("nobody reads")
+os.mkdir("tmp")
+waits = support.start(support.MEMSTOW, "check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--json=nobody reads",
+                      "--", *COMMAND, "0", env={**os.environ, "TMPDIR": str(support.HERE / "tmp")},
+                      stderr=support.subprocess.PIPE, text=True)
+support.wait_for(lambda: os.listdir("tmp") and any(pathlib.Path("tmp").glob("*/run-1/*")), 60, "the run's ledger")
+task = pathlib.Path(f"/proc/{waits.pid}/task/{waits.pid}")
+support.wait_for(lambda: not (task / "children").read_text() and "\nState:\tS" in (task / "status").read_text(), 60,
+                 "the end of the run")
+waits.terminate()
+assert "ended by signal 15: there is no verdict" in waits.communicate(timeout=60)[1] and waits.returncode == 143
+assert not os.listdir("tmp"), os.listdir("tmp")

@@ -1,6 +1,8 @@
 /* new_file.c — see new_file.h. */
 #include "tools/base/new_file.h"
 
+#include "preload/shared/snapshot.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -47,6 +49,16 @@ int new_file_end(struct new_file *file, bool keep) {
     if (keep && !error && rename(file->temporary, file->path) < 0) error = errno;
     if (!keep || error) unlink(file->temporary);
     return error;
+}
+
+bool new_file_is_memstow(const char *path) {
+    char magic[sizeof SNAP_MAGIC - 1] = "";
+    struct stat st;
+    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode)) return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool is = fd >= 0 && read(fd, magic, sizeof magic) == sizeof magic && !memcmp(magic, SNAP_MAGIC, sizeof magic);
+    if (fd >= 0) close(fd);
+    return is;
 }
 
 const char *new_file_why(int error) { return error == ENAMETOOLONG ? "the name is too long" : strerror(error); }

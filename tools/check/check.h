@@ -35,13 +35,16 @@ void check_folder_remove(const struct check *check); /* removes check->folder, u
 /* Makes the folder "WHAT-n" for one run, inside check->folder. Returns 0, or an exit code after an error message. */
 int check_folder_of_run(const struct check *check, const char *what, uint32_t n, char *path, size_t size);
 
-/* check_files.c: refuses a file that would overwrite another file that the check reads or writes. Returns 0, or the
- * exit code of wrong usage after an error message. */
+/* check_files.c: refuses a file that would overwrite another file that the check reads or writes, or a memstow file.
+ * Returns 0, or the exit code of wrong usage after an error message. */
 int check_files(const struct check *check);
 
 /* check_launch.c: from now on, SIGINT, SIGQUIT, SIGTERM and SIGHUP are only noted when they come for the first
  * time, and check_interrupted reports them. */
 void check_launch_begin(void);
+/* From now on, these signals also interrupt a call of the system that waits, such as the opening of a pipe that nobody
+ * reads. */
+void check_launch_end(void);
 /* Returns 0; or, after an error message, 128 plus the number of the signal that asks memstow check to end. */
 int check_interrupted(void);
 /* Starts the command, waits for its end, and stores its exit status in *status. If it cannot be started, prints an

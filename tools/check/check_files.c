@@ -1,6 +1,7 @@
-/* check_files.c — refuses options that name one file twice, before anything runs.
- * In: the options. Out: a refusal with its reason. It never opens or changes a file. */
+/* check_files.c — refuses options that name one file twice, or that would replace a ledger, before anything runs.
+ * In: the options. Out: a refusal with its reason. It never changes a file. */
 #include "tools/base/complain.h"
+#include "tools/base/new_file.h"
 #include "tools/base/text.h"
 #include "tools/check/check.h"
 
@@ -43,6 +44,10 @@ int check_files(const struct check *check) {
     for (int i = 0; i < CHECK_FORMS; i++) files[count++] = (struct named){forms[i], check->output[i], ""};
     files[count++] = (struct named){"html", check->page, ""};
     for (size_t i = 3; i < count; i++) snprintf(files[i].words, sizeof files[i].words, "also --%s's", files[i].option);
+    for (size_t i = 3; i < count; i++)
+        if (files[i].path && new_file_is_memstow(files[i].path))
+            return complain_usage("check", "--%s=%s: is a memstow file: not replaced", files[i].option,
+                                  TEXT_SAFE(files[i].path));
     for (size_t i = check->update ? 2 : 3; i < count; i++) /* files[i] is a file that the check writes */
         for (size_t j = 0; j < i; j++)
             if (files[i].path && files[j].path && same_file(files[i].path, files[j].path))

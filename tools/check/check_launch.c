@@ -28,6 +28,14 @@ void check_launch_begin(void) {
         if (sigaction(ending[i], NULL, &was) == 0 && was.sa_handler == SIG_DFL) sigaction(ending[i], &noted, NULL);
 }
 
+void check_launch_end(void) {
+    const struct sigaction noted = {.sa_handler = interrupt_note, .sa_flags = SA_RESETHAND};
+    struct sigaction was;
+    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
+        if (sigaction(ending[i], NULL, &was) == 0 && was.sa_handler == interrupt_note)
+            sigaction(ending[i], &noted, NULL);
+}
+
 int check_interrupted(void) {
     if (!interrupted) return EXIT_FINE;
     complain("ended by signal %d: there is no verdict", (int)interrupted);

@@ -303,10 +303,12 @@ static int cmd_check_run(struct check *check) {
     check_launch_begin();
     int code = check_folder_make(check);
     if (code == EXIT_FINE) code = check->comfy ? check_comfy(check) : check_program(check);
+    check_launch_end();
     if (code == EXIT_FINE) code = check_interrupted();
     if (code == EXIT_FINE) code = check->update ? save_baseline(check) : verdict_tell(check);
+    int ended = code == EXIT_UNREADABLE ? check_interrupted() : EXIT_FINE; /* the signal may be why it failed */
     check_folder_remove(check);
-    return code;
+    return ended ? ended : code;
 }
 
 static int cmd_check_prepare(struct check *check) {

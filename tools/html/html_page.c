@@ -4,12 +4,8 @@
 #include "tools/base/new_file.h"
 #include "tools/base/text.h"
 
-#include "preload/shared/snapshot.h"
-
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,16 +55,6 @@ static int html_page_refuse(const char *path, const char *why) {
     return EXIT_UNREADABLE;
 }
 
-static bool is_ledger(const char *path) {
-    char magic[sizeof SNAP_MAGIC - 1] = "";
-    struct stat st;
-    if (stat(path, &st) < 0 || !S_ISREG(st.st_mode)) return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool is = fd >= 0 && read(fd, magic, sizeof magic) == sizeof magic && !memcmp(magic, SNAP_MAGIC, sizeof magic);
-    if (fd >= 0) close(fd);
-    return is;
-}
-
 /* Opens the target. A target that is not a regular file, such as a pipe, is written to directly. Returns 0, or
  * errno. */
 static int open_file(struct new_file *file, const char *path) {
@@ -81,7 +67,7 @@ static int open_file(struct new_file *file, const char *path) {
 int html_page_write(const char *path, html_data *data, void *context) {
     struct new_file file;
     if (!path) return write_to(stdout, data, context);
-    if (is_ledger(path)) return html_page_refuse(path, "is a memstow file: not replaced by a page");
+    if (new_file_is_memstow(path)) return html_page_refuse(path, "is a memstow file: not replaced by a page");
     int error = open_file(&file, path), code = EXIT_FINE;
     if (!error) {
         code = write_to(file.stream, data, context);
