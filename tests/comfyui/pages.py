@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# long
 # needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 600
 """The page of a real ComfyUI's snapshot shows what `report --json` of the same file says. The page of a comparison with
