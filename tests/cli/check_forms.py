@@ -138,6 +138,9 @@ ledger = pathlib.Path("a.mst").read_bytes()
 for option in ("html", "json", "junit", "markdown", "text", "github"):
     refused("--baseline=base.txt", f"--{option}=a.mst", message=f"--{option}=a.mst: is a memstow file: not replaced")
 assert pathlib.Path("a.mst").read_bytes() == ledger
+os.rename("a.mst", "-") # this name means standard output
+assert json.loads(check(0, "--json").stdout)["result"] == "pass" and pathlib.Path("-").read_bytes() == ledger
+os.remove("-")
 refused("--baseline=known.txt", "--update-baseline", "--suppressions=known.txt",
         message="--baseline=known.txt: is the list of suppressions")
 for name in ("new.txt", "./new.txt", "folder/../new.txt"):

@@ -45,7 +45,7 @@ int check_files(const struct check *check) {
     files[count++] = (struct named){"html", check->page, ""};
     for (size_t i = 3; i < count; i++) snprintf(files[i].words, sizeof files[i].words, "also --%s's", files[i].option);
     for (size_t i = 3; i < count; i++)
-        if (files[i].path && new_file_is_memstow(files[i].path))
+        if (files[i].path && strcmp(files[i].path, "-") != 0 && new_file_is_memstow(files[i].path))
             return complain_usage("check", "--%s=%s: is a memstow file: not replaced", files[i].option,
                                   TEXT_SAFE(files[i].path));
     for (size_t i = check->update ? 2 : 3; i < count; i++) /* files[i] is a file that the check writes */

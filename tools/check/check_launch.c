@@ -19,22 +19,19 @@ static bool ends_us(int signal) {
     return false;
 }
 
-/* Begins to handle signals. Signals that are ignored, as under nohup, stay ignored, also in the programs that the check
- * starts. A signal that comes a second time ends the check at once. */
-void check_launch_begin(void) {
-    const struct sigaction noted = {.sa_handler = interrupt_note, .sa_flags = SA_RESTART | SA_RESETHAND};
+/* Notes the signals that have this handler now. A signal that comes a second time ends the check at once. */
+static void note_signals(void (*handler)(int), int flags) {
+    const struct sigaction noted = {.sa_handler = interrupt_note, .sa_flags = flags | SA_RESETHAND};
     struct sigaction was;
     for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
-        if (sigaction(ending[i], NULL, &was) == 0 && was.sa_handler == SIG_DFL) sigaction(ending[i], &noted, NULL);
+        if (sigaction(ending[i], NULL, &was) == 0 && was.sa_handler == handler) sigaction(ending[i], &noted, NULL);
 }
 
-void check_launch_end(void) {
-    const struct sigaction noted = {.sa_handler = interrupt_note, .sa_flags = SA_RESETHAND};
-    struct sigaction was;
-    for (size_t i = 0; i < sizeof ending / sizeof *ending; i++)
-        if (sigaction(ending[i], NULL, &was) == 0 && was.sa_handler == interrupt_note)
-            sigaction(ending[i], &noted, NULL);
-}
+/* Begins to handle signals. Signals that are ignored, as under nohup, stay ignored, also in the programs that the check
+ * starts. */
+void check_launch_begin(void) { note_signals(SIG_DFL, SA_RESTART); }
+
+void check_launch_end(void) { note_signals(interrupt_note, 0); }
 
 int check_interrupted(void) {
     if (!interrupted) return EXIT_FINE;
