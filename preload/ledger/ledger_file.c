@@ -79,10 +79,17 @@ enum found {
     FOUND_IN_USE   /* a ledger that another process writes */
 };
 
+/* Whether the file was written since the machine booted. After a reboot, another process may have the same id and start
+ * time. */
+static bool of_this_boot(const struct snap_header *old) {
+    uint8_t boot_id[sizeof old->boot_id] = {0}; /* stays so without /proc, as in the header */
+    os_boot_id(boot_id);
+    return memcmp(old->boot_id, boot_id, sizeof boot_id) == 0;
+}
+
 static bool still_written(const struct snap_header *old) {
-    uint8_t boot_id[sizeof old->boot_id];
-    return old->kind == SNAP_LEDGER && old->state == SNAP_RUNNING && old->start_ticks && os_boot_id(boot_id) &&
-           !memcmp(old->boot_id, boot_id, sizeof boot_id) && os_start_ticks(old->pid) == old->start_ticks;
+    return old->kind == SNAP_LEDGER && old->state == SNAP_RUNNING && old->start_ticks && of_this_boot(old) &&
+           os_start_ticks(old->pid) == old->start_ticks;
 }
 
 /* Whether this process still has the ledger mapped. After an exec it has not. */
@@ -101,7 +108,7 @@ static enum found look_at_file(int fd, uint32_t *exec_generation) {
     if (os_pread(fd, &old, sizeof old, 0) != sizeof old || memcmp(old.magic, SNAP_MAGIC, sizeof old.magic) != 0)
         return FOUND_FOREIGN;
     *exec_generation = old.exec_generation;
-    if (old.kind == SNAP_LEDGER && old.pid == os_pid() && old.start_ticks == os_start_ticks(0))
+    if (old.kind == SNAP_LEDGER && old.pid == os_pid() && old.start_ticks == os_start_ticks(0) && of_this_boot(&old))
         return is_mapped_here(&old) ? FOUND_HERE : FOUND_SAME;
     return still_written(&old) ? FOUND_IN_USE : FOUND_OLD;
 }

@@ -129,6 +129,18 @@ for options, status, message in (
     done = check(options=options, status=status)
     lines = [line for line in done.stderr.split("\n") if line.startswith("memstow: ")]
     assert len(lines) == 1 and message in lines[0], (options, done.stderr)
+# An output that cannot be written is refused before anything runs.
+pathlib.Path("folder").mkdir()
+for name, why in (("--junit=nowhere/x.xml", "nowhere/x.xml: No such file or directory"),
+                  ("--json=folder", "folder: Is a directory"), ("--html=base.txt/x", "base.txt/x: Not a directory")):
+    memstow("check", "--baseline=base.txt", name, "--", "touch", "it-ran", status=3)
+    assert not pathlib.Path("it-ran").exists(), name
+# One that fails after the runs does not stop the others.
+pathlib.Path("gone").mkdir()
+done = memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--fail-over=1G", "--json=gone/x.json",
+               "--markdown=left.md", "--", "sh", "-c", f"rmdir gone; exec {program} 0", status=3)
+assert "memstow: gone/x.json: No such file or directory\n" in done.stderr, done.stderr
+assert "memstow" in pathlib.Path("left.md").read_text() and done.stdout, done
 done = check(3, options=("--baseline=base.txt",), status=4)
 assert "memstow: warm-up 1 exited with 3: a program that fails by itself is not checked\n" in done.stderr, done.stderr
 assert "exited with 127" in memstow("check", "--baseline=base.txt", "--", "/nowhere/prog", status=4).stderr

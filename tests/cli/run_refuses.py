@@ -54,3 +54,11 @@ track("true", file="again.mst")
 first = report("again.mst")["process"]["pid"]
 track("true", file="again.mst")
 assert report("again.mst")["process"]["pid"] != first
+
+# The loader would start the program without a library that it cannot load, or wait for a pipe.
+for library, message in (("precious.txt", "is not a 64-bit shared library"), ("fifo", "is not a 64-bit shared library"),
+                         ("directory", "is not a 64-bit shared library"), ("nowhere.so", "cannot be read")):
+    done = memstow("run", "-o", "new.mst", "--", "touch", "started", status=2,
+                   env={**os.environ, "MEMSTOW_LIBRARY": os.path.abspath(library)}, timeout=20)
+    assert message in done.stderr and library in done.stderr and done.stderr.count("\n") == 1, (library, done.stderr)
+    assert not os.path.exists("started"), f"{library}: the program was started"

@@ -97,3 +97,22 @@ for end, state, status in (("return", "exited", 3), ("system call", "raw_exit", 
     support.memstow("run", "--quiet", "-o", "%n-unseen.mst", unseen, end, status=status)
     ends = [support.report(f"{name}-unseen.mst")["process"] for name in ("first", "last")]
     assert [(p["state"], p["exit_status"]) for p in ends] == [("execed", None), (state, status)], ends
+
+# The ledger of a process of an earlier boot, with this process's id and start time, is not one of this process.
+(support.HERE / "reboot.py").write_text(f"""
+import os, pathlib, sys
+sys.path.insert(0, {str(support.ROOT / "tests/cli")!r})
+from _ledger import simple
+now = bytes.fromhex(pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", ""))
+ticks = int(pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
+simple(state=4, pid=os.getpid(), boot_id=now if sys.argv[1] == "same" else bytes(range(16)), start_ticks=ticks,
+       exec_generation=5).save("boot.mst")
+env = dict(os.environ, LD_PRELOAD={str(support.LIBRARY)!r}, MEMSTOW_OUT=os.path.abspath("boot.mst"))
+os.execve("/bin/true", ["true"], env)
+""")
+for boot, generation in (("same", 6), ("other", 0)):
+    support.run(support.PYTHON, "reboot.py", boot)
+    process = support.report("boot.mst")["process"]
+    assert (process["name"], process["exec_generation"]) == ("true", generation), (boot, process)
+    for file in pathlib.Path(".").glob("boot.mst*"):
+        file.unlink()

@@ -2,7 +2,7 @@
 """A series of a program that leaks between its runs, so that no run owns the memory. The leak is found by readings
 alone, and again from the file, which is a snapshot for all other commands. A recorder that is killed leaves the program
 unharmed and the file whole. A file that is not memstow's is not replaced. A program that becomes another by exec is
-followed."""
+followed. A program without runs is read from time to time."""
 import json, pathlib, signal, subprocess, time
 
 import support
@@ -95,4 +95,30 @@ program.go_on()
 program.wait_for("ready")
 document = json.loads(recorder.communicate(timeout=100)[0])
 assert recorder.returncode in (0, 1, 5) and document["runs"]["ended"] >= 3, document["runs"]
+program.process.terminate()
+
+# ---- a program without runs
+
+pathlib.Path("runless.py").write_text("""
+import time
+kept = []
+def handler():
+    kept.append(bytearray(30000))
+print("ready", flush=True)
+while True:
+    handler()
+    time.sleep(0.02)
+""")
+program = Program(support.PYTHON, "runless.py", file="runless.mst")
+program.wait_for("ready")
+recorder = support.start(support.MEMSTOW, "leaks", program.pid(), "--series=runless.series", "--every=200ms", "--json",
+                         stdout=subprocess.PIPE, text=True)
+written = pathlib.Path("runless.series")
+support.wait_for(lambda: written.exists() and leaks(written)["readings"]["taken"] >= 16, what="16 readings")
+recorder.send_signal(signal.SIGINT)
+document = json.loads(recorder.communicate(timeout=100)[0])
+assert document["readings"]["judged"] >= 9 and document["runs"]["ended"] == 0, (document["readings"], document["runs"])
+assert recorder.returncode == 1, brief(document)
+assert [functions(leak["stack"])[0] for leak in document["leaks"]] == ["handler"], brief(document)
+assert leaks("runless.series", status=1)["leaks"] == document["leaks"]
 program.process.terminate()

@@ -3,11 +3,14 @@
 #include "tools/base/library.h"
 #include "tools/base/text.h"
 
+#include <elf.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Finds this command by the path that exec was given. If that path is relative, it is right only while the process is
@@ -48,6 +51,18 @@ static int library_search(char *path, size_t size) {
     return -1;
 }
 
+/* Whether the file begins as a 64-bit ELF file does. The loader would report any other file and then start the program
+ * without it, and a pipe would make the loader wait. */
+static bool is_elf(const char *path) {
+    char ident[EI_NIDENT] = "";
+    struct stat st;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    bool is = fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && read(fd, ident, sizeof ident) == sizeof ident &&
+              memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] == ELFCLASS64;
+    if (fd >= 0) close(fd);
+    return is;
+}
+
 int library_find(char *path, size_t size, char *error, size_t error_size) {
     const char *given = getenv("MEMSTOW_LIBRARY");
     if (given && *given && library_check(path, size, given) < 0) {
@@ -57,6 +72,10 @@ int library_find(char *path, size_t size, char *error, size_t error_size) {
     if ((!given || !*given) && library_search(path, size) < 0) {
         snprintf(error, error_size,
                  "libmemstow.so was not found beside this command (set MEMSTOW_LIBRARY to its path)");
+        return -1;
+    }
+    if (!is_elf(path)) {
+        snprintf(error, error_size, "%s is not a 64-bit shared library", TEXT_SAFE(path));
         return -1;
     }
     /* the loader splits LD_PRELOAD at colons and blanks, and has no quotes */

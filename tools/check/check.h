@@ -35,8 +35,8 @@ void check_folder_remove(const struct check *check); /* removes check->folder, u
 /* Makes the folder "WHAT-n" for one run, inside check->folder. Returns 0, or an exit code after an error message. */
 int check_folder_of_run(const struct check *check, const char *what, uint32_t n, char *path, size_t size);
 
-/* check_files.c: refuses a file that would overwrite another file that the check reads or writes, or a memstow file.
- * Returns 0, or the exit code of wrong usage after an error message. */
+/* check_files.c: refuses a file that cannot be written, or that would overwrite a memstow file or another file that the
+ * check reads or writes. Returns 0, or an exit code after an error message. */
 int check_files(const struct check *check);
 
 /* check_launch.c: from now on, SIGINT, SIGQUIT, SIGTERM and SIGHUP are only noted when they come for the first

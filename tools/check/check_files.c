@@ -1,12 +1,14 @@
-/* check_files.c — refuses options that name one file twice, or that would replace a ledger, before anything runs.
- * In: the options. Out: a refusal with its reason. It never changes a file. */
+/* check_files.c — refuses options that name one file twice, a ledger as an output, or an output that cannot be written,
+ * before anything runs. In: the options. Out: a refusal with its reason. It never changes a file. */
 #include "tools/base/complain.h"
 #include "tools/base/new_file.h"
 #include "tools/base/text.h"
 #include "tools/check/check.h"
 
+#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 struct named {
     const char *option, *path; /* path: NULL if the option was not given */
@@ -35,6 +37,22 @@ static bool same_file(const char *a, const char *b) {
     return a_exists && b_exists && S_ISREG(of_a.st_mode) && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
+/* Finds out whether the file, or a new file of that name, can be written. Returns 0, or the exit code of a file that
+ * cannot be written after an error message. */
+static int check_writable(const char *path) {
+    struct stat st;
+    char folder[4096];
+    text_folder(path, folder, sizeof folder);
+    errno = 0;
+    if (stat(path, &st) == 0)
+        errno = S_ISDIR(st.st_mode) ? EISDIR : access(path, W_OK) < 0 ? errno : 0;
+    else if (errno == ENOENT)
+        errno = access(folder, W_OK | X_OK) < 0 ? errno : 0;
+    if (!errno) return EXIT_FINE;
+    complain("%s: %s", TEXT_SAFE(path), strerror(errno));
+    return EXIT_UNREADABLE;
+}
+
 int check_files(const struct check *check) {
     static const char *const forms[CHECK_FORMS] = {"text", "json", "junit", "github", "markdown"};
     struct named files[CHECK_FORMS + 4] = {{"suppressions", check->suppressed_in, "the list of suppressions"},
@@ -53,5 +71,8 @@ int check_files(const struct check *check) {
             if (files[i].path && files[j].path && same_file(files[i].path, files[j].path))
                 return complain_usage("check", "--%s=%s: is %s", files[i].option, TEXT_SAFE(files[i].path),
                                       files[j].words);
-    return EXIT_FINE;
+    int code = EXIT_FINE;
+    for (size_t i = check->update ? 2 : 3; i < count && code == EXIT_FINE; i++)
+        if (files[i].path && strcmp(files[i].path, "-") != 0) code = check_writable(files[i].path);
+    return code;
 }

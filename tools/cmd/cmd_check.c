@@ -284,8 +284,8 @@ static int verdict_tell(const struct check *check) {
     char sentence[1400];
     int code = EXIT_FINE;
     if (check->page) code = check_html(check);
-    for (int i = 0; i < CHECK_FORMS && code == EXIT_FINE; i++)
-        if (check->output[i]) code = write_form(check, i);
+    for (int i = 0; i < CHECK_FORMS; i++) /* one that cannot be written does not stop the others */
+        if (check->output[i] && write_form(check, i) != EXIT_FINE) code = EXIT_UNREADABLE;
     if (code != EXIT_FINE) return code;
     code = complain_finish(check->gate.over ? EXIT_OVER : EXIT_FINE);
     for (size_t i = 0; i < check->gate.count; i++) {

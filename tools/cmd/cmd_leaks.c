@@ -1,5 +1,6 @@
 /* cmd_leaks.c — memstow leaks: shows memory that grows from run to run, and memory that retired owners left behind. */
 #include "tools/base/complain.h"
+#include "tools/base/duration.h"
 #include "tools/base/progress.h"
 #include "tools/cmd/commands.h"
 #include "tools/cmd/frame_options.h"
@@ -28,11 +29,12 @@ enum {
     OPTION_MIN,
     OPTION_SERIES,
     OPTION_RUNS,
+    OPTION_EVERY,
     OPTION_HOLDERS,
     OPTION_TIMEOUT,
     OPTION_HTML
 };
-enum { TIMEOUT = 60 };
+enum { TIMEOUT = 60, EVERY = 60 }; /* seconds */
 
 struct choice {
     bool json, html, holders;
@@ -48,7 +50,7 @@ static int cmd_leaks_help(void) {
     puts("usage: memstow leaks FILE...|PID [--top=N] [--min=SIZE] [--all-frames]\n"
          "                     [--absolute] [--json | --html [-o PAGE]]\n"
          "       memstow leaks PID [--holders] [--timeout=SECONDS] …\n"
-         "       memstow leaks PID --series=FILE [--runs=N] …\n"
+         "       memstow leaks PID --series=FILE [--runs=N] [--every=TIME] …\n"
          "\n"
          "Shows leaks and what holds them: memory of owners that are gone, and memory that\n"
          "each run leaves behind, by model, node and call stack. Memory that only\n"
@@ -66,6 +68,8 @@ static int cmd_leaks_help(void) {
          "                 write the changes of each run to FILE. 'memstow leaks FILE'\n"
          "                 reads it again\n"
          "  --runs=N       with --series: stop when N more runs have ended\n"
+         "  --every=TIME   with --series: as long as no run has ended, read the memory\n"
+         "                 after each TIME (60s)\n"
          "  --min=SIZE     leave out growth of less than SIZE a run (default 1K)\n"
          "  --top=N        show N findings of each kind (default 10; --json shows all)\n"
          "  --all-frames   whole call stacks, with the allocator's own frames\n"
@@ -288,6 +292,9 @@ static int cmd_leaks_take_option(struct choice *choice, int option, char **argv)
     case OPTION_RUNS:
         if (parse_runs(optarg, &choice->follow.runs)) return 0;
         return complain_usage("leaks", "--runs=%s: not a number above 0", TEXT_SAFE(optarg));
+    case OPTION_EVERY:
+        if (duration_parse(optarg, &choice->follow.every_ns) && choice->follow.every_ns) return 0;
+        return complain_usage("leaks", "--every=%s: not a time, such as 60s", TEXT_SAFE(optarg));
     case OPTION_SERIES:
         choice->follow.file = optarg;
         return 0;
@@ -313,8 +320,10 @@ static int check_words(struct choice *choice, char **arguments, int count) {
         return complain_usage("leaks", "--holders goes with one PID, without --series and --timeout=0");
     if (!choice->follow.file) {
         if (choice->follow.runs) return complain_usage("leaks", "--runs goes with --series");
+        if (choice->follow.every_ns) return complain_usage("leaks", "--every goes with --series");
         return 0;
     }
+    if (!choice->follow.every_ns) choice->follow.every_ns = EVERY * SECOND_NS;
     choice->follow.pid = choice->pid;
     return choice->follow.pid ? 0 : complain_usage("leaks", "--series goes with one PID");
 }
@@ -326,6 +335,7 @@ int cmd_leaks(int argc, char **argv) {
                                             {"min", required_argument, NULL, OPTION_MIN},
                                             {"series", required_argument, NULL, OPTION_SERIES},
                                             {"runs", required_argument, NULL, OPTION_RUNS},
+                                            {"every", required_argument, NULL, OPTION_EVERY},
                                             {"holders", no_argument, NULL, OPTION_HOLDERS},
                                             {"timeout", required_argument, NULL, OPTION_TIMEOUT},
                                             FRAME_OPTIONS,

@@ -1,5 +1,6 @@
 /* leaks_follow.c — see leaks_follow.h. The OWNER records of the ledger are read twenty times a second. The whole ledger
- * is read at the beginning, and whenever these records say that a run has ended. */
+ * is read at the beginning, and whenever these records say that a run has ended. As long as they name no run that has
+ * ended, the whole ledger is read once in follow.every_ns. */
 #include "tools/leaks/leaks_follow.h"
 #include "tools/base/complain.h"
 #include "tools/base/duration.h"
@@ -78,14 +79,14 @@ static void drop_pending(void) {
 }
 
 /* Makes the pending reading (if there is one) the open subject, and adds a point if a run has ended since the last
- * point. Returns an exit code. */
+ * point, or if no run has ever ended. Returns an exit code. */
 static int take_pending(struct subject *subject, struct leak_sites *sites) {
     if (!pending.there) return EXIT_FINE;
     subject_close(subject);
     *subject = pending.subject;
     pending.there = false;
     if (leak_sites_read(sites, &subject->image) < 0) return no_memory();
-    if (sites->point_count && sites->run_count <= sites->ended) return EXIT_FINE;
+    if (sites->point_count && sites->run_count && sites->run_count <= sites->ended) return EXIT_FINE;
     return leak_sites_point(sites, &subject->image) < 0 ? no_memory() : EXIT_FINE;
 }
 
@@ -136,8 +137,13 @@ static bool went_on(const struct source *ledger) {
     return state == SNAP_EXECED;
 }
 
-/* Takes a reading after each run, until the wanted runs have ended, a signal comes, or the process has ended or become
- * another program. Returns an exit code. */
+/* Whether it is time for a reading. `ended`: how many runs have ended. */
+static bool is_due(const struct follow *self, uint32_t ended) {
+    return ended > pending.ended || (!ended && duration_now() - pending.taken_ns >= self->every_ns);
+}
+
+/* Takes a reading after each run, or from time to time as long as no run has ended, until the wanted runs have ended, a
+ * signal comes, or the process has ended or become another program. Returns an exit code. */
 static int go_on(const struct follow *self, struct source *ledger, struct subject *subject, struct leak_sites *sites) {
     const struct timespec pause = {.tv_nsec = LOOK_NS};
     const struct snap_header process = pending.subject.image.header;
@@ -145,7 +151,7 @@ static int go_on(const struct follow *self, struct source *ledger, struct subjec
     uint64_t written = 0;
     while (!asked_to_end && process_wrote(&process) && !went_on(ledger) &&
            !(self->runs && ended - before >= self->runs)) {
-        if ((ended = ended_runs(ledger)) <= pending.ended) {
+        if (!is_due(self, ended = ended_runs(ledger))) {
             nanosleep(&pause, NULL);
             continue;
         }

@@ -1,4 +1,5 @@
-/* leaks_follow.h — follows a running process, and reads its ledger after each of its runs.
+/* leaks_follow.h — follows a running process, and reads its ledger after each of its runs, or from time to time as long
+ * as no run has ended.
  * In: a pid. Out: points (leak_sites.h), and a file with them, the series. The file is whole at any time, but until the
  * end the last points can be missing. The process does not notice that its ledger is read. A run that ends while the
  * ledger is read has no reading of its own: the next reading covers it and the run after it. */
@@ -12,6 +13,7 @@ struct follow {
     pid_t pid;
     const char *file;
     uint32_t runs; /* number of runs to wait for; 0: until the process ends, or SIGINT or SIGTERM comes */
+    uint64_t every_ns; /* from reading to reading, as long as no run has ended */
 };
 
 /* Returns an exit code. The subject stays open with the last reading that was kept. A reading from the last second
