@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 900
+# long
 """Models in loops. The loader of a carried MODEL runs once under each policy, and the result is the same: kept, stowed
 or freed between iterations, and with /free in the middle. The report says that a loop holds it. When the loop is
 forgotten, it can go. With a prefix or on disk, a model at a wildcard port is a clear error that names the port."""

@@ -1,4 +1,4 @@
-"""Lifecycles of a real ComfyUI on the CPU with the shipped scenario, for shutdown_no_leaks.py (6) and
+"""Lifecycles of a real ComfyUI on the CPU with the shipped scenario, for shutdown_no_leaks.py (3) and
 shutdown_no_leaks_long.py (102). memstow's node pack ends it in order. Without it, a ComfyUI 0.3.75 that is closed while
 a workflow runs aborts ("terminate called without an active exception")."""
 import json, os, pathlib, re, shlex, shutil, sys
