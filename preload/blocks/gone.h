@@ -20,8 +20,8 @@ struct gone {
 enum { GONE_BITS = 9 };
 extern struct gone gone_entries[1 << GONE_BITS];
 
-/* Notes a block that is about to be freed, or that was moved. `slot`: where the return address of the hook lies on the
- * stack (stack.h). */
+/* Notes a block that is about to be freed, or that realloc has put at another address. `slot`: where the return address
+ * of the hook lies on the stack (stack.h). */
 void gone_note(const void *p, uint64_t size, uint32_t mark, uint32_t site, uintptr_t slot);
 /* The record of the block that was at an address. Valid only if gone_has(address). */
 static inline struct gone *gone_at(uintptr_t address) {

@@ -110,8 +110,8 @@ static void put_wide(const struct snap_counter *counter) {
     if (free) ids_add(free, series_id(&wide, counter));
 }
 
-/* Gives the word a wide counter, unless another thread changes the word at the same time. *seen: the word's new value.
- * False: there is no memory. */
+/* Gives the word a wide counter, unless another thread changes the word at the same time. *seen: the word as the caller
+ * has read it; at the return, the word as it is now. False: there is no memory. */
 static bool counters_widen(uint64_t *word, uint64_t *seen) {
     struct snap_counter *counter = take_wide();
     if (!counter) return false;

@@ -341,8 +341,8 @@ static long hook_process_enter(__typeof__(&syscall) call, long number, const lon
     return result;
 }
 
-/* Restores the range first: a memory policy would be lost when stowed memory gets a new mapping. (In a sandbox it gets
- * none.) libnuma sets the policy by this call. */
+/* The range is restored first, because restored memory may be in a new mapping, which would not have the NUMA policy
+ * that this call sets. In a sandbox, memory comes back in its old mapping, so -EPERM does no harm. */
 static long bind_memory(__typeof__(&syscall) call, const long a[6]) {
     uint32_t pass = stow_pass_begin();
     long result = -1;

@@ -779,6 +779,10 @@ struct snap_cupti_block {
     char source[96];              /* the end of the path of the library that asked for the block; "": unknown */
 };
 
+/* How the name of a file of moved memory begins, in a file system that has no files without a name. (Elsewhere the
+ * kernel's name for it begins with '#'.) The file loses its name at once, so its path ends with " (deleted)". */
+#define SNAP_STOW_FILE "memstow-stow."
+
 enum snap_region_flag { SNAP_REGION_WRITE = 1, SNAP_REGION_EXEC = 2, SNAP_REGION_SHARED = 4 };
 struct snap_region {
     uint64_t start, end;

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include "preload/shared/os.h"
+#include "preload/shared/snapshot.h"
 #include "preload/stow/stow.h"
 
 enum { PATH_SIZE = 4096, AT_ONCE = 16 << 20, PROBE = 16 * OS_PAGE };
@@ -72,12 +73,10 @@ static uint32_t refusal_of(long error) {
     }
 }
 
-static const char NAMED[] = "memstow-stow.";
-
 static bool remove_left(void *context, const char *name) {
     const char *const *directory = context;
     char path[PATH_SIZE + NAME_MAX + 2];
-    if (strncmp(name, NAMED, strlen(NAMED)) != 0) return true;
+    if (strncmp(name, SNAP_STOW_FILE, strlen(SNAP_STOW_FILE)) != 0) return true;
     strcpy(path, *directory);
     strcat(path, "/");
     strcat(path, name);
@@ -94,7 +93,7 @@ static int open_named(const char *directory, int flags) {
     os_each_name(directory, remove_left, &directory);
     strcpy(path, directory);
     strcat(path, "/");
-    strcat(path, NAMED);
+    strcat(path, SNAP_STOW_FILE);
     char *end = os_decimal(path + strlen(path), os_pid());
     *end++ = '.';
     os_decimal(end, __atomic_add_fetch(&serial, 1, __ATOMIC_RELAXED));

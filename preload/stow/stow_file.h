@@ -24,7 +24,7 @@ struct stow_file {
 uint32_t stow_file_judge(int fd);
 
 /* Opens a file in `directory`. NULL: in MEMSTOW_STOW_DIR, or, if that is not set, in the first usual directory that can
- * be used. Reserves `size` bytes. */
+ * be used. Reserves `size` bytes, if the file system can. */
 uint32_t stow_file_open(struct stow_file *self, const char *directory, uint64_t size);
 
 /* Writes whole pages behind the used bytes. Waits until they are on the disk, and drops them from the page cache. */

@@ -28,6 +28,13 @@ assert part["rest_bytes"] == MIB // 8
 assert part["advice"].startswith("glibc keeps 58.0 MiB of freed memory: this is not a leak."), part["advice"]
 assert "glibc keeps 58.0 MiB of freed memory: this is not a leak." in memstow("report", "x.mst").stdout
 
+# Files of moved memory: without a name, or with one that was removed. What was read since is in memory.
+for name in ("#1234", "memstow-stow.77.1"):
+    ledger = Ledger(flags=RESIDENCY)
+    ledger.region(0x7d0000000000, MIB, MIB // 16, f"/var/tmp/{name} (deleted)", anonymous=0)
+    part = report(ledger.save("stowed.mst"))["residency"]
+    assert part["stowed_resident_bytes"] == MIB // 16 and not part["files"], (name, part)
+
 # Nothing was freed, so no memory is reported as freed, whatever the estimate of the overhead is.
 ledger = Ledger(flags=RESIDENCY, header_overhead=16)
 ledger.count(ledger.site(ledger.module("/opt/program")), alloc=(48 * MIB, 3 * MIB), free=(MIB, MIB // 16))

@@ -219,8 +219,8 @@ static void say_lack(struct symbols *symbols, int error) {
 }
 
 /* Says why the reader process (symreader.h) has ended: the module's file is damaged, or this command lacks memory or
- * descriptors. READER_MORE: for the reader's other files, and because debug information takes more memory than its
- * file. */
+ * descriptors. It lacks memory if it cannot have the size of the file and READER_MORE bytes: the reader has other files
+ * open, too, and debug information takes more memory than its file. */
 static void say_crash(struct symbols *symbols, uint32_t module) {
     enum { READER_MORE = 64 << 20 };
     struct stat st = {0};

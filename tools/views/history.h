@@ -1,6 +1,6 @@
 /* history.h — memory over time, for text, JSON and pages.
- * In: an image. Out: the curve of heap and mappings up to now or the process's end, the curves of CUDA devices up to
- * their last points, the marks in the order of time (the peak is one of them), and texts for marks. */
+ * In: an image. Out: the curve of heap and mappings up to now or the process's end, the curve of each CUDA device, the
+ * marks in the order of time (the peak is one of them), and texts for marks. */
 #ifndef MEMSTOW_HISTORY_VIEW_H
 #define MEMSTOW_HISTORY_VIEW_H
 

@@ -69,15 +69,14 @@ struct piece {
     uint64_t resident, anonymous;
 };
 
-/* Whether the region maps a file to which memory was stowed. Such a file has no name, or had a name for a moment
- * (preload/stow/stow_file.c). */
+/* Whether the region maps a file to which memory was stowed (SNAP_STOW_FILE). */
 static bool is_stowed(const struct split *split, const struct snap_region *region) {
     static const char gone[] = " (deleted)";
     const char *path = image_string(split->image, region->path), *name = strrchr(path, '/');
     size_t length = strlen(path);
     if (*path != '/' || region->flags & SNAP_REGION_SHARED || length < sizeof gone) return false;
     if (strcmp(path + length - (sizeof gone - 1), gone) != 0) return false;
-    return name[1] == '#' || strncmp(name + 1, ".memstow.", 9) == 0;
+    return name[1] == '#' || strncmp(name + 1, SNAP_STOW_FILE, strlen(SNAP_STOW_FILE)) == 0;
 }
 
 /* Adds a piece of a region whose use the list of address ranges does not tell. In a private mapping of a module, pages
