@@ -25,7 +25,8 @@ enum {
 struct choice {
     const struct html_tree *tree;
     uint8_t *nodes[2], *words[2]; /* by side; then by node, and by word of the image: 1 if the file has it already */
-    /* by side, then by frame: 1 + the frame that followed it last; 0: the frame is not in the file yet */
+    /* by side, then by frame: 1 + the frame after it in the stack that was written last; 0: the file does not have the
+     * frame yet */
     uint32_t *followers[2];
 };
 
