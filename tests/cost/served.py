@@ -19,6 +19,7 @@ import instructions, support
 
 BUDGET = pathlib.Path(__file__).with_name("served_budget.json")
 SHORT, LONG = 500, 2_500
+QUERIES = 100, 500 # rounds of a query that looks at each freed block
 BESIDE = { # a call, beside what: how many, and the instructions that the last adds to the first at most
     ("pair", "live"): ((0, 3_000), 2_000),
     ("pair", "freed"): ((100, 3_000), 1_000),
@@ -32,7 +33,7 @@ BESIDE = { # a call, beside what: how many, and the instructions that the last a
     ("places", "live"): ((1, 5_000), 500),
 }
 TOO_LITTLE = "1M" # less than is pinned at a time: each block asks whether to pin, and no other thread pins meanwhile
-MOVES, MOVED = (2, 42), (300, 3_000) # rounds, blocks
+MOVES, MOVED = (2, 12), (300, 3_000) # rounds, blocks
 LONGER = 1.5 # a move of 10 times as many blocks may take 15 times as many instructions, but not more
 HERE = pathlib.Path(__file__).parent
 
@@ -62,8 +63,9 @@ def each(few, many, *command):
 def measure(program):
     numbers = {}
     for (what, state), (beside, _) in BESIDE.items():
+        rounds = QUERIES if (what, state) == ("info", "freed") else (SHORT, LONG)
         for number in beside:
-            numbers[name_of(what, state, number)] = round(each(SHORT, LONG, program, what, state, number), 2)
+            numbers[name_of(what, state, number)] = round(each(*rounds, program, what, state, number), 2)
     os.environ["MEMSTOW_CUDA_PINNED"] = TOO_LITTLE
     numbers["pair, may pin"] = round(each(SHORT, LONG, program, "pair", "live", 0), 2)
     del os.environ["MEMSTOW_CUDA_PINNED"]
