@@ -1,6 +1,6 @@
 /* main.c — memstow: finds the subcommand, and calls it. */
 #include "tools/base/complain.h"
-#include "tools/base/file_limit.h"
+#include "tools/launch/file_limit.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/text.h"
 

@@ -2,7 +2,7 @@
  * mask back before exec. */
 #include "tools/launch/launch.h"
 #include "tools/base/duration.h"
-#include "tools/base/file_limit.h"
+#include "tools/launch/file_limit.h"
 
 #include <errno.h>
 #include <fcntl.h>

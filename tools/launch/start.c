@@ -1,7 +1,7 @@
 /* start.c — see start.h. */
 #include "tools/launch/start.h"
 #include "tools/base/complain.h"
-#include "tools/base/file_limit.h"
+#include "tools/launch/file_limit.h"
 #include "tools/reader/last_word.h"
 #include "tools/base/library.h"
 #include "tools/subject/outfile.h"

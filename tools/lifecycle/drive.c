@@ -1,7 +1,7 @@
 /* drive.c — see drive.h. */
 #include "tools/lifecycle/drive.h"
 #include "tools/base/duration.h"
-#include "tools/base/file_limit.h"
+#include "tools/launch/file_limit.h"
 #include "tools/base/text.h"
 #include "tools/base/whole_file.h"
 #include "preload/shared/jsontext.h"

@@ -1,5 +1,5 @@
 /* file_limit.c — see file_limit.h. */
-#include "tools/base/file_limit.h"
+#include "tools/launch/file_limit.h"
 
 #include <signal.h>
 #include <stddef.h>
