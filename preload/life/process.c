@@ -46,14 +46,16 @@
 
 #define EXEC_VARIABLE "MEMSTOW_EXEC"
 
-enum { DEFAULT_STACK_MEMORY = 64 * 1000 * 1000 };
+enum {
+    DEFAULT_STACK_MEMORY = 64 * 1000 * 1000,
+    VARIABLE_SIZE = 128 << 10, /* no variable of the environment is longer: the kernel refuses it at exec */
+    LEDGER_PATH_SIZE = 4096,
+};
 
 /* The settings. They are copied from the environment once, because programs overwrite their environment
  * (setproctitle). */
 static struct {
-    char out[4096]; /* template of the ledger's path */
     bool out_named; /* the path is from -o FILE without any %: processes other than main_pid use FILE.PID */
-    char follow[1024];
     uint32_t main_pid, stacks;
     uint64_t stack_memory; /* bytes for call stacks, sites and counters */
     uint64_t sample_bytes;
@@ -61,6 +63,9 @@ static struct {
     bool unread_stacks, unread_stack_memory, unread_allocator; /* these settings have unknown values */
     uint32_t unread_pressure;                                  /* bits: PRESSURE_UNREADABLE, PRESSURE_IDLE_UNREADABLE */
     uint8_t run_id[16];
+    /* whole, because a part would be another path, or another name; pages that are not needed stay untouched */
+    char out[VARIABLE_SIZE]; /* template of the ledger's path */
+    char follow[VARIABLE_SIZE];
 } wish;
 
 static bool begun_before; /* tracking has begun in this process, or in a process that it was forked from */
@@ -69,7 +74,7 @@ static bool from_cupti;
 static const char *heap_unseen; /* why the program's calls of malloc do not reach us; NULL: they do */
 static uint32_t home_pid, fork_depth, exec_generation; /* home_pid: the process that last began, tracked or not */
 static bool ledger_kept = true;                        /* whether the ledger is kept beyond an exec */
-static char name[64], exe[4096], command[4096];
+static char whole_name[256], name[64], exe[4096], command[4096]; /* name: the start of whole_name */
 
 /* --- reading the environment --- */
 
@@ -84,7 +89,7 @@ static void read_run_id(const char *hex) {
  * library that was preloaded by hand, without `memstow run`. */
 static void default_out(void) {
     static const char file[] = "/memstow.%n.%p.mst";
-    char here[sizeof wish.out / 2 - sizeof file];
+    char here[LEDGER_PATH_SIZE / 2 - sizeof file];
     long n = os_call(SYS_getcwd, here, sizeof here);
     if (n <= 0 || here[0] != '/') return;
     char *to = wish.out;
@@ -153,8 +158,9 @@ static void read_wishes(void) {
 /* The name by which the program was called, as `ps` shows it: argv[0] without directories. */
 static void name_from(const char *called) {
     const char *slash = strrchr(called, '/');
-    os_copy(name, sizeof name, slash ? slash + 1 : called);
-    if (!name[0]) os_copy(name, sizeof name, "program");
+    os_copy(whole_name, sizeof whole_name, slash ? slash + 1 : called);
+    if (!whole_name[0]) os_copy(whole_name, sizeof whole_name, "program");
+    os_copy(name, sizeof name, whole_name);
 }
 
 static void read_identity(void) {
@@ -178,7 +184,7 @@ static bool in_list(const char *list, const char *word) {
 
 static bool process_wanted(void) {
     if (os_pid() == wish.main_pid || !wish.follow[0] || !strcmp(wish.follow, "all")) return true;
-    return strcmp(wish.follow, "none") != 0 && in_list(wish.follow, name);
+    return strcmp(wish.follow, "none") != 0 && in_list(wish.follow, whole_name);
 }
 
 /* --- the name of the ledger's file --- */
@@ -286,7 +292,7 @@ static uint64_t leave_parent(void) {
 }
 
 static bool begin_ledger(uint64_t inherited) {
-    char path[sizeof wish.out];
+    char path[LEDGER_PATH_SIZE + 1]; /* a path that does not fit is too long for the ledger, too: it gets no file */
     struct ledger_identity identity = {
         .path = path,
         .name = name,

@@ -31,6 +31,12 @@ class Double(http.server.BaseHTTPRequestHandler):
         print(json.dumps(nodes), file=prompts, flush=True)
         if node.get("refuse"): return self.answer(400, {"error": "no such model"})
         if node.get("die"): sys.modules["os"]._exit(9)
+        if node.get("half"):
+            self.send_response(200)
+            self.send_header("Content-Length", "100")
+            self.end_headers()
+            self.wfile.write(b'{"prompt_id":')
+            sys.modules["os"]._exit(9)
         kept.append(bytearray(node.get("kilobytes", 0) * 1024))
         number = f"id-{len(history)}"
         status = "error" if node.get("fail") else "success"
@@ -90,15 +96,19 @@ check("--comfy=leaky.json", "--runs=8", "--warm-up=1", "--baseline=base.txt", st
 
 # These failures are no leaks: the exit status is 4, or 2 for wrong usage.
 for inputs, message in ((dict(refuse=1), 'ComfyUI refused the workflow: {"error": "no such model"}'),
-                        (dict(fail=1), "the workflow failed: "), (dict(die=1), "ComfyUI did not take the workflow")):
+                        (dict(fail=1), "the workflow failed: "), (dict(die=1), "ComfyUI did not take the workflow"),
+                        (dict(half=1), "ComfyUI did not take the workflow")):
     done = check(f"--comfy={workflow('bad.json', **inputs)}", "--runs=2", status=4)
-    assert message in done.stderr, (inputs, done.stderr)
+    assert message in done.stderr and "Traceback" not in done.stderr, (inputs, done.stderr)
 done = check("--comfy=clean.json", command=("sh", "-c", "exit 7"), status=4)
 assert "ComfyUI ended with 7 before its server answered" in done.stderr, done.stderr
 pathlib.Path("ui.json").write_text('{"nodes": [], "links": []}')
 pathlib.Path("broken.json").write_text('{"1":')
+pathlib.Path("deep.json").write_text('{"1":' * 100_000)
+pathlib.Path("list.json").write_text('{"1": {"class_type": "X", "inputs": ["seed"]}}')
 for name, message in (("ui.json", "ui.json: not a workflow in ComfyUI's API format"), ("broken.json", "broken.json: "),
-                      ("none.json", "none.json")):
+                      ("none.json", "none.json"), ("deep.json", "memstow: deep.json: nested too deep\n"),
+                      ("list.json", "list.json: not a workflow in ComfyUI's API format")):
     assert message in check(f"--comfy={name}", status=2).stderr
 assert "--peak and --comfy exclude each other" in check("--comfy=clean.json", "--peak", status=2).stderr
 

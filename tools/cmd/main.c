@@ -1,5 +1,6 @@
 /* main.c — memstow: finds the subcommand, and calls it. */
 #include "tools/base/complain.h"
+#include "tools/launch/file_limit.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/text.h"
 
@@ -86,6 +87,7 @@ static void hold_streams(void) {
 
 int main(int argc, char **argv) {
     hold_streams();
+    file_limit_begin();
     if (argc < 2) return no_command();
     if (strcmp(argv[1], "help") == 0 && argc > 2) return help_on(argv[2]);
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0)

@@ -2,6 +2,7 @@
  * mask back before exec. */
 #include "tools/launch/launch.h"
 #include "tools/base/duration.h"
+#include "tools/launch/file_limit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +24,7 @@ static void waited_signals(sigset_t *set) {
 static void run_child(const struct launch *launch, char **argv, void (*prepare)(void *), void *context, int report) {
     prepare(context);
     launch_forget(launch);
+    file_limit_restore();
     execvp(argv[0], argv);
     int error = errno;
     ssize_t written = write(report, &error, sizeof error);

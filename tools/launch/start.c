@@ -1,6 +1,7 @@
 /* start.c — see start.h. */
 #include "tools/launch/start.h"
 #include "tools/base/complain.h"
+#include "tools/launch/file_limit.h"
 #include "tools/reader/last_word.h"
 #include "tools/base/library.h"
 #include "tools/subject/outfile.h"
@@ -334,6 +335,7 @@ int start_launch(struct start *start, struct launch *launch) {
 
 int start_become(struct start *start) {
     set_environment(start);
+    file_limit_restore();
     execvp(start->argv[0], start->argv);
     return cannot_start(start, errno);
 }

@@ -12,7 +12,7 @@
 struct follow {
     pid_t pid;
     const char *file;
-    uint32_t runs; /* number of runs to wait for; 0: until the process ends, or SIGINT or SIGTERM comes */
+    uint32_t runs;     /* number of runs to wait for; 0: until the process ends, or SIGINT or SIGTERM comes */
     uint64_t every_ns; /* from reading to reading, as long as no run has ended */
 };
 

@@ -1,6 +1,7 @@
 /* drive.c — see drive.h. */
 #include "tools/lifecycle/drive.h"
 #include "tools/base/duration.h"
+#include "tools/launch/file_limit.h"
 #include "tools/base/text.h"
 #include "tools/base/whole_file.h"
 #include "preload/shared/jsontext.h"
@@ -260,6 +261,7 @@ static _Noreturn void run_shell(const struct drive *drive) {
     sigset_t none;
     sigemptyset(&none);
     sigaction(SIGPIPE, &drive->observe->launch->outer_pipe_action, NULL);
+    file_limit_restore();
     sigprocmask(SIG_SETMASK, &none, NULL);
     snprintf(port, sizeof port, "%u", drive->port);
     snprintf(pid, sizeof pid, "%d", (int)drive->observe->launch->pid);

@@ -78,15 +78,31 @@ static bool is_complete(const struct exchange *exchange) {
     return length && exchange->length - (size_t)(end + 4 - exchange->data) >= strtoull(length + 17, NULL, 10);
 }
 
-/* Receives the answer. True: the whole answer came. A NUL follows the data. */
-static bool receive_all(struct exchange *exchange) {
-    while (http_grow(exchange) && may_wait(exchange)) {
-        ssize_t got = recv(exchange->socket, exchange->data + exchange->length, READ_SIZE, 0);
-        if (got < 0 && errno != EINTR) return false;
+/* Why a call on the socket has failed. */
+static const char *http_failure(void) {
+    return errno == EAGAIN || errno == EINPROGRESS ? "no whole answer in time" : strerrordesc_np(errno);
+}
+
+/* Receives the next part. Returns its length; 0: the connection has ended; -1 and errno: it failed. A server that
+ * refuses a request before it has read all of it resets the connection behind its answer. */
+static ssize_t receive_part(struct exchange *exchange) {
+    ssize_t got = may_wait(exchange) ? recv(exchange->socket, exchange->data + exchange->length, READ_SIZE, 0) : -1;
+    return got < 0 && errno == ECONNRESET && exchange->length ? 0 : got;
+}
+
+/* Receives the answer. True: the whole answer came. A NUL follows the data. False: *why says why not. */
+static bool receive_all(struct exchange *exchange, const char **why) {
+    while (http_grow(exchange)) {
+        ssize_t got = receive_part(exchange);
+        if (got < 0 && errno != EINTR) {
+            *why = http_failure();
+            return false;
+        }
         if (got > 0) exchange->length += (size_t)got;
         exchange->data[exchange->length] = 0;
         if (got == 0 || is_complete(exchange)) return true;
     }
+    *why = exchange->length > BYTES_MOST ? "the answer is longer than 16 MiB" : "not enough memory";
     return false;
 }
 
@@ -120,9 +136,9 @@ void http_send(struct http_answer *answer, const struct http_request *request) {
     *answer = (struct http_answer){.why = "the address is too long"};
     size_t used = head_write(head, request);
     if (used && connect_to(&exchange, request, &answer->why)) {
-        answer->why = "no whole answer in time";
         if (send_all(&exchange, head, used)) send_all(&exchange, request->body, request->length);
-        if (receive_all(&exchange)) take_answer(answer, &exchange); /* even after a failed send: it may be a refusal */
+        /* even after a failed send: the answer may be a refusal */
+        if (receive_all(&exchange, &answer->why)) take_answer(answer, &exchange);
     }
     if (exchange.socket >= 0) close(exchange.socket);
     free(exchange.data);

@@ -10,6 +10,7 @@ ComfyUI does not compute again what is in its cache.
 Exit status: 0 success; 2 wrong usage or workflow; 4 ComfyUI did not start, or ended too early, or the workflow failed;
 128 + N ended by signal N."""
 import argparse
+import http.client
 import json
 import os
 import pathlib
@@ -52,6 +53,10 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def is_node(value: Any) -> bool:
+    return isinstance(value, dict) and "class_type" in value and isinstance(value.get("inputs") or {}, dict)
+
+
 def read_workflow(path: pathlib.Path) -> Nodes:
     """The nodes by their ids. ComfyUI's user interface saves another format by default, which is refused."""
     try:
@@ -60,9 +65,10 @@ def read_workflow(path: pathlib.Path) -> Nodes:
         raise Failure(2, f"{path}: {error.strerror}") from None
     except ValueError as error:
         raise Failure(2, f"{path}: {error}") from None
+    except RecursionError:
+        raise Failure(2, f"{path}: nested too deep") from None
     nodes = document.get("prompt", document) if isinstance(document, dict) else None
-    if not isinstance(nodes,
-                      dict) or not nodes or not all(isinstance(n, dict) and "class_type" in n for n in nodes.values()):
+    if not isinstance(nodes, dict) or not nodes or not all(map(is_node, nodes.values())):
         raise Failure(2, f"{path}: not a workflow in ComfyUI's API format (Workflow > Export (API))")
     return nodes
 
@@ -120,7 +126,7 @@ class Server:
             if path == "/prompt":
                 raise Failure(4, f"ComfyUI refused the workflow: {error.read(2000).decode(errors='replace')}") from None
             return None
-        except (OSError, ValueError):
+        except (OSError, ValueError, http.client.HTTPException): # the last one: it ended within its answer
             return None
 
     def wait_for(self, condition: Callable[[], Any], seconds: float, what: str) -> Any:
