@@ -60,8 +60,8 @@ static uint64_t word_of(struct snap_tag tag) {
     return ((uint64_t)tag.model | (uint64_t)tag.node << 20 | (uint64_t)tag.run << 40) << 1;
 }
 
-/* The number of the tag with this word. Other threads may change the table meanwhile, so words_find may return the number
- * of another tag. A tag's record never changes, so it shows whether the number is the right one. */
+/* The number of the tag with this word. Other threads may change the table meanwhile, so words_find may return another
+ * tag's number. A tag's record never changes, so it shows whether the number is the right one. */
 static uint32_t find_tag(uint64_t word) {
     uint32_t number = words_find(&numbers, word);
     return likely(number == WORDS_NONE || word_of(tags_at(number)) == word) ? number : WORDS_NONE;
