@@ -1,16 +1,17 @@
 """ComfyUI's modules and the node pack in this process, on the CPU, for tests that need access to objects. A test that
 imports it runs under the double, or under memstow. `runs` is the pack's state; None: the pack found no memstow."""
-import asyncio, importlib.util, os, sys
+import asyncio, gc, importlib.util, os, sys
 
 import support
 
 
-def load():
-    import torchvision_operators # it imports PyTorch
+def load(freeze=True):
+    """freeze: what is loaded is left out of collections of garbage, each of which takes a quarter of a second
+    otherwise. Then a search for holders does not see it."""
+    import _quick # it imports PyTorch
     sys.argv[1:] = []
     sys.path.insert(0, str(support.COMFYUI))
-    torchvision_operators.ensure()
-    torchvision_operators.import_without_dynamo()
+    _quick.prepare()
     from comfy.cli_args import args
     web = support.HERE / "web"
     web.mkdir(exist_ok=True)
@@ -23,6 +24,8 @@ def load():
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     server.PromptServer(loop)
+    if freeze:
+        gc.freeze()
     return pack()
 
 

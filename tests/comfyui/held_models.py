@@ -9,7 +9,7 @@ holds none of them, so that a trigger meanwhile can free them."""
 import _inprocess
 
 _inprocess.under_double(__file__)
-runs = _inprocess.load()
+runs = _inprocess.load(freeze=False)
 
 import gc
 import weakref

@@ -10,7 +10,7 @@ from _page import report
 from _decisions import CACHE, CLIP, LINES, clean
 from _ledger import MIB
 
-WIDTHS = (1280, 2560, 390)
+WIDTHS, THEMES = (1280, 2560, 390), ("light", "dark")
 S = 10**9
 LONG = "a model with a long name, as people and tools give them, " * 4 + "fp8_e4m3fn.safetensors"
 REPORTED = ["", "#overview?from=0.2&to=0.9", "#flame", "#flame?find=shrink&kinds=python", "#flame?inverted=1&lines=1",
@@ -192,14 +192,14 @@ def settled(browser):
     browser.js("for (const one of document.querySelectorAll('main details')) one.open = true")
 
 
-def states(browser, page, addresses, widths=WIDTHS):
-    """Opens each address at each width, in light and in dark. Yields (address, width, theme)."""
+def states(browser, page, addresses, themes):
+    """Opens each address at each width, in the themes(number of the address). Yields (address, width, theme)."""
     browser.open(page)
-    for address in addresses:
+    for number, address in enumerate(addresses):
         browser.js("location.hash = arguments[0]", address or "#")
-        for width in widths:
+        for width in WIDTHS:
             browser.size(width, 900)
-            for theme in ("light", "dark"):
+            for theme in themes(number):
                 browser.theme(theme == "dark")
                 settled(browser)
                 yield address, width, theme
@@ -210,13 +210,20 @@ def faults(browser):
     return browser.js(FAULTS)
 
 
-def collect(browser, made):
-    """All faults of the pages: fault → where it was seen."""
+def collect(browser, made, themes):
+    """All faults of the pages, in these themes of each view: fault → where it was seen."""
     found = collections.defaultdict(list)
     for name, page, addresses in made:
-        for address, width, theme in states(browser, page, addresses):
+        for address, width, theme in states(browser, page, addresses, themes):
             said, boxes = faults(browser)
             assert boxes > 10, (name, address, width, boxes)
             for fault in said:
                 found[fault].append(f"{name}{address} at {width}, {theme}")
     return found
+
+
+def none_in(browser, themes):
+    """Asserts that no page has a fault in these themes of each view."""
+    found = collect(browser, pages(), themes)
+    assert not found, "\n".join(f"{fault}: {places[0]} and {len(places) - 1} more" for fault, places in found.items())
+    browser.is_clean()
