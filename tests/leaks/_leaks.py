@@ -1,5 +1,5 @@
 """Shared by the tests of this room: a program of _plants.py under memstow, and the findings of memstow leaks."""
-import json, pathlib, subprocess
+import functools, json, pathlib, subprocess
 
 import support
 
@@ -21,8 +21,9 @@ class Program:
         self.process.stdin.write("\n")
         self.process.stdin.flush()
 
+    @functools.cache
     def pid(self):
-        return next(entry["pid"] for entry in [support.report(self.file)["process"]])
+        return support.report(self.file)["process"]["pid"]
 
     def end(self):
         self.go_on()
