@@ -1,5 +1,5 @@
-"""`memstow check` replaces a read-only baseline or page, as a new file has its name then. Where no new file can be made,
-and where a read-only verdict would be written to, it refuses before anything runs."""
+"""`memstow check` replaces a read-only baseline or page by a new file. Where no new file can be made, and where a verdict
+would be written into a read-only file, it refuses before anything runs."""
 import os
 
 import support
