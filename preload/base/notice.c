@@ -17,7 +17,7 @@
 
 enum { PATIENCE_MS = 100 };
 
-static struct stat at_start; /* standard error when the program began; all 0: it was closed */
+static struct stat at_start; /* standard error when this library was loaded; all 0: it was closed */
 
 __attribute__((constructor)) static void remember_standard_error(void) {
     if (os_stat_fd(STDERR_FILENO, &at_start) < 0) at_start = (struct stat){0};

@@ -171,18 +171,25 @@ static void hold_streams(struct streams *self) {
         }
 }
 
-static void let_go_of_streams(const struct streams *self) {
+/* Lets go of the numbers. Returns the descriptor, which gets another number if it has one of a standard stream: another
+ * thread may have held that number while we looked, and let go of it before `fd` was opened. */
+static int let_go_of_streams(const struct streams *self, int fd) {
+    int opened = fd;
     for (int i = 0; i < self->count; i++) os_close(self->held[i]);
+    if (fd < 0 || fd > 2) return fd;
+    fd = (int)os_call(SYS_fcntl, opened, F_DUPFD_CLOEXEC, 3);
+    os_close(opened);
+    return fd;
 }
 
 int os_open_in(int folder, const char *path, int flags, int mode) {
-    struct streams streams = {.count = 0};
+    struct streams streams;
+    bool writable = flags & (O_WRONLY | O_RDWR);
     long fd;
-    if (flags & (O_WRONLY | O_RDWR)) hold_streams(&streams);
+    if (writable) hold_streams(&streams);
     do fd = os_call(SYS_openat, folder, path, flags | O_CLOEXEC, mode);
     while (fd == -EINTR);
-    let_go_of_streams(&streams);
-    return (int)fd;
+    return writable ? let_go_of_streams(&streams, (int)fd) : (int)fd;
 }
 
 int os_open(const char *path, int flags, int mode) { return os_open_in(AT_FDCWD, path, flags, mode); }
@@ -190,9 +197,7 @@ int os_open(const char *path, int flags, int mode) { return os_open_in(AT_FDCWD,
 int os_open_memory(const char *name, unsigned flags) {
     struct streams streams;
     hold_streams(&streams);
-    int fd = (int)os_call(SYS_memfd_create, name, flags);
-    let_go_of_streams(&streams);
-    return fd;
+    return let_go_of_streams(&streams, (int)os_call(SYS_memfd_create, name, flags));
 }
 
 void os_close(int fd) { os_call(SYS_close, fd); }

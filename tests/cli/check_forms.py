@@ -151,11 +151,13 @@ check(0, "--json=new.txt", "--junit=folder/new.txt", "--markdown=/dev/null", "--
 assert json.loads(pathlib.Path("new.txt").read_text())["result"] == "pass"
 assert pathlib.Path("folder/new.txt").read_text().startswith("<?xml")
 
-# A signal ends a check that waits for a reader of its output, and nothing of the check stays.
+# A signal ends a check that waits for a reader of its output, and nothing of the check stays. It does not go on to the
+# next output, for which it would wait, too.
 os.mkfifo("nobody reads")
+os.mkfifo("nor this")
 os.mkdir("tmp")
 waits = support.start(support.MEMSTOW, "check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--json=nobody reads",
-                      "--", *COMMAND, "0", env={**os.environ, "TMPDIR": str(support.HERE / "tmp")},
+                      "--junit=nor this", "--", *COMMAND, "0", env={**os.environ, "TMPDIR": str(support.HERE / "tmp")},
                       stderr=support.subprocess.PIPE, text=True)
 support.wait_for(lambda: os.listdir("tmp") and any(pathlib.Path("tmp").glob("*/run-1/*")), 60, "the run's ledger")
 task = pathlib.Path(f"/proc/{waits.pid}/task/{waits.pid}")

@@ -118,6 +118,8 @@ for side, triggers in zip("ab", count):
     shown = [line["trigger"] for line in trace["lines"] if line["kind"] == "TRIGGER"]
     assert shown == list(range(triggers - len(shown) + 1, triggers + 1)), shown[:5] # the latest
     assert trace["triggers_omitted"] == triggers - len(shown) > 0
+    whole = json.loads(support.memstow("decisions", f"{side}.mst", "--json").stdout)
+    assert trace["faults"] == whole["faults"] and len(whole["faults"]) > 200, len(trace["faults"])
     assert max(len(one["name"]) for one in trace["owners"]) <= 300
 browser.open("page.html", "#decisions")
 assert len(cards()) == 100

@@ -67,3 +67,41 @@ Test(html_track, small_items_make_room, .timeout = 60) {
     free(bytes);
     html_track_end(&track);
 }
+
+/* Adds a moment at which all items have the same bytes. */
+static void add_all(uint32_t moment, size_t count, uint64_t *bytes, uint64_t each) {
+    for (size_t i = 0; i < count; i++) bytes[i] = each;
+    add(moment, count, bytes);
+}
+
+/* What began small, and leaks, is followed again: it is what the page is for. */
+Test(html_track, a_dropped_item_that_grows_comes_back, .timeout = 60) {
+    enum { ITEMS = LEAK_CHANGES_MOST / 2 + 2, GROWN = 7, LATER = 9 };
+    uint64_t *bytes = calloc(ITEMS, sizeof *bytes);
+    add_all(0, ITEMS, bytes, 100);
+    add_all(1, ITEMS, bytes, 101);
+    cr_assert_eq(html_track_dropped(&track), ITEMS);
+    bytes[GROWN] = 1 << 30;
+    add(2, ITEMS, bytes);
+    bytes[GROWN] += 5, bytes[LATER] = 4096;
+    add(3, ITEMS, bytes);
+    cr_assert_eq(html_track_dropped(&track), ITEMS - 2);
+    struct html_chosen chosen = choose(4, ITEMS);
+    cr_assert_eq(chosen.count, 2);
+    is_item(&chosen, 0, GROWN, (uint64_t[]){0, 0, 1 << 30, (1 << 30) + 5}, 4);
+    is_item(&chosen, 1, LATER, (uint64_t[]){0, 0, 0, 4096}, 4);
+    free(chosen.list);
+    free(bytes);
+    html_track_end(&track);
+}
+
+/* Figures of a damaged file. */
+Test(html_track, no_size_is_too_large_to_be_dropped, .timeout = 60) {
+    enum { ITEMS = LEAK_CHANGES_MOST / 2 + 2 };
+    uint64_t *bytes = calloc(ITEMS, sizeof *bytes);
+    add_all(0, ITEMS, bytes, UINT64_MAX);
+    add_all(1, ITEMS, bytes, UINT64_MAX - 1);
+    cr_assert_lt(track.moved.count, LEAK_CHANGES_MOST);
+    free(bytes);
+    html_track_end(&track);
+}

@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "preload/shared/os.h"
@@ -42,4 +43,28 @@ Test(os_streams, numbers_stay_free) {
         cr_assert(seen.closed_again, "%u", closed);
         close(seen.file), close(seen.in_folder), close(seen.memory);
     }
+}
+
+static unsigned got_a_stream;
+
+static void *open_often(void *nothing) {
+    enum { TIMES = 30000 };
+    for (int i = 0; i < TIMES; i++) {
+        int fd = os_open_memory("memory", 0);
+        if (fd < 3) __atomic_fetch_add(&got_a_stream, 1, __ATOMIC_RELAXED);
+        close(fd);
+    }
+    return nothing;
+}
+
+/* Thread A looks while thread B holds number 2. B lets go of it before A opens its file. */
+Test(os_streams, numbers_stay_free_beside_another_thread, .timeout = 60) {
+    pthread_t other;
+    int saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);
+    close(STDERR_FILENO);
+    pthread_create(&other, NULL, open_often, NULL);
+    open_often(NULL);
+    pthread_join(other, NULL);
+    dup2(saved, STDERR_FILENO);
+    cr_assert_eq(got_a_stream, 0, "%u times", got_a_stream);
 }

@@ -45,6 +45,8 @@ void check_launch_begin(void);
 /* From now on, these signals also interrupt a call of the system that waits, such as the opening of a pipe that nobody
  * reads. */
 void check_launch_end(void);
+/* Whether a signal asks memstow check to end. */
+bool check_is_interrupted(void);
 /* Returns 0; or, after an error message, 128 plus the number of the signal that asks memstow check to end. */
 int check_interrupted(void);
 /* Starts the command, waits for its end, and stores its exit status in *status. If it cannot be started, prints an

@@ -37,19 +37,24 @@ static bool same_file(const char *a, const char *b) {
     return a_exists && b_exists && S_ISREG(of_a.st_mode) && of_a.st_dev == of_b.st_dev && of_a.st_ino == of_b.st_ino;
 }
 
-/* Finds out whether the file, or a new file of that name, can be written. Returns 0, or the exit code of a file that
- * cannot be written after an error message. */
-static int check_writable(const char *path) {
+/* The errno of a file that cannot be written; 0: it can. A file that is replaced by a new one (new_file.h) may be
+ * read-only, but its folder may not. */
+static int why_unwritable(const char *path, bool replaced) {
     struct stat st;
     char folder[4096];
     text_folder(path, folder, sizeof folder);
-    errno = 0;
-    if (stat(path, &st) == 0)
-        errno = S_ISDIR(st.st_mode) ? EISDIR : access(path, W_OK) < 0 ? errno : 0;
-    else if (errno == ENOENT)
-        errno = access(folder, W_OK | X_OK) < 0 ? errno : 0;
-    if (!errno) return EXIT_FINE;
-    complain("%s: %s", TEXT_SAFE(path), strerror(errno));
+    bool there = stat(path, &st) == 0;
+    if (!there && errno != ENOENT) return errno;
+    if (there && S_ISDIR(st.st_mode)) return EISDIR;
+    if (there && !(replaced && S_ISREG(st.st_mode))) return access(path, W_OK) < 0 ? errno : 0;
+    return access(folder, W_OK | X_OK) < 0 ? errno : 0;
+}
+
+/* Returns 0, or the exit code of a file that cannot be written after an error message. */
+static int check_writable(const char *path, bool replaced) {
+    int error = why_unwritable(path, replaced);
+    if (!error) return EXIT_FINE;
+    complain("%s: %s", TEXT_SAFE(path), strerror(error));
     return EXIT_UNREADABLE;
 }
 
@@ -72,7 +77,8 @@ int check_files(const struct check *check) {
                 return complain_usage("check", "--%s=%s: is %s", files[i].option, TEXT_SAFE(files[i].path),
                                       files[j].words);
     int code = EXIT_FINE;
-    for (size_t i = check->update ? 2 : 3; i < count && code == EXIT_FINE; i++)
-        if (files[i].path && strcmp(files[i].path, "-") != 0) code = check_writable(files[i].path);
+    for (size_t i = check->update ? 2 : 3; i < count && code == EXIT_FINE; i++) /* baseline and page are replaced */
+        if (files[i].path && strcmp(files[i].path, "-") != 0)
+            code = check_writable(files[i].path, i == 2 || i + 1 == count);
     return code;
 }

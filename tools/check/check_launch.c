@@ -33,6 +33,8 @@ void check_launch_begin(void) { note_signals(SIG_DFL, SA_RESTART); }
 
 void check_launch_end(void) { note_signals(interrupt_note, 0); }
 
+bool check_is_interrupted(void) { return interrupted; }
+
 int check_interrupted(void) {
     if (!interrupted) return EXIT_FINE;
     complain("ended by signal %d: there is no verdict", (int)interrupted);

@@ -284,7 +284,7 @@ static int verdict_tell(const struct check *check) {
     char sentence[1400];
     int code = EXIT_FINE;
     if (check->page) code = check_html(check);
-    for (int i = 0; i < CHECK_FORMS; i++) /* one that cannot be written does not stop the others */
+    for (int i = 0; i < CHECK_FORMS && !check_is_interrupted(); i++) /* a failure does not stop the others */
         if (check->output[i] && write_form(check, i) != EXIT_FINE) code = EXIT_UNREADABLE;
     if (code != EXIT_FINE) return code;
     code = complain_finish(check->gate.over ? EXIT_OVER : EXIT_FINE);

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits for a part of a trace: bytes of all lines and names, bytes of a name, and faults. */
-enum { PART_BYTES = 1 << 20, PART_NAME = 300, PART_FAULTS = 200 };
+/* Limits for a part of a trace: bytes of all lines and names, and bytes of a name. Faults have a limit already. */
+enum { PART_BYTES = 1 << 20, PART_NAME = 300 };
 
 /* What a document has of a trace. */
 struct part {
@@ -64,9 +64,9 @@ static void json_owners(struct json *json, const struct part *part) {
 
 static void json_faults(struct json *json, const struct part *part) {
     json_array(json, "faults");
-    for (size_t i = 0, written = 0; i < part->decisions->fault_count; i++) {
+    for (size_t i = 0; i < part->decisions->fault_count; i++) {
         const struct fault *fault = &part->decisions->faults[i];
-        if (part->shown && (fault->n <= part->after || written++ == PART_FAULTS)) continue;
+        if (part->shown && fault->n <= part->after) continue;
         json_object(json, NULL);
         json_string(json, "fault", decisions_fault_name(fault->kind));
         json_number(json, "line", fault->n);

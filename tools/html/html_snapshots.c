@@ -239,7 +239,7 @@ static int write_sites(const struct writing *writing, int device, size_t *left_o
         html_track_bytes(&track->moved, &chosen.list[i], writing->bytes, moments);
         write_row(writing, chosen.list[i].item, device);
     }
-    *left_out += chosen.left_out;
+    *left_out += chosen.left_out + html_track_dropped(track);
     free(chosen.list);
     return result;
 }
@@ -277,7 +277,7 @@ static int write_owners(const struct writing *writing, int device, size_t *left_
         html_track_bytes(&track->moved, &chosen.list[i], writing->bytes, moments);
         write_owner(writing, ids[chosen.list[i].item], device);
     }
-    *left_out += chosen.left_out;
+    *left_out += chosen.left_out + html_track_dropped(track);
     free(chosen.list);
     free(ids);
     return result;

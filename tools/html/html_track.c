@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DROPPED_FIRST = 4096 /* bytes: items below this are dropped first; then four times as much, and so on */ };
+enum { DROPPED_FIRST = 4095 /* bytes: smaller items are dropped first; then four times as much, and so on */ };
+enum { DROPPED = 1, HELD = 2 /* a dropped item held something at some moment */ };
 
 void html_track_end(struct html_track *self) {
     free(self->moved.list);
@@ -43,18 +44,22 @@ static uint64_t *track_most(const struct html_track *self) {
     return result;
 }
 
-static size_t track_mark_small(struct html_track *self, const uint64_t *most, uint64_t least) {
+static size_t track_mark_small(struct html_track *self, const uint64_t *most, uint64_t small) {
     size_t left = 0;
-    for (size_t i = 0; i < self->count; i++) self->dropped[i] = most[i] < least;
+    for (size_t i = 0; i < self->count; i++) {
+        uint8_t held = most[i] ? HELD : self->dropped[i] & HELD;
+        self->dropped[i] = most[i] <= small ? DROPPED | held : 0;
+    }
     for (size_t i = 0; i < self->moved.count; i++) left += !self->dropped[self->moved.list[i].site];
+    self->small = small;
     return left;
 }
 
 /* Drops the smallest items, until at most half of the changes are left. */
 static int track_drop_small(struct html_track *self) {
-    uint64_t *most = track_most(self), least = DROPPED_FIRST;
+    uint64_t *most = track_most(self), small = DROPPED_FIRST;
     if (!most) return -1;
-    while (track_mark_small(self, most, least) > LEAK_CHANGES_MOST / 2) least *= 4;
+    while (track_mark_small(self, most, small) > LEAK_CHANGES_MOST / 2) small = small << 2 | 3; /* at last all bits */
     size_t kept = 0;
     for (size_t i = 0; i < self->moved.count; i++)
         if (!self->dropped[self->moved.list[i].site]) self->moved.list[kept++] = self->moved.list[i];
@@ -63,12 +68,29 @@ static int track_drop_small(struct html_track *self) {
     return 0;
 }
 
+size_t html_track_dropped(const struct html_track *self) {
+    size_t count = 0;
+    for (size_t i = 0; i < self->count; i++) count += self->dropped[i] == (DROPPED | HELD);
+    return count;
+}
+
+/* Notes the bytes of an item. Returns the change, or 0 if the item is dropped and still small. */
+static int64_t track_change(struct html_track *self, size_t item, uint64_t bytes) {
+    uint64_t before = self->dropped[item] ? 0 : self->last[item];
+    self->last[item] = bytes;
+    if (self->dropped[item] && bytes <= self->small) {
+        if (bytes) self->dropped[item] |= HELD;
+        return 0;
+    }
+    self->dropped[item] = 0;
+    return (int64_t)(bytes - before);
+}
+
 int html_track_add(struct html_track *self, const uint64_t *bytes, size_t count, uint32_t moment) {
     if (track_grow(self, count) < 0) return -1;
     for (size_t i = 0; i < count; i++) {
-        struct leak_change change = {.point = moment, .bytes = (int64_t)(bytes[i] - self->last[i])};
-        self->last[i] = bytes[i];
-        if (!change.bytes || self->dropped[i]) continue;
+        struct leak_change change = {.point = moment, .bytes = track_change(self, i, bytes[i])};
+        if (!change.bytes) continue;
         if (leak_entries_add(&self->moved, (uint32_t)i, change) < 0) return -1;
         if (self->moved.count >= LEAK_CHANGES_MOST && track_drop_small(self) < 0) return -1;
     }

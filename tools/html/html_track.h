@@ -9,12 +9,17 @@
 struct html_track {
     struct leak_entries moved; /* changes; an entry's `site` is the item, its `point` the moment */
     uint64_t *last;            /* by item: its bytes at the latest moment */
-    uint8_t *dropped;          /* by item: 1: it was too small, and is not followed any more */
+    uint8_t *dropped;          /* by item: bits: DROPPED: it is not followed, because it was too small; HELD */
+    uint64_t small;            /* items that never had more bytes than this were dropped; 0: none were */
     size_t count, capacity, dropped_capacity;
 };
 
-/* Adds a moment. `bytes`: of each item; items that are new come last. Returns 0, or -1: no memory. */
+/* Adds a moment. `bytes`: of each item; items that are new come last. If there are too many changes, small items are
+ * dropped. A dropped item that grows to the size that was kept is followed again; at earlier moments it has 0 bytes.
+ * Returns 0, or -1: no memory. */
 int html_track_add(struct html_track *self, const uint64_t *bytes, size_t count, uint32_t moment);
+/* How many items are dropped now, and held something at some moment. */
+size_t html_track_dropped(const struct html_track *self);
 void html_track_end(struct html_track *self);
 
 /* The items that held or changed most, the first of them first. */
@@ -24,7 +29,7 @@ struct html_chosen {
         double weight;
         size_t first, end; /* its changes in `moved` */
     } * list;
-    size_t count, left_out; /* left_out: items that are not in the list, and held something at some moment */
+    size_t count, left_out; /* left_out: how many other items have changes; dropped items have none */
 };
 
 /* Chooses at most `most` items. Sorts the changes: no moment can be added after that. Returns 0, or -1: no memory. The

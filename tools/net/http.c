@@ -90,7 +90,8 @@ static ssize_t receive_part(struct exchange *exchange) {
     return got < 0 && errno == ECONNRESET && exchange->length ? 0 : got;
 }
 
-/* Receives the answer. True: the whole answer came. A NUL follows the data. False: *why says why not. */
+/* Receives the answer. True: the answer has ended: by its length, or with the connection, which may be too early. A NUL
+ * follows the data. False: *why says why not. */
 static bool receive_all(struct exchange *exchange, const char **why) {
     while (http_grow(exchange)) {
         ssize_t got = receive_part(exchange);

@@ -72,8 +72,8 @@ export class BlockChangesView extends BlocksView {
             const column = await this.page.bundle.figures(`blocks.${key}`);
             if (column) figures[key] = column;
         }
-        const { before_size: before, after_size: after, place } = figures;
-        figures.size = after.map((size, i) => (place[i] === ONLY_A ? before[i] : size));
+        const { before_size: before, after_size: after } = figures;
+        figures.size = after.map((size, i) => size || before[i]); // of both files, B's
         figures.change = after.map((size, i) => size - before[i]);
         this.ranks = { ...figures, change: figures.change.map(Math.abs) }; // without the sign
     }
