@@ -158,7 +158,8 @@ struct stow_unmapped {
 void stow_note_unmapping(uint64_t start, uint64_t length, struct stow_unmapped *unmapped);
 void stow_put_back(const struct stow_unmapped *unmapped);
 /* Brings the whole range back into memory that no file backs. Returns 0 or -errno. -EPERM: the process is in a sandbox,
- * where stowed memory comes back by use only, and never moves again. `mine`: no other thread uses the range meanwhile.
+ * where stowed memory comes back by use only, and never moves again. -EAGAIN: a thread is on its way into a sandbox,
+ * and may not get there. `mine`: no other thread uses the range meanwhile.
  * The function does not wait for devices that read the range, because a hook must not wait for them. */
 int stow_note_whole(uint64_t start, uint64_t length, bool mine);
 

@@ -147,7 +147,7 @@ int stow_note_whole(uint64_t start, uint64_t length, bool mine) {
     struct whole whole = {.start = start & ~(uint64_t)(OS_PAGE - 1), .end = whole_end(start, length)};
     stow_note_change(start, length);
     if (!stow_work_stowed_in(whole.start, whole.end)) return 0;
-    if (!seal_settles()) return -EPERM;
+    if (!seal_settles()) return seal_is_for_good() ? -EPERM : -EAGAIN;
     whole.mine = mine || os_single_threaded();
     stow_work_apart(make_whole, &whole, &whole.own_files);
     return stow_work_error(whole.refusal);

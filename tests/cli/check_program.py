@@ -135,6 +135,9 @@ for name, why in (("--junit=nowhere/x.xml", "nowhere/x.xml: No such file or dire
                   ("--json=folder", "folder: Is a directory"), ("--html=base.txt/x", "base.txt/x: Not a directory")):
     memstow("check", "--baseline=base.txt", name, "--", "touch", "it-ran", status=3)
     assert not pathlib.Path("it-ran").exists(), name
+done = memstow("check", "--baseline=known.txt", "--update-baseline", "--", "touch", "it-ran", status=3)
+assert "known.txt: exists and is not a baseline: not replaced" in done.stderr, done.stderr
+assert not pathlib.Path("it-ran").exists()
 # One that fails after the runs does not stop the others.
 pathlib.Path("gone").mkdir()
 done = memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--fail-over=1G", "--json=gone/x.json",

@@ -223,9 +223,7 @@ static int baseline_refuse(char *error, size_t size, const char *path, const cha
     return -1;
 }
 
-/* Whether the file may be replaced: it does not exist, is empty, or begins with the first word of a baseline. A damaged
- * baseline, for example after a merge, may be replaced, too. */
-static bool may_be_replaced(const char *path, char *error, size_t size) {
+bool baseline_may_replace(const char *path, char *error, size_t size) {
     char first[sizeof magic] = "";
     struct stat st;
     if (lstat(path, &st) < 0) return errno == ENOENT || baseline_refuse(error, size, path, strerror(errno)) == 0;
@@ -240,7 +238,7 @@ static bool may_be_replaced(const char *path, char *error, size_t size) {
 
 int baseline_save(struct figures *figures, const char *path, char *error, size_t error_size) {
     struct new_file file;
-    if (!may_be_replaced(path, error, error_size)) return -1;
+    if (!baseline_may_replace(path, error, error_size)) return -1;
     int code = new_file_begin(&file, path, true);
     if (!code) {
         baseline_write(figures, file.stream);

@@ -3,6 +3,7 @@
 #include "tools/base/complain.h"
 #include "tools/base/new_file.h"
 #include "tools/base/text.h"
+#include "tools/check/baseline.h"
 #include "tools/check/check.h"
 
 #include <errno.h>
@@ -58,6 +59,13 @@ static int check_writable(const char *path, bool replaced) {
     return EXIT_UNREADABLE;
 }
 
+static int check_baseline(const char *path) {
+    char error[4400];
+    if (baseline_may_replace(path, error, sizeof error)) return EXIT_FINE;
+    complain("%s", error);
+    return EXIT_UNREADABLE;
+}
+
 int check_files(const struct check *check) {
     static const char *const forms[CHECK_FORMS] = {"text", "json", "junit", "github", "markdown"};
     struct named files[CHECK_FORMS + 4] = {{"suppressions", check->suppressed_in, "the list of suppressions"},
@@ -76,7 +84,7 @@ int check_files(const struct check *check) {
             if (files[i].path && files[j].path && same_file(files[i].path, files[j].path))
                 return complain_usage("check", "--%s=%s: is %s", files[i].option, TEXT_SAFE(files[i].path),
                                       files[j].words);
-    int code = EXIT_FINE;
+    int code = check->update ? check_baseline(check->baseline) : EXIT_FINE;
     for (size_t i = check->update ? 2 : 3; i < count && code == EXIT_FINE; i++) /* baseline and page are replaced */
         if (files[i].path && strcmp(files[i].path, "-") != 0)
             code = check_writable(files[i].path, i == 2 || i + 1 == count);
