@@ -1,7 +1,8 @@
 # needs: cc deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 600
-"""Every view of every page at 1280, 2560 and 390 pixels: nothing overlaps, nothing is wider than the window, and no text
-is cut off without an ellipsis. The views of a page take turns in light and dark; layout_long has each view in both."""
+"""Every view of every page at 1280, 2560 and 390 pixels: nothing overlaps, nothing is wider than the window, and no
+text is cut off without an ellipsis. The views of a page take turns in light and dark; layout_long has each view in
+both."""
 import _layout
 from _page import Browser
 
