@@ -2,25 +2,15 @@
 # needs: comfyui
 # timeout: 600
 """A ComfyUI that was not started under memstow starts itself again in place if its user says so: the same process, the
-same arguments, and the same environment except memstow's variables, once. If the command does not fit, or the user said
-no, it runs as always. One line says which. Three of these cases are shown on the file by itself, without ComfyUI."""
+same arguments, and the same environment except memstow's variables, once. If the command does not fit, it runs as
+always, as the file by itself shows without ComfyUI. One line says which. prestart_setting has the user's setting."""
 import json, os, pathlib, signal, subprocess
 
 import support
-from _comfy import AGAIN, Comfy, mixed
+from _comfy import AGAIN, mixed
+from _prestartup import started
 
 LEDGER = support.HERE / "the ledger.mst"
-
-
-def started(name, expect, count=1, **env):
-    """Starts a ComfyUI with this environment. Returns whether memstow is in it, and the log's line about it."""
-    is_new = not (support.HERE / name / "custom_nodes").exists()
-    comfy = Comfy(under=None, name=name, pack=is_new, env={"MEMSTOW_COMMAND": str(support.MEMSTOW), **env})
-    log = comfy.log()
-    preloaded = "libmemstow" in pathlib.Path(f"/proc/{comfy.server.pid}/maps").read_text()
-    assert log.count(AGAIN) == int(preloaded) and log.count(expect) == count, (name, preloaded, log[:3000])
-    return comfy, preloaded
-
 
 comfy, preloaded = started("by-environment", AGAIN, MEMSTOW="1", MEMSTOW_OPTIONS=f"--stacks=none -o '{LEDGER}'",
                            MEMSTOW_SEEN="by ComfyUI")
@@ -41,15 +31,6 @@ del comfy
 missing = support.HERE / "misfit.sh"
 missing.write_text("#!/bin/sh\necho 'memstow: does not fit' >&2\nexit 2\n")
 missing.chmod(0o755)
-settings = support.HERE / "by-setting/user/default/comfy.settings.json"
-settings.parent.mkdir(parents=True)
-settings.write_text('{"memstow.start": true}')
-comfy, preloaded = started("by-setting", AGAIN)
-assert preloaded
-comfy.stop()
-comfy, preloaded = started("by-setting", "ComfyUI was not started under memstow", MEMSTOW="0") # before the setting
-assert not preloaded and comfy.get("/memstow/owners") is None
-comfy.stop()
 
 # The file by itself, in front of a program that goes on as always.
 PROGRAM = """import os, runpy, sys

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 # timeout: 300
+# long
 """The runner of the GPU suite: its results, its budget, parts that hang, and devices that break. Its parts here are
 small programs of this test, over the simulated driver, a test double; what a real device would do to them is played by
 doubles of functions of the runner."""

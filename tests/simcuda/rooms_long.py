@@ -10,8 +10,8 @@ import support, _modes
 
 # Tests that are left out: they have settings of the driver, or drivers, of their own; or they show nothing that memstow
 # does with memory.
-APART = {"cuda/checked", "cuda/fakes", "cuda/bad_days", "cuda/traps", "cuda/gpu_suite", "cuda/gpu_runner",
-         "simcuda/modes", "simcuda/moves"}
+APART = {"cuda/checked", "cuda/fakes", "cuda/bad_days", "cuda/traps", "cuda/gpu_suite", "simcuda/modes",
+         "simcuda/moves"}
 # Cases that rely on something that a mode does not give.
 EXACT = "devices:each_to_its_own devices:stream_of_another devices:figures" # exact sums around a first pinned buffer
 FULL = "rescue:in_order rescue:threads" # requests that fill a device to the last byte
