@@ -1,5 +1,5 @@
-"""Starts ComfyUI as tests/comfyui_main.py does, with the savings of _quick.py. The modules that ComfyUI imports before it
-makes its event loop are left out of collections of garbage, of which each takes a quarter of a second otherwise, and
+"""Starts ComfyUI as tests/comfyui_main.py does, with the savings of _quick.py. The modules that ComfyUI imports before
+it makes its event loop are left out of collections of garbage, of which each takes a quarter of a second otherwise, and
 each run needs some. Needs the folder tests in PYTHONPATH."""
 import asyncio, gc, pathlib, runpy
 

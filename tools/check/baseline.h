@@ -34,8 +34,8 @@ enum { BASELINE_SITES = 500 }; /* the most call sites that a file lists */
 int baseline_read(struct figures *figures, struct scan *scan);
 /* Sorts the figures and writes them. */
 void baseline_write(struct figures *figures, FILE *to);
-/* Whether the file at `path` may be replaced: it does not exist, is empty, or begins with the first word of a baseline. A
- * damaged baseline, for example after a merge, may be replaced, too. False: `error` has the reason. */
+/* Whether a baseline may replace the file at `path`: the file does not exist, is empty, or begins with the first word
+ * of a baseline. So a damaged baseline, for example after a merge, is replaced, too. False: `error` has the reason. */
 bool baseline_may_replace(const char *path, char *error, size_t size);
 /* Writes the figures to `path`, and replaces the file there atomically. Returns 0, or -1 with the reason: that file is
  * not a baseline, or the new file cannot be written. */
