@@ -133,8 +133,8 @@ for options, status, message in (
 pathlib.Path("folder").mkdir()
 for name, why in (("--junit=nowhere/x.xml", "nowhere/x.xml: No such file or directory"),
                   ("--json=folder", "folder: Is a directory"), ("--html=base.txt/x", "base.txt/x: Not a directory")):
-    memstow("check", "--baseline=base.txt", name, "--", "touch", "it-ran", status=3)
-    assert not pathlib.Path("it-ran").exists(), name
+    done = memstow("check", "--baseline=base.txt", name, "--", "touch", "it-ran", status=3)
+    assert done.stderr == f"memstow: {why}\n" and not pathlib.Path("it-ran").exists(), (name, done.stderr)
 done = memstow("check", "--baseline=known.txt", "--update-baseline", "--", "touch", "it-ran", status=3)
 assert "known.txt: exists and is not a baseline: not replaced" in done.stderr, done.stderr
 assert not pathlib.Path("it-ran").exists()

@@ -47,15 +47,14 @@ with Loops() as comfy:
                    for word in (f"iteration {found['committed'] + 1}, workflow 1", *words)), found
         assert comfy.loop_of(counter(), inputs={"n": 1})["values_of_ports"] == {"n": 2}, "the next loop runs"
 
-    name = comfy.begin(SLOW, inputs={"n": 0}, iterations=40)
+    comfy.ran()
+    slower = {**SLOW, "sleep": node("Sleepy", number=link("in"), seconds=2.0)}
+    name = comfy.begin(slower, inputs={"n": 0}, iterations=40)
     middle(name)
-    def is_interrupted():
-        """Between two prompts ComfyUI has nothing to interrupt."""
-        assert comfy.status_of("/interrupt", b"{}") == 200
-        return comfy.loop(name, False)["state"] == "cancelled"
-
-    support.wait_for(is_interrupted, 30, "the end by an interrupt")
-    ended(name, "workflow 1: node ", "it was interrupted") # any node: the interrupt may come before Sleepy runs
+    # only then: before Sleepy, the interrupt would end another node
+    support.wait_for(lambda: comfy.ran(False).get("Sleepy", 0) > comfy.loop(name, False)["committed"], 60, "Sleepy")
+    assert comfy.status_of("/interrupt", b"{}") == 200
+    ended(name, "node sleep (Sleepy)", "interrupted")
     name = comfy.begin(SLOW, inputs={"n": 0}, iterations=40)
     middle(name)
     assert comfy.request("DELETE", f"/memstow/loops?name={name.replace(' ', '%20')}")[0] == 200
