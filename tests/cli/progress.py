@@ -11,16 +11,18 @@ from support import MEMSTOW, PYTHON
 
 _terminal.need()
 LINE = re.compile(r"\r\x1b\[K(.*?) \((\d+) s\)")
-RUNS, STOPS = 0.002, 0.08 # seconds
+RUNS, STOPS = 0.002, 0.3 # seconds
+STOPPED = ["sh", "-c", 'kill -STOP $$; exec "$@"', "sh"] # the command begins stopped, so that no part of it is fast
 
 
 class Shown:
     """A command with its standard error on a terminal, and what it has written there."""
 
-    def __init__(self, *words):
+    def __init__(self, *words, before=()):
         self.terminal, end = pty.openpty()
         self.written = b""
-        self.command = support.start(MEMSTOW, *words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=end)
+        self.command = support.start(*before, MEMSTOW, *words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                     stderr=end)
         os.close(end)
         self.reader = threading.Thread(target=self.read)
         self.reader.start()
@@ -57,7 +59,7 @@ def slow_down(command, is_enough):
 def is_quiet(words, statuses):
     """Whether the same command says nothing of this to a pipe, although it takes longer than a second."""
     begin = time.monotonic()
-    command = support.start(MEMSTOW, *words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    command = support.start(*STOPPED, MEMSTOW, *words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     slow_down(command, lambda: time.monotonic() - begin > 1.5)
     took = time.monotonic() - begin
     _, said = command.communicate(timeout=100)
@@ -67,7 +69,7 @@ def is_quiet(words, statuses):
 
 def shows(words, expected, statuses=(0,)):
     """Checks a command that reads files."""
-    shown = Shown(*words)
+    shown = Shown(*words, before=STOPPED)
     slow_down(shown.command, shown.lines)
     status, lines, _ = shown.end()
     assert status in statuses and lines, (words, status, shown.written)
