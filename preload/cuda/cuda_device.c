@@ -15,17 +15,20 @@
  * or gone since. */
 enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 20 };
 
-/* Looks up a function of the driver, and remembers in *known its address, or that there is none. After code was
- * unloaded, it looks again. The address and the generation of the loaded code share a word. Suppose that thread A looks
- * up, thread B unloads code and looks up, and A writes after B: then A's generation is old, and the next call looks
- * again. */
+/* Looks up a function of the driver, and remembers in *known its address, or that the driver has no such function.
+ * Before the driver is loaded, nothing is remembered: the runtime loads the driver within its first call, and the hook
+ * of that call may ask already. After code was unloaded, find_function looks again. The address and the generation of
+ * the loaded code share a word. Suppose that thread A looks up, thread B unloads code and looks up, and A writes after
+ * B: then A's generation is old, and the next call looks again. */
 enum { GENERATION_BITS = 16, LOOKED = 1 << (GENERATION_BITS - 1) };
 
 static void *find_function(uint64_t *known, const char *name) {
     uint64_t now = LOOKED | (__atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE) & (LOOKED - 1));
     uint64_t seen = os_load(known);
     if (unlikely((seen & (LOOKED | (LOOKED - 1))) != now)) {
-        seen = (uint64_t)(uintptr_t)cuda_scope_any(name, NULL) << GENERATION_BITS | now;
+        void *found = cuda_scope_any(name, NULL);
+        if (!found && !cuda_scope_any("cuInit", NULL)) return NULL;
+        seen = (uint64_t)(uintptr_t)found << GENERATION_BITS | now;
         os_store(known, seen);
     }
     return (void *)(uintptr_t)(seen >> GENERATION_BITS);

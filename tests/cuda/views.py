@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # CUDA memory in every view of the command: report and owners as text and JSON, diff and its limits, snapshots of a
 # running process.
-import json, subprocess
+import json, re, subprocess
 
 import support, _simulated
 
@@ -26,6 +26,13 @@ int main(int count, char **arguments) {
     load_weights((size_t)atol(arguments[1]) << 20);
     CALL(0, memstow_scope_leave, model);
     load_weights(1 << 20);
+    if (count > 2 && atol(arguments[2])) { /* MiB on the host, of another model */
+        uint32_t other = (uint32_t)CALL(0, memstow_owner_open, MEMSTOW_MODEL, "on the host", "h.bin", 7, 1);
+        CALL(0, memstow_scope_enter, other);
+        char *volatile kept = malloc((size_t)atol(arguments[2]) << 20);
+        CALL(0, memstow_scope_leave, other);
+        return kept == NULL;
+    }
     if (count > 2) { puts("there"); fflush(stdout); getchar(); }
     return 0;
 }
@@ -46,6 +53,12 @@ assert "31.0 MiB on CUDA devices" in owners and "30.0 MiB" in owners, owners
 document = json.loads(support.memstow("owners", "30.mst", "--json").stdout)
 assert document["cuda_bytes"] == 31 << 20 and document["untagged_cuda_bytes"] == 1 << 20
 assert document["owners"][0]["cuda_bytes"] == 30 << 20 and document["owners"][0]["cuda_blocks"] == 1
+
+# The sentence "where" is about memory of the host. It names the model that has most of it, also when another model has
+# more memory on devices.
+support.track(program, 30, 8, env=environment, file="host.mst")
+text = support.memstow("report", "host.mst").stdout
+assert re.search(r"where +8\.0 MiB of [\d.]+ MiB live \(\d+ %\) is in model on the host", text), text
 
 diff = json.loads(support.memstow("diff", "30.mst", "50.mst", "--json").stdout)
 assert diff["cuda_growth_bytes"] == 20 << 20 and diff["cuda_growth_blocks"] == 0

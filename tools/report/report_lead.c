@@ -31,14 +31,17 @@ static void where_part(const struct report *report, struct report_lead *lead, ui
              text_size(live).s, live ? 100.0 * (double)bytes / (double)live : 0.0, words, name);
 }
 
-/* The largest model; NULL if it holds nothing, or less than `floor` bytes. *bytes: its live bytes. */
+/* The model with the most live bytes of host memory; NULL if no model has `floor` bytes. *bytes: its live bytes. */
 static const struct snap_owner *largest_model(const struct roster *roster, uint64_t floor, uint64_t *bytes) {
+    const struct snap_owner *largest = NULL;
+    *bytes = 0;
     for (size_t i = 0; i < roster->count; i++) {
-        if (roster->rows[i].owner->kind != SNAP_OWNER_MODEL) continue;
-        *bytes = roster->rows[i].live_bytes;
-        return *bytes && *bytes >= floor ? roster->rows[i].owner : NULL;
+        const struct roster_row *row = &roster->rows[i];
+        if (row->owner->kind != SNAP_OWNER_MODEL || row->live_bytes < floor || row->live_bytes <= *bytes) continue;
+        largest = row->owner;
+        *bytes = row->live_bytes;
     }
-    return NULL;
+    return largest;
 }
 
 /* Names the largest model, if it holds at least `floor` bytes. Returns 1 if it was named, else 0; -1: no memory. */
