@@ -73,7 +73,7 @@ int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint6
 /* Copies from pinned memory, which must stay until the ring is settled. */
 int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                         uint64_t bytes);
-enum { VRAM_UNREADABLE = -3 };
+enum { VRAM_UNREADABLE = -4 }; /* differs from the results of vram_quiet */
 /* Copies from a mapping of a file. If the mapping cannot be read, the result is VRAM_UNREADABLE. */
 int vram_ring_in_from_file(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                            uint64_t bytes);

@@ -250,8 +250,9 @@ void *hook_sbrk(intptr_t change) {
     return before;
 }
 
+/* Another library may define sbrk without brk. Its sbrk is not called here. */
 int hook_brk(void *address) {
-    void *before = HOOK_NEXT(sbrk)(0);
+    void *before = LIBC(sbrk)(0);
     int result = HOOK_NEXT(brk)(address);
     if (!result && hook_map_counts(CALLER)) note_break((uintptr_t)before, (uintptr_t)address, CALLER);
     return result;

@@ -119,17 +119,22 @@ static void look_whether_there(struct stow_session *self) {
     }
 }
 
+/* stow_begin has failed with `error`, so nothing moves. */
+static int64_t refuse_to_begin(struct stow_session *session, struct stow_piece *pieces, uint32_t count, int error) {
+    for (uint32_t i = 0; i < count; i++) {
+        pieces[i].refusal = error == -EPERM ? STOW_SANDBOX : STOW_DONE;
+        pieces[i].moved = 0;
+    }
+    stow_let_go(session);
+    return error;
+}
+
 static int64_t move_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options, bool own_files) {
     struct stow_session session;
     struct stow_plan plan = {.pagemap = -1};
     int error = stow_begin(&session, pieces, count, options);
     session.own_files = own_files;
-    if (error) {
-        for (uint32_t i = 0; i < count; i++)
-            pieces[i].refusal = error == -EPERM ? STOW_SANDBOX : STOW_DONE, pieces[i].moved = 0;
-        stow_let_go(&session);
-        return error;
-    }
+    if (error) return refuse_to_begin(&session, pieces, count, error);
     if (wait_for_hooks()) {
         look_whether_there(&session);
         uint32_t refusal = stow_plan_make(&plan, &session);
@@ -170,10 +175,7 @@ static int64_t move_in(struct stow_piece *pieces, uint32_t count, const struct s
     uint64_t wanted = 0;
     int error = stow_begin(&session, pieces, count, options);
     session.own_files = own_files;
-    if (error) {
-        stow_let_go(&session);
-        return error;
-    }
+    if (error) return refuse_to_begin(&session, pieces, count, error);
     for (uint32_t i = 0; i < count; i++) {
         const struct stow_piece *piece = &session.work[i].piece;
         uint64_t stowed = stow_work_stowed_in(piece->start, piece->start + piece->length);

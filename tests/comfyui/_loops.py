@@ -82,19 +82,13 @@ async def _ran(request):
     if request.query.get("reset"): ran.clear()
     return aiohttp.web.json_response(found)
 '''
-DOUBLE = f'''
-import sys
-sys.path.insert(0, "{support.ROOT}/tests/loops")
-import _state_double
-sys.modules["memstow_state"] = _state_double
-'''
 
 
 class Loops(Comfy):
     """A ComfyUI under memstow, with the pack and the nodes above."""
 
-    def __init__(self, *arguments, name="comfyui", under="memstow", double=False, after="", **options):
-        text = around_pack(f"{NODES}\n{DOUBLE if double else ''}", after)
+    def __init__(self, *arguments, name="comfyui", under="memstow", after="", **options):
+        text = around_pack(NODES, after)
         super().__init__(under=under, pack=False, name=name, before=(text,), arguments=arguments, **options)
 
     def failed_hooks(self):

@@ -1,6 +1,6 @@
-"""A program whose first CUDA call is cudaDeviceReset. The hook of this call asks for the device, and the driver is loaded
-only within the call. What the program allocates later belongs to the device that it chose, and the driver's figures are
-there. Over the simulated driver, a test double."""
+"""A program whose first CUDA call is cudaDeviceReset. The hook of this call asks for the device, and the driver is
+loaded only within the call. What the program allocates later belongs to the device that it chose, and the driver's
+figures are there. Over the simulated driver, a test double."""
 import support, _simulated
 
 PROGRAM = """

@@ -1,6 +1,7 @@
 """Handlers in Python, with and without memstow. A listener stops before everything else. Handlers that may run side by
 side do so; others do not. A queue without a cancel fails on its own. shutdown.close() needs
-nothing of an object but close(), and accepts one that is closed already."""
+nothing of an object but close(), and accepts one that is closed already. It also closes an object whose commit()
+fails, and the handler counts as failed."""
 import json, os, pathlib
 
 from support import PYTHON, ROOT, memstow, run
@@ -22,6 +23,10 @@ class OnlyCloses:
     def close(self):
         order.append("closed")
 
+class CannotCommit(OnlyCloses):
+    def commit(self):
+        raise OSError("disk full")
+
 for name in ("a", "b"):
     shutdown.handler(nap(name), name, parallel=True)
 for name in ("c", "d"):
@@ -30,6 +35,7 @@ shutdown.close(OnlyCloses(), "thing", after=["c", "d"])
 closed = open("closed.txt", "w")
 closed.close()
 shutdown.close(closed, after=["thing"])
+shutdown.close(CannotCommit(), "full", after=["thing"])
 jobs = queue.Queue()
 jobs.put(1)
 shutdown.drain_queue(jobs, seconds=0.3)
@@ -44,8 +50,8 @@ for tracked in (True, False):
     order, failed = (memstow if tracked else run)(*before, PYTHON, "handlers.py", env=environment).stdout.splitlines()
     order = eval(order)
     assert order[0] == "listener" and set(order[1:3]) == {"a", "b"} and set(order[3:5]) == {"a.", "b."}, order
-    assert order[5:] == ["c", "c.", "d", "d.", "closed"], order
-    assert failed == "(('queue', 'TimeoutError: 1 not done'),) False", failed
+    assert order[5:] == ["c", "c.", "d", "d.", "closed", "closed"], order
+    assert failed == "(('queue', 'TimeoutError: 1 not done'), ('full', 'OSError: disk full')) False", failed
 steps = [json.loads(line) for line in pathlib.Path("shutdown.log").read_text().splitlines()]
 assert [line["step"] for line in steps if line["step"] != "stage"][:3] == ["begin", "stop", "drain"], steps
 assert not any(line["step"] == "cancel" for line in steps), steps

@@ -180,7 +180,6 @@ CODE = r"""if True:
     except memstow_state.StateError as error:
         assert "'unet' cannot be kept in files" in str(error) and "Derived" in str(error), error
 
-    # not ours
     # what holds itself, or the same list again and again, is as large as it is
     holding, shared, deep = [base], [base], []
     holding.append(holding)

@@ -168,14 +168,16 @@ def stop_thread(thread: Any, stop: Optional[Callable[[], Any]] = None, name: str
 def close(thing: Any, name: str = "", *, after: Iterable[str] = (), seconds: float = SECONDS) -> None:
     """Flushes a file, or commits a database connection, as far as possible, and closes it."""
     def flush_and_close() -> None:
-        if not getattr(thing, "closed", False):
-            for method in ("commit", "flush"):
-                if callable(getattr(thing, method, None)):
-                    getattr(thing, method)()
-            if callable(getattr(thing, "fileno", None)):
-                with contextlib.suppress(OSError, ValueError):
-                    os.fsync(thing.fileno())
-        thing.close()
+        try:
+            if not getattr(thing, "closed", False):
+                for method in ("commit", "flush"):
+                    if callable(getattr(thing, method, None)):
+                        getattr(thing, method)()
+                if callable(getattr(thing, "fileno", None)):
+                    with contextlib.suppress(OSError, ValueError):
+                        os.fsync(thing.fileno())
+        finally:
+            thing.close()
 
     handler(flush_and_close, name or f"close {getattr(thing, 'name', type(thing).__name__)}", after=after,
             seconds=seconds)
