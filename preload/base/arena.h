@@ -1,6 +1,6 @@
 /* arena.h — private memory for the library's own tables.
- * In: sizes. Out: zeroed memory whose addresses stay ours for good. Callable from any hook, any thread, any signal
- * handler: no lock, nothing from the program's allocator. */
+ * In: sizes. Out: zeroed memory whose addresses stay ours for good. Any hook, thread or signal handler may call. It
+ * takes no lock, and uses no allocator of the program. */
 #ifndef MEMSTOW_ARENA_H
 #define MEMSTOW_ARENA_H
 

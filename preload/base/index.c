@@ -214,8 +214,8 @@ static void index_sweep(uint32_t *table, uint32_t from, uint32_t end, struct ind
 }
 
 /* Takes records out of the cluster that begins at slot `from` (see index_prune). Returns how many slots it has passed,
- * with the empty slot at the end. In a dense table, the records that stay move up, so no search goes on past a slot
- * that is GONE. Moving takes longer, because it needs the hashes of the records. */
+ * including the empty slot at the end. In a dense table, the records that stay move up, so no search goes on past a
+ * slot that is GONE. Moving takes longer, because it needs the hashes of the records. */
 static uint32_t prune_cluster(const struct index *self, uint32_t from, const struct ids *stay, struct ids *removed,
                               struct index_walk *walk) {
     uint32_t *table = table_of(self, walk->bits), mask = (1u << walk->bits) - 1, i = from, slot, passed = 1;

@@ -33,7 +33,7 @@ struct index {
     uint32_t (*hash)(uint32_t id);
     /* The address of an id's record, so that the processor can fetch it in time. */
     const void *(*record)(uint32_t id);
-    /* Whether the table may grow by so many bytes. NULL: it always may. If false, the table grows only when a sixteenth
+    /* Whether the table may grow by `bytes` bytes. NULL: it always may. If false, the table grows only when a sixteenth
      * of its slots or less is empty. */
     bool (*may_grow)(uint64_t bytes);
     uint32_t *tables[INDEX_LAST_BITS + 1]; /* tables[n] has 2^n slots */

@@ -33,7 +33,7 @@ static bool is_standard_error(void) {
     return S_ISREG(now.st_mode) && flags > 0 && flags & O_APPEND;
 }
 
-/* Whether a line can be written at once, or soon. Otherwise the reader of a full pipe may be stuck. */
+/* Whether a line can be written at once, or soon. If not, descriptor 2 may be a full pipe whose reader is stuck. */
 static bool takes_a_line(void) {
     struct pollfd look = {.fd = STDERR_FILENO, .events = POLLOUT};
     return os_call(SYS_poll, &look, 1, PATIENCE_MS) > 0 && look.revents & POLLOUT;

@@ -34,7 +34,7 @@ _Static_assert(sizeof(struct header) == 16, "malloc's alignment is kept");
 enum {
     HEADER_MAGIC = (int)0xF8000008,
     HEADER_MAGIC_MASK = (int)0xFC000008,
-    HEADER_PARTS = 1 << 25,  /* other owners have parts of the block (parts.h): never on the fast path */
+    HEADER_PARTS = 1 << 25,  /* other owners have parts of the block (parts.h): never on the fast path (hook_host.c) */
     HEADER_MAPPED = 1 << 24, /* the block is a mapping of its own (heaps.h): never on the fast path */
     HEADER_GENERATION_SHIFT = 16,
     HEADER_DISTANCE_SHIFT = 4,

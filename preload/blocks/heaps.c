@@ -27,9 +27,9 @@ struct heap {
     uint32_t maker;  /* the id of the thread that made the heap */
 };
 
-/* True in a forked child. Another thread of the parent may have been inside mimalloc at the fork. Then mimalloc's lock
- * is held for ever in the child. So the child does not call mimalloc: new blocks come from `base`, and the memory of
- * inherited blocks is not used again when they are freed. */
+/* True in a child that was forked after heaps_begin. A thread of the parent may have been inside mimalloc at the fork.
+ * Then mimalloc's lock is held for ever in the child. So the child does not call mimalloc: new blocks come from `base`,
+ * and the memory of inherited blocks is not used again when they are freed. */
 static bool left_behind;
 
 static struct next_allocator base; /* the allocator that was there before heaps_begin */
@@ -119,8 +119,8 @@ static void heaps_tidy_one(struct heap *self, uint32_t thread) {
     heaps_let_go(self);
 }
 
-/* Returns the id of the calling thread, or 0 if it must not tidy heaps: in a forked child, or when the process is
- * sealed (seal.h). */
+/* Returns the id of the calling thread, or 0 if it must not tidy heaps: `left_behind` is true, or the process is sealed
+ * (seal.h). */
 static uint32_t tidying_thread(void) { return left_behind || seal_is_set() ? 0 : os_tid(); }
 
 void heaps_tidy(void) {

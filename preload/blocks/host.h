@@ -22,8 +22,8 @@ struct host_block {
     bool parts; /* some of its bytes belong to another owner, and are counted at another site (parts.h) */
 };
 
-/* Finds the block that begins at the address, or the large block that contains it. False: there is no such block that
- * is counted. */
+/* Finds the block that begins at the address, or the large block that contains it. False: there is no such block, or
+ * it is not counted. */
 bool host_find(uintptr_t address, struct host_block *out);
 /* As host_find, but only for a block that begins at the address. It does not search the table for a block around the
  * address. */

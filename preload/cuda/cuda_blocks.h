@@ -1,8 +1,9 @@
 /* cuda_blocks.h — the table of what CUDA gave the program: memory, arrays, pools, physical memory, mappings, ranges. A
- * thread claims one record at a time. Only the growth of the table takes a lock.
- * In: additions after the driver's call; removals, most of them before it. Out: look-ups by address or handle, and the
- * ledger's CUDA_BLOCK records. These records are the table; only the index of keys is private. A forked child begins
- * with an empty table: it does not inherit device memory. */
+ * thread that works on a record claims it. Another thread waits for a claimed record, but only for a short time: then
+ * it goes on as if there were no such record, and this is counted as lost. Only the growth of the table takes a lock.
+ * In: additions after the driver's call; removals, most of them before the driver's call. Out: look-ups by address or
+ * handle, and the ledger's CUDA_BLOCK records. These records are the table; only the index of keys is private. A forked
+ * child begins with an empty table: it does not inherit device memory. */
 #ifndef MEMSTOW_CUDA_BLOCKS_H
 #define MEMSTOW_CUDA_BLOCKS_H
 
@@ -17,7 +18,7 @@
 enum cuda_space {
     CUDA_ADDRESS,
     CUDA_PHYSICAL, /* identified by a number of ours: the driver may reuse a handle while its memory is still mapped */
-    CUDA_HANDLE,   /* a handle of physical memory: `pool` is that memory's number, `users` counts releases to come */
+    CUDA_HANDLE,   /* a handle of physical memory: `pool` is that memory's number; `users` releases end the handle */
     CUDA_MAPPING,  /* a mapping of physical memory: `pool` is that memory's number */
     CUDA_RANGE,    /* the start of reserved addresses, or of host memory in which memstow keeps content of a device */
     CUDA_ARRAY,

@@ -1,7 +1,7 @@
 /* cuda_counts.h — how much CUDA memory was allocated and freed: by site and tag, kind and device.
  * In: blocks that come and go. Out: CUDA_SITE, CUDA_DEVICE and CUDA records of the ledger, sums for the figures of
- * owners. Any thread, at any time. Counters are shared and atomic. That costs little, because CUDA's own calls take
- * microseconds. */
+ * owners. Any thread may call, at any time. Counters are shared and atomic, which costs little, because CUDA's own
+ * calls take microseconds. */
 #ifndef MEMSTOW_CUDA_COUNTS_H
 #define MEMSTOW_CUDA_COUNTS_H
 

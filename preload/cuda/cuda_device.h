@@ -71,8 +71,8 @@ uint64_t cuda_device_total(void);
 /* Bytes of device memory that were moved off a device. *asked: the bytes that the program requested for these blocks,
  * before memstow rounded them up. serve/ sets this pointer. */
 extern uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked);
-/* cuda_device_added: the bytes that were moved off a device. The program sees the device's total increased by them. If
- * serve/ has set cuda_device_total_stays, there are none. */
+/* cuda_device_added: the bytes by which the program sees the device's total increased. They are the bytes that were
+ * moved off the device, or 0 if serve/ has set cuda_device_total_stays. */
 extern bool cuda_device_total_stays;
 uint64_t cuda_device_added(uint32_t device);
 /* Spare bytes of a device: the program has freed them, and memstow keeps them for the next request. serve/ sets this

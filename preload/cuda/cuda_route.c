@@ -80,10 +80,10 @@ int cuda_route_meant(const char *base, int version, uint64_t flags) {
     return best;
 }
 
-/* `memory`: beginnings of the names of functions that concern memory, captures or binding. `harmless`: whole names,
- * without suffix, of functions among them that neither allocate, free nor bind memory; they are whole, so that a newer
- * function is not taken for one of them. `families`: beginnings of the names of more harmless functions.
- * tests/real/cuda_names compares these lists with NVIDIA's headers. */
+/* `memory`: beginnings of the names of functions that concern memory, captures or binding. Some of these functions
+ * neither allocate, free nor bind memory. `harmless` has their names, without a suffix such as _v2. Each name is whole:
+ * a new function whose name only begins in the same way is not harmless. `families`: beginnings of the names of more
+ * harmless functions. tests/real/cuda_names compares these lists with NVIDIA's headers. */
 static const char *const harmless[] = {
     "cuArray3DGetDescriptor",
     "cuArrayGetDescriptor",
@@ -97,7 +97,7 @@ static const char *const harmless[] = {
     "cuMemDiscardAndPrefetchBatchAsync",
     "cuMemDiscardBatchAsync",
     "cuMemGetAccess",
-    "cuMemGetAddressRange", /* of CUDA 2, like cuMemGetInfo; cuda_table.h has their later versions */
+    "cuMemGetAddressRange", /* of CUDA 2, as is cuMemGetInfo below; cuda_table.h has later versions of both */
     "cuMemGetAllocationGranularity",
     "cuMemGetAllocationPropertiesFromHandle",
     "cuMemGetDefaultMemPool",

@@ -3,10 +3,10 @@
  * an address, or the same address if memstow has no hook for it. It never loads a library of CUDA, and never keeps one
  * loaded.
  *
- * An entry has CUDA_SLOTS hooks, which call different functions. The first hook is the exported one, for callers that
- * the loader bound to it: it calls the function that the process would have found without memstow. The other hooks are
- * for addresses that were returned at run time: from a second CUDA runtime, or from a driver whose resolver returns
- * other functions than its symbols. */
+ * An entry (a line of cuda_table.h) has CUDA_SLOTS hooks, which call different functions. The first hook is exported,
+ * for callers that the loader bound to it: it calls the function that the process would have found without memstow. The
+ * other hooks are for addresses that were returned at run time: from a second CUDA runtime, or from a driver whose
+ * resolver returns other functions than its symbols. */
 #ifndef MEMSTOW_CUDA_ROUTE_H
 #define MEMSTOW_CUDA_ROUTE_H
 

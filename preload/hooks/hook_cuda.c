@@ -1,8 +1,8 @@
 /* hook_cuda.c — the entry points of CUDA, each made from its line in cuda_table.h.
  * In: calls of the program and of libraries. Out: the same calls to the real functions; cuda_events.c is told of their
- * effects. Results are the driver's, except where memstow serves the request (serve.h), where a resolver returns an
- * address, where stowed memory that cannot come back is to be registered, and where the process lacks the function.
- * CUDA calls entries from within other entries: only a thread's outermost call counts. */
+ * effects. Results are the driver's, with four exceptions: memstow serves the request (serve.h); a resolver returns the
+ * address of an entry; the program registers stowed memory that cannot come back; the process lacks the function. CUDA
+ * calls entries from within other entries: only a thread's outermost call counts. */
 #include <errno.h>
 
 #include "preload/cuda/cuda_abi.h"

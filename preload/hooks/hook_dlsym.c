@@ -33,7 +33,7 @@ struct answer {
 __attribute__((visibility("hidden"))) struct answer hook_answer_dlsym(void *handle, const char *name,
                                                                       const char *version, uintptr_t caller);
 
-/* Finds libc's functions, or those of a library that wraps them, such as an overlay. */
+/* Finds libc's functions, or those of a library that wraps them, as the overlays of game launchers do. */
 void hook_find_dlsym(void) {
     __atomic_store_n(&hook_next_dlvsym, (versioned_lookup *)symbol_next("dlvsym"), __ATOMIC_RELEASE);
     __atomic_store_n(&hook_next_dlsym, (lookup *)symbol_next("dlsym"), __ATOMIC_RELEASE);
@@ -110,7 +110,7 @@ struct answer hook_answer_dlsym(void *handle, const char *name, const char *vers
     return (struct answer){cuda_route_hook((enum cuda_entry_id)entry, found), 1};
 }
 
-/* Saves the arguments over a call. The stack stays a multiple of 16: the return address and three words. */
+/* Saves the arguments across a call. The stack pointer stays a multiple of 16: the return address and three words. */
 #define KEEP                                                                                                           \
     "    .irp word, rdi, rsi, rdx\n"                                                                                   \
     "    pushq %\\word\n"                                                                                              \

@@ -31,7 +31,7 @@ __asm__(".pushsection .text\n"
         ".globl hook_look_up_first\n"
         ".type hook_look_up_first, @function\n"
         "hook_look_up_first:\n"
-        "    .cfi_startproc\n" /* the stack is a multiple of 16 here and below */
+        "    .cfi_startproc\n" /* the stack pointer is a multiple of 16 here and below */
         "    .irp word, rax, rdi, rsi, rdx, rcx, r8, r9, r10\n"
         "    pushq %\\word\n"
         "    .cfi_adjust_cfa_offset 8\n"

@@ -294,7 +294,7 @@ static int run_c11(void *context) {
     return start(argument);
 }
 
-/* This may begin a ledger: a process that starts a thread allocates in any case. */
+/* process_tracked may begin a ledger here, because a process that starts a thread allocates in any case. */
 static struct origins_thread *hook_files_expect(void *start, void *argument, struct caller caller) {
     struct origins_thread *thread = process_tracked() ? origins_expect(caller) : NULL;
     if (thread) thread->start = start, thread->argument = argument;

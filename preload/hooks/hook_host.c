@@ -209,8 +209,8 @@ __attribute__((noinline)) static void *stamp_slow(struct header *header, size_t 
     return header + 1;
 }
 
-/* Counts a block if the thread has no wide counter for its site yet, or if a signal handler has forked this process
- * meanwhile. The thread is pinned. */
+/* Counts a block if the thread has no wide counter (counters.h) for its site yet, or if a signal handler has forked
+ * this process meanwhile. The thread is pinned. */
 __attribute__((noinline)) static void *stamp_at(struct header *header, size_t size, uint32_t site) {
     site = process_tracked() ? account_alloc(site, size) : SNAP_SITE_UNKNOWN;
     pin_end(PIN_OWN);
@@ -407,9 +407,9 @@ static void free_known(void *p, const struct host_known *block, uintptr_t slot) 
     give_back(p, block);
 }
 
-/* If p is not a block of ours, the allocator gets this pointer, and reports its own error. The pointer is p, except in
- * two cases: glibc would crash on p before it reports anything; or glibc would accept p, because p is a block that it
- * gave to us, and not to the program. */
+/* Returns the pointer that the allocator gets if p is not a block of ours, so that the allocator reports its own error.
+ * It is p, except in two cases: glibc would crash on p before it reports anything; or glibc would accept p, because p
+ * is a block that glibc gave to us, and not to the program. */
 static void *as_it_is(void *p) {
     if (next_found == NEXT_FOREIGN || tracked_page.stage != TRACKED_YES) return p;
     return misuse_leads_astray(p) || misuse_is_raw(p) ? misuse_nobody() : p;
@@ -465,8 +465,8 @@ static inline void end_plain(struct header *header, uint64_t size, uint32_t site
     note_free(header + 1, size, site, slot);
 }
 
-/* Frees a plain block if the thread has no wide counter for its site. The fast path has checked only the seal. If the
- * site is impossible, there is no such block at the pointer. */
+/* Frees a plain block if the thread has no wide counter (counters.h) for its site. The fast path has checked only the
+ * seal. If the site is impossible, there is no such block at the pointer. */
 __attribute__((noinline)) static void free_counted(struct header *header, uintptr_t slot) {
     uint64_t size = header->size;
     uint32_t site = header->site;
@@ -533,9 +533,9 @@ __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
         next.free(header);
 }
 
-/* Frees a block while somebody listens to the probes. This function tells the probe about small blocks, and host_free
- * about all others. It is reached by a jump, so CALLER_SLOT is still the slot of free's caller. If free passed the
- * slot, free would need an instruction more where nobody listens. */
+/* Frees a block while somebody listens to the probes. This function tells the probe about a small block; for all other
+ * blocks, host_free does so. This function is reached by a jump, so CALLER_SLOT is still the slot of free's caller. If
+ * free passed the slot, free would need an instruction more where nobody listens. */
 __attribute__((noinline)) static void free_told(void *p) {
     uint32_t mark = tracked_page.mark;
     if (mark && header_is_small(host_header(p), mark)) probe_free(p, host_header(p)->site);
@@ -614,8 +614,8 @@ static void *resize_by_copy(void *p, const struct host_known *block, size_t size
     return copy;
 }
 
-/* Moves the content to the start of the resized block. That start differs from before if glibc has made a mapping for
- * the block (start_in). */
+/* Moves the content to the start of the resized block (start_in). The allocator has left the content at raw + distance.
+ * The block starts elsewhere if glibc has made a mapping for it, or had made one that is gone now. */
 static char *hook_host_settle(char *raw, size_t distance, size_t usable, size_t size) {
     char *start = start_in(raw, size);
     if (start != raw + distance) memmove(start, raw + distance, usable < size ? usable : size);

@@ -144,8 +144,9 @@ HOOK void *mremap(void *old, size_t old_length, size_t length, int flags, ...) {
     return p;
 }
 
-/* Makes the range whole for a property of its mapping, which would be lost when stowed memory gets a new mapping.
- * False: that failed. In a sandbox the range stays as it is: nothing moves there any more. */
+/* Makes plain memory of the range before the program gives its mapping a property. Otherwise the property would be lost
+ * when stowed memory comes back in a new mapping. False: that failed. In a sandbox the range stays as it is: nothing
+ * moves there any more. */
 static bool make_whole_to_mark(uintptr_t start, size_t length) {
     int error = stow_note_whole(start, length, false);
     return !error || error == -EPERM;

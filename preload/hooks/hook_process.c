@@ -355,7 +355,7 @@ static long bind_memory(__typeof__(&syscall) call, const long a[6]) {
     return result;
 }
 
-/* This must be fast: some programs make all their waits and thread id queries this way. */
+/* The hook must be fast: some programs wait, and ask for thread ids, by this function only. */
 HOOK long syscall(long number, ...) {
     __typeof__(&syscall) found = NEXT(syscall);
     va_list list;

@@ -10,7 +10,7 @@
 #include "preload/ledger/points.h"
 #include "preload/ledger/series.h"
 
-/* A section is twice as long as the one before it, so that together they hold SNAP_POINTS records. */
+/* Each section is twice as long as the section before it. All sections together hold exactly SNAP_POINTS records. */
 enum { FIRST_BITS = 6 };
 _Static_assert(((SNAP_POINTS >> FIRST_BITS) & ((SNAP_POINTS >> FIRST_BITS) + 1)) == 0, "whole sections");
 #define HISTORY_SERIES(of, records)                                                                                    \
@@ -57,13 +57,15 @@ static struct curve {
   on_devices = {.points = {.at = device_point_at, .values = DEVICE_VALUES, .summed = DEVICE_VALUES},
                 .gate = &history_on_devices};
 
-/* A thread is at work for microseconds. If it takes longer than ABANDONED_NS, a signal handler has jumped out of the
- * work, or the thread is stopped. Then another thread goes on. If the stopped thread continues, two threads write to
- * the curve at once. Points may be lost or wrong then, but both threads write only to records that exist (points.c). */
+/* A thread works on a curve for microseconds. If it takes longer than ABANDONED_NS, a signal handler has jumped out of
+ * the work, or the thread is stopped. Then another thread takes over. If the stopped thread continues, two threads
+ * write to the curve at once. Points may be lost or wrong then, but both threads write only to records that exist
+ * (points.c). */
 static const int64_t ABANDONED_NS = 1000000000;
 
-/* Begins to work on the curve. Returns the time; 0: another thread is at work. That thread may have begun after this
- * one looked at the clock, so the difference may be negative. */
+/* Begins to work on the curve. Returns the time; 0: another thread is at work, or the ledger is not ours
+ * (ledger_is_ours). Nothing orders the load of `busy_since` and the look at the clock, so now - since may be
+ * negative. */
 static uint64_t curve_enter(struct curve *self) {
     uint64_t since = os_load(&self->busy_since), now = os_now();
     if (!ledger_is_ours() || (since && (int64_t)(now - since) < ABANDONED_NS)) return 0;

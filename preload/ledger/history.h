@@ -2,8 +2,7 @@
  * In: the running totals of memory, whenever they have changed; live bytes of devices; what happens to owners. Out:
  * records of the types SNAP_POINT, SNAP_CUDA_POINT, SNAP_MARK and SNAP_OWNER_MARK. It has no thread. A thread that
  * finds another thread at work on a curve adds no point, and the next change adds it. A change of less than
- * SNAP_POINT_STEP costs only a comparison. A larger change soon after the newest point also reads the processor's
- * ticks. */
+ * SNAP_POINT_STEP costs only a comparison. A larger change that adds no point also reads the processor's ticks. */
 #ifndef MEMSTOW_HISTORY_H
 #define MEMSTOW_HISTORY_H
 
@@ -22,7 +21,7 @@ struct history_gate {
 };
 extern struct history_gate history_memory, history_on_devices;
 extern uint64_t history_total;                          /* the bytes at the newest point of the memory curve */
-extern uint64_t history_devices[SNAP_POINT_DEVICES];    /* by device: its bytes at its curve's newest point */
+extern uint64_t history_devices[SNAP_POINT_DEVICES];    /* by device: its bytes at the newest point */
 extern const int64_t *history_live[SNAP_POINT_DEVICES]; /* by device: points to the number of its live bytes; NULL:
                                                          * unknown */
 

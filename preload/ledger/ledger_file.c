@@ -82,7 +82,7 @@ enum found {
 /* Whether the file was written since the machine booted. After a reboot, another process may have the same id and start
  * time. */
 static bool of_this_boot(const struct snap_header *old) {
-    uint8_t boot_id[sizeof old->boot_id] = {0}; /* stays so without /proc, as in the header */
+    uint8_t boot_id[sizeof old->boot_id] = {0}; /* stays 0 without /proc, as the header's id does */
     os_boot_id(boot_id);
     return memcmp(old->boot_id, boot_id, sizeof boot_id) == 0;
 }

@@ -35,7 +35,8 @@ void ledger_file_forget(void);
 /* Whether the file at `path` is a ledger that this process wrote before an exec. */
 bool ledger_file_made_by_us(const char *path);
 
-/* Whether RLIMIT_FSIZE allows a file of so many bytes. Beyond it the kernel would send SIGXFSZ, which kills. */
+/* Whether RLIMIT_FSIZE allows a file of `size` bytes. At a write beyond this limit the kernel sends SIGXFSZ, which
+ * kills. */
 bool ledger_file_size_allowed(uint64_t size);
 
 #pragma GCC visibility pop

@@ -10,7 +10,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Appends the text to the pool of strings and returns its position. 0: the text is empty or does not fit. */
+/* Appends the text to the pool of strings and returns its position. 0: the text is empty or too long, or there is no
+ * memory for it. */
 uint32_t ledger_string(const char *text);
 /* The string at a position; "" if there is none, or if it lies behind the first 16 MiB. */
 const char *ledger_text(uint32_t at);

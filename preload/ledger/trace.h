@@ -15,7 +15,7 @@
 
 enum { TRACE_TEXT_MOST = LINE_MOST, TRACE_SIZE = 1 << 20 };
 
-/* Adds a JSON object that was checked before. 0 or -errno: -ENODEV, -EINVAL (too long), -ENOMEM (the ledger
+/* Adds a JSON object that was checked before. Returns 0, -ENODEV (no ledger), -EINVAL (too long), -ENOMEM (the ledger
  * cannot grow), -EBUSY (the lock was held too long). After -ENOMEM and -EBUSY the line is counted as lost. */
 int trace_add(const char *text, size_t length);
 
@@ -26,8 +26,9 @@ void trace_add_line(struct line *line);
  * Other results are those of trace_add. */
 int trace_add_foreign(const char *text, size_t length);
 
-/* Reads the line at *position, or the oldest line if that one is gone. Then moves *position to the next line. Begin
- * with 0. Returns the line's length, and sets *number; 0: there is no line. `to` must hold SNAP_LINE_MOST bytes. */
+/* Reads the line at *position, or the oldest line if that one is gone. Then moves *position to the next line. Position
+ * 0 means the oldest line. Returns the line's length, and sets *number; 0: there is no line. `to` must hold
+ * SNAP_LINE_MOST bytes. */
 size_t trace_read(uint64_t *position, char *to, uint64_t *number);
 
 /* In a forked child: the trace begins anew. */

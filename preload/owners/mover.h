@@ -13,8 +13,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* What a move is part of: a call of the program, a piece of work of memstow's worker thread, or a request. When that
- * ends early, the move ends. */
+/* What a move is part of: a call of the program, a piece of work of memstow's worker thread, or a request. When the
+ * call, the work or the request is told to end early, the move ends. */
 enum ender { BY_CALL, BY_WORKER, BY_REQUEST };
 
 /* A move in progress. It lies in the stack frame of the thread that moves, and no other thread has its address. */
@@ -26,7 +26,7 @@ struct mover {
     uint64_t number; /* 0: the move has not been announced */
     uint64_t wanted; /* bytes, as announced by the latest mover_tell */
 };
-/* mover_begin: a move begins, of `owner` in the direction `out`; sets the other fields, among them what can end it.
+/* mover_begin: call it when a move begins, with `owner` and `out` set. It sets the fields that say what ends the move.
  * mover_tell: `moved` of `wanted` bytes have moved; `context` is the mover. mover_leave: the move has ended; `moved` is
  * its result. */
 void mover_begin(struct mover *self);

@@ -117,7 +117,7 @@ struct move {
 static bool is_still_there(const struct stow_piece *piece, void *context) {
     struct present *self = &((struct move *)context)->present;
     if (!self->known) look_at_owner(self);
-    uint32_t low = 0, high = self->list.count; /* in the end, low pieces begin at or before the address */
+    uint32_t low = 0, high = self->list.count; /* in the end, `low` pieces begin at or before piece->start */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         if (self->list.pieces[middle].start <= piece->start)

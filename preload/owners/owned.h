@@ -28,7 +28,7 @@ struct owned {
 struct owned *owned_of_all(uint32_t count);
 void owned_let_go(struct owned *all, uint32_t count);
 /* Figures of tags 1 to `count` - 1 (tags.h), each at its number, without adoption. Only live and allocated bytes,
- * blocks and device memory are set. NULL, and freeing: as for owned_of_all. */
+ * blocks and device memory are set. NULL: there is no memory. owned_let_go frees the array. */
 struct owned *owned_of_tags(uint32_t count);
 
 /* For values of the store (state_owner.h), which belong to owners and may lie in files of the store. visit calls its

@@ -20,14 +20,14 @@
 /* Finds the owner with this kind and these keys, or makes it. Returns its id or -errno, as memstow_owner_open does. */
 int64_t owners_open(uint32_t kind, const char *name, const char *origin, const uint64_t keys[2]);
 /* owners_adopt: all memory of the owner `provisional` becomes that of the owner `id`. owners_retire: the program says
- * that the owner is gone. 0 or -errno. */
+ * that the owner is gone. Both return 0 or -errno. */
 int owners_adopt(uint32_t id, uint32_t provisional);
 int owners_retire(uint32_t id);
-/* Sets the policy and priority of an owner. 1: they have changed; 0: they were the same; or -errno. */
+/* Sets the policy and priority of an owner. Returns 1 if they have changed, 0 if they were the same, or -errno. */
 int owners_policy(uint32_t id, uint32_t policy, int32_t priority);
 /* owners_idle: sets whether nobody reads or writes the owner's memory. owners_discard: sets whether the content of its
- * device memory need not be kept. owners_load: notes that the program says from now on when it loads the owner. 0 or
- * -errno. */
+ * device memory need not be kept. owners_load: notes that the program says from now on when it loads the owner.
+ * All return 0 or -errno. */
 int owners_idle(uint32_t id, bool idle);
 int owners_discard(uint32_t id, bool discard);
 int owners_load(uint32_t id);
@@ -39,7 +39,7 @@ int owners_end_run(uint32_t run, uint32_t outcome);
 /* Lists all models, customs and values of the store that are not adopted, and are live or have memory. Returns their
  * number, and writes at most `capacity`. 0 also if there is no memory for the sums. */
 uint32_t owners_list(struct owner_state *out, uint32_t capacity);
-/* Writes the owner's figures to `out`; out->size stays as it is. 0 or -errno. */
+/* Writes the owner's figures to `out`; out->size stays as it is. Returns 0 or -errno. */
 int owners_figures(uint32_t id, struct memstow_figures *out);
 
 #pragma GCC visibility pop

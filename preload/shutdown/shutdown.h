@@ -13,7 +13,8 @@
 #pragma GCC visibility push(hidden)
 
 /* Register a handler, begin a shutdown, and let a signal begin one. Functions of memstow.h call these after they have
- * checked the arguments. 0 or -errno. `status`: the exit status of the process if it must be forced to end. */
+ * checked the arguments. They return 0 or -errno. `status`: the exit status of the process if it must be forced to
+ * end. */
 int shutdown_handler(const struct memstow_handler *handler, const char *name, const char *after);
 int shutdown_begin(const char *reason, uint64_t limit_ns, int status);
 int shutdown_on_signal(int number, uint64_t limit_ns, int status);

@@ -8,7 +8,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Registers the calling thread. 0 or -errno. */
+/* Registers the calling thread. Returns 0 or -errno. */
 int shutdown_thread_add(const char *name);
 /* Waits until all registered threads except the caller have ended, or the time is over. Returns how many are left. The
  * log gets a line for each thread that it waits for. */

@@ -15,7 +15,7 @@
 /* Why a piece, or a part of it, did not move. stow_refusal_text gives the text of a reason. */
 enum stow_refusal {
     STOW_DONE,          /* nothing was refused */
-    STOW_EMPTY,         /* the piece has no whole page in memory */
+    STOW_EMPTY,         /* stow_out: the piece has no whole page in memory; stow_in: nothing of it is stowed */
     STOW_GONE,          /* freed, unmapped or changed meanwhile */
     STOW_CANCELLED,     /* stow_options.end stopped the move */
     STOW_NOT_PRIVATE,   /* shared with other processes */

@@ -25,9 +25,9 @@ struct stow_ahead {
 };
 
 /* Begins to make a range ready. `until`: the kernel may read the file ahead up to this address. `expected`: 0; or, if
- * this range follows the range before it, the value that self->expected had after that range. `huge`: the file may be
- * read in huge pages. The caller should soon take these pages out of the page cache; otherwise the next huge
- * pages need fresh memory, which is slow. */
+ * this range begins where the previous range ended, the value that self->expected had after the previous range. `huge`:
+ * the file may be read in huge pages. The caller should soon take these pages out of the page cache; otherwise the next
+ * huge pages need fresh memory, which is slow. */
 void stow_ahead_begin(struct stow_ahead *self, uint64_t start, uint64_t length, uint64_t until, uint64_t expected,
                       bool huge);
 /* Waits until the `wanted` bytes that follow the first `done` bytes are ready. Returns how many of them are ready. If

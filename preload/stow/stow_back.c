@@ -18,7 +18,7 @@
  * may refuse to start it.
  *
  * If nobody else uses the range (realloc, idle owners), it comes back in other steps:
- *   1. Threads that run ahead read the file past the page cache into memory of ours (stow_read.c). This needs the
+ *   1. Threads that run ahead read the file into memory of ours, without the page cache (stow_read.c). This needs the
  *   privilege CAP_CHECKPOINT_RESTORE; without it, the steps are those above.
  *   2. Pages that were written since they were stowed are copied over that memory. A later write would be lost.
  *   3. An empty range takes the mapping's place, and the content is copied into it. A thread that reads the range
@@ -269,8 +269,8 @@ static bool is_hole(uint64_t start) {
 }
 
 /* Moves a mapping over the range. The kernel unmaps the range's old mapping first. If the kernel then has no memory for
- * the rest, the call is repeated until it succeeds: the content is in the pipes or in a copy, and can go nowhere else.
- * False: the kernel refused at once, and the old mapping is still there. */
+ * the new one, the call is repeated until it succeeds: the content is in the pipes or in a copy, and can go nowhere
+ * else. False: the kernel refused at once, and the old mapping is still there. */
 static bool put_over(char *mapping, uint64_t start, uint64_t length) {
     for (int turn = 0;; turn++) {
         long at = os_call(SYS_mremap, mapping, length, length, MREMAP_MAYMOVE | MREMAP_FIXED, start);

@@ -1,5 +1,5 @@
 /* stow_file.h — files without names that hold moved memory or values of the store: one for each move of host memory,
- * and for each block of device memory or value that goes to a file.
+ * and one for each block of device memory and each value that goes to a file.
  * In: a directory, and how many bytes the file must hold. Out: a descriptor for as long as the move takes; afterwards
  * the mappings keep the file. Results are enum stow_refusal. */
 #ifndef MEMSTOW_STOW_FILE_H

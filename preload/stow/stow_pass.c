@@ -83,7 +83,7 @@ void stow_note_free(uint64_t start, uint64_t length) {
 struct discarding {
     uint64_t start, end;
     char *text;
-    bool listed; /* /proc told of the mappings */
+    bool listed; /* the mappings were read from /proc */
 };
 
 static bool discard_area(void *context, const struct stow_area *area) {

@@ -33,7 +33,7 @@ struct stow_segment {
     uint64_t start, end;
     uint32_t work; /* the index of the piece in session->work */
     enum stow_segment_kind kind;
-    bool writable; /* for STOW_SEGMENT_FILE: the mapping can be written to, or has pages of the process's own */
+    bool writable; /* the mapping can be written to, or has pages of the process's own */
 };
 
 struct stow_plan {
@@ -51,8 +51,8 @@ struct stow_plan {
 /* Makes the plan. Returns STOW_DONE, or the reason why nothing may move. Call stow_plan_end in any case. */
 uint32_t stow_plan_make(struct stow_plan *self, struct stow_session *session);
 void stow_plan_end(struct stow_plan *self);
-/* Adds segments of memory to the plan: the pages of a piece in this range that have memory or swap now. `index`: of the
- * piece in session->work. */
+/* Adds segments of memory to the plan: the pages of a piece in this range that have memory or swap now. `index`: the
+ * piece's index in session->work. */
 void stow_plan_memory(struct stow_plan *self, uint32_t index, uint64_t start, uint64_t end);
 /* Notes the refusal in each piece that has a segment of memory. */
 void stow_plan_refuse_memory(struct stow_plan *self, uint32_t refusal);

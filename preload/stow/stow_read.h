@@ -35,7 +35,7 @@ void stow_read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t l
 /* Waits until there are bytes to take. Returns how many lie at *at; 0: self->refusal says why; STOW_DONE: the part has
  * ended. */
 uint64_t stow_read_wait(struct stow_read *self, char **at);
-/* Takes that many bytes. Their part of the buffer may then be used again. */
+/* Takes `bytes` bytes. Their part of the buffer may then be used again. */
 void stow_read_take(struct stow_read *self, uint64_t bytes);
 /* After this, descriptor and buffer are not used any more. */
 void stow_read_end(struct stow_read *self);

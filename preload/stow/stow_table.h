@@ -20,7 +20,7 @@ struct stow_region {
 void stow_table_lock(void);
 void stow_table_unlock(void);
 
-/* The caller of everything below holds the lock. */
+/* The caller of everything below holds the lock, except in stow_table_abandon. */
 
 /* Waits until no moving chunk overlaps the range. The lock is released during the wait. */
 void stow_table_wait(uint64_t start, uint64_t end);

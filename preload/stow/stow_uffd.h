@@ -21,8 +21,8 @@ long stow_uffd_register(int fd, uint64_t start, uint64_t length);
 void stow_uffd_unregister(int fd, uint64_t start, uint64_t length); /* also wakes waiting threads */
 void stow_uffd_wake(int fd, uint64_t start, uint64_t length);
 /* Moves all pages that exist in the range at `from` to the range at `to`. Waiting threads are not woken. Each range
- * must lie in one mapping. *done: how many bytes were gone through. -EBUSY: a page is pinned, or shared with a forked
- * process; -EEXIST: where a page is to go, there is a page already. */
+ * must lie in one mapping. *done: how many bytes of the range are done, missing pages included. -EBUSY: a page is
+ * pinned, or shared with a forked process; -EEXIST: where a page is to go, there is a page already. */
 long stow_uffd_move(int fd, uint64_t to, uint64_t from, uint64_t length, uint64_t *done);
 /* Whether a result means that another thread closed the descriptor. Then everything that was registered is plain
  * memory, and no thread waits. */
