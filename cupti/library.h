@@ -1,6 +1,6 @@
 /* library.h — finds and loads the CUPTI that belongs to the CUDA of this process.
- * In: the mapped libraries. Out: CUPTI's functions. It links nothing. If a CUDA runtime is mapped, it takes no CUPTI of
- * another major version. */
+ * In: the mapped libraries. Out: CUPTI's functions. It links nothing. If a CUDA runtime is mapped, only a CUPTI of the
+ * same major version is taken. */
 #ifndef MEMSTOW_CUPTI_LIBRARY_H
 #define MEMSTOW_CUPTI_LIBRARY_H
 

@@ -174,8 +174,9 @@ static void seen_allocated(struct seen *slot, const struct cupti_memory *record,
     }
 }
 
-/* Whether the free belongs to an earlier block than the live one. The earlier block is gone, or its record is still to
- * come. The record of a free that is missing for longer than LATE_NS counts as lost. */
+/* Whether the free belongs to an earlier block than the live one. If `owed` is above 0, the records of frees of earlier
+ * blocks are still to come, and this is one of them; one that is late by more than LATE_NS counts as lost. Otherwise
+ * the free is of an earlier block if it began before the allocation of the live block, and no later free is known. */
 static bool is_of_another(const struct seen *slot, uint64_t when) {
     if (slot->owed > 0) return when <= slot->timestamp + LATE_NS;
     return when < slot->timestamp && slot->released <= slot->timestamp;

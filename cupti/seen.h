@@ -38,7 +38,7 @@ void seen_tell(const struct seen_told *to);
 /* Reads a record of memory. source: the path of the library that made the call; NULL: unknown. False: the table is
  * full. */
 bool seen_record(const struct cupti_memory *record, const char *source);
-/* Call it when a context has ended. Its memory has ended with it, and CUPTI has no records of that. */
+/* Call it when a context has ended. Its memory ends with it, and CUPTI makes no records of the end of this memory. */
 void seen_context_ended(uint32_t context);
 
 /* The live block at the address, if its kind is compared (seen_is_compared); otherwise NULL. */

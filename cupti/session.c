@@ -29,8 +29,8 @@ static bool has_second_generation(const struct cupti *cupti) {
     return true;
 }
 
-/* Becomes a client of CUPTI. If the second generation of functions fails, the first generation is tried, unless the
- * reason is that CUPTI has another client. */
+/* Becomes a client of CUPTI. If the second generation of functions fails because CUPTI has another client, returns this
+ * error. If it fails for another reason, tries the first generation. */
 static int session_subscribe(struct session *self, cupti_callback *call) {
     struct cupti_subscriber_wish wish = {.size = sizeof wish,
                                          .name = "memstow",

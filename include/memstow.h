@@ -169,11 +169,11 @@ int32_t memstow_scope_swap(const struct memstow_scopes *now, struct memstow_scop
 /* Writes the scopes of this thread, and changes nothing. */
 int32_t memstow_scope_save(struct memstow_scopes *out);
 
-/* A load phase of this thread: until it ends, the thread allocates what is to stay, as weights are. The scope, not the
- * phase, says whose memory that is. From an owner's first phase on, device memory that is allocated in its scope
- * outside of all phases of the thread counts as short-lived. memstow leaves such memory to the driver, and it does not
- * move. The device memory of owners without a phase may move as before. Phases nest, and go on when the thread's scopes
- * are replaced. -EINVAL: the owner is no model or custom. Since 1.10. */
+/* A load phase of this thread: until the phase ends, the thread allocates memory that is to stay, such as weights. The
+ * scope, not the phase, says which owner has the memory. From an owner's first phase on, device memory that is
+ * allocated in the owner's scope outside of all phases of the thread counts as short-lived: memstow leaves it to the
+ * driver, and never moves it. For an owner that has never had a phase, all device memory may move. Phases nest, and go
+ * on when the thread's scopes are replaced. -EINVAL: the owner is no model or custom. Since 1.10. */
 int32_t memstow_load_begin(uint32_t owner);
 /* Ends the thread's innermost phase. -EPERM: there is none. Since 1.10. */
 int32_t memstow_load_end(void);
@@ -232,7 +232,7 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome);
 /* Moves the owner's memory out to files in the stow directory, as far as possible. Addresses stay, and a later use
  * brings the memory back page by page. Since 1.3, if MEMSTOW_CUDA_MOVES is set, device memory of an idle owner moves,
  * too: to memory of the process. Device memory comes back only by memstow_restore. Returns how many bytes moved. The
- * trace says which memory could not move, and why.
+ * trace (memstow_decisions) says which memory could not move, and why.
  *
  * - -EBUSY: the owner's memory is moving already.
  * - -ENOTSUP: the kernel cannot move the memory atomically, and the owner is not idle; or there is no stow directory;

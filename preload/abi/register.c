@@ -1,7 +1,7 @@
 /* register.c — the entry points of memstow.h for owners, scopes, ranges, moves, runs and the peak.
  * In: the program's calls, with any argument. Out: calls of owners.c, assign.c, moving.c and others, with checked
- * arguments. A thread opens a scope for an owner: what the thread then allocates belongs to the innermost scope of each
- * kind. Every call keeps errno, and notes for memstow_error why it failed. */
+ * arguments. A thread opens a scope for an owner: memory that the thread then allocates belongs to the owner of the
+ * innermost scope of each kind. Every call keeps errno, and notes for memstow_error why it failed. */
 #include "include/memstow.h"
 
 #include <errno.h>
@@ -164,14 +164,15 @@ EXPORTED int64_t memstow_shares(struct memstow_share *out, uint32_t capacity, ui
 
 static bool is_node(uint32_t owner) { return owner_kind(owner) == MEMSTOW_NODE; }
 
-/* Gives the thread a slot (its entry in the table of threads) if it has none because it never allocated. When a thread
- * without a slot ends, nobody closes its scopes. */
+/* Gives the thread a slot (its entry in the table of threads), if it has none because it never allocated. Without a
+ * slot, nobody would close the thread's scopes when the thread ends. */
 static void get_slot(void) {
     if (unlikely(thread_self == &thread_nobody) && process_tracked()) thread_slot();
 }
 
 /* Marks the thread's tag (the owners of its allocations) as out of date. Call it after each change of the thread's
- * scopes. A signal handler may interrupt the change, if it closes the scopes that it opens and changes no others. */
+ * scopes. A signal handler that interrupts the change does no harm if it closes the scopes that it opens, and changes
+ * no others. */
 static void register_changed(struct scopes *scopes) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scopes->epoch = 0;

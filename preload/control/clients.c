@@ -170,8 +170,8 @@ static void clients_follow(struct client *client, uint64_t now) {
     clients_tell(client, type, type == WIRE_WORKING ? (int64_t)moved : 0, text);
 }
 
-/* The client has told a move to end. Reports the progress of that move until it has ended: it moves its present chunk
- * first. */
+/* The client has told a move to end. Reports the progress of that move until the move has ended, which it does after
+ * its present chunk. */
 static void follow_end(struct client *client, uint64_t now) {
     bool is_on = mover_is_on(client->move, &client->moved, &client->wanted);
     if (is_on && now - client->told < TELL_MS * MILLISECOND) return;

@@ -1,4 +1,4 @@
-/* control.c — see control.h. This file starts and ends the threads, the listener, the worker and the device thread;
+/* control.c — see control.h. This file starts and ends three threads: the listener, the worker and the device thread.
  * clients.c talks to the clients. */
 #include "preload/control/control.h"
 
@@ -60,8 +60,8 @@ static struct {
     struct endpoint endpoint;
 } __attribute__((aligned(OS_PAGE))) page;
 
-/* The stacks of the threads, as in left_out, each with an inaccessible page in front. A forked child uses their memory
- * again. */
+/* The stacks of the threads, in the order of left_out, each with an inaccessible page in front. A forked child uses
+ * their memory again. */
 static char *stacks[3];
 
 /* --- starting a thread --- */
@@ -84,8 +84,8 @@ static void block_signals(sigset_t *before) {
     pthread_sigmask(SIG_SETMASK, &all, before);
 }
 
-/* The thread can be joined, so control_stop can wait for its end. A process whose first thread has called pthread_exit
- * goes on until its last thread ends, and a thread of ours must not be the last. */
+/* Makes a thread that can be joined, because control_stop waits for its end. For example, when the program's first
+ * thread calls pthread_exit, the process goes on until its last thread ends, and ours must not be the last. */
 static int start_thread(int which, pthread_t *thread, void *(*work)(void *)) {
     pthread_attr_t attributes;
     sigset_t before;
@@ -170,7 +170,9 @@ static void *control_work(void *nothing) {
     vram_thread_apart = true; /* it has the listener's descriptors */
     wait_to_be_left_out(1);
     for (;;) {
-        mover_begin_work(); /* first: the thread that stops us sets `stopping`, and then cancels the work */
+        /* Called before `stopping` is read. The thread that stops us sets `stopping`, and then cancels the work. So
+         * either we see `stopping`, or our work is cancelled. */
+        mover_begin_work();
         uint32_t seen = requests_seen();
         if (is_stopping()) break;
         uint64_t now = os_now();
@@ -320,7 +322,7 @@ void control_retry(void) {
     if (__atomic_exchange_n(&page.put_off, false, __ATOMIC_SEQ_CST)) control_begin();
 }
 
-/* Whether the threads run, and in this process. A vfork child has our memory, but another pid. */
+/* Whether the threads run in this process. A vfork child has our memory, but another pid. */
 static bool runs_here(void) {
     return __atomic_load_n(&page.stage, __ATOMIC_ACQUIRE) == STAGE_RUNS && page.pid == os_pid();
 }

@@ -41,8 +41,9 @@ static struct {
 } __attribute__((aligned(OS_PAGE))) page; /* whole pages, because the kernel wipes whole pages */
 
 /* Takes the lock. A request must not be lost, so a thread waits as long as it takes. In two cases it waits only for a
- * while, and then returns false: while the kernel has not been told yet to wipe the page in a forked child, and in a
- * sandbox, where a handler may wait for its own thread. */
+ * while, and then returns false. While the kernel has not been told yet to wipe the page, this may be a forked child,
+ * and a thread of the parent may have held the lock at the fork. In a sandbox, signals are not blocked, and a handler
+ * may wait for a lock that its own thread holds. */
 static bool requests_begin(void) {
     bool wiped = __atomic_load_n(&page.wiped_by_fork, __ATOMIC_RELAXED);
     if (wiped && !seal_is_set())

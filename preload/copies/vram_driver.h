@@ -87,9 +87,9 @@ struct vram_visit {
     cuda_handle before; /* the context that was current */
     int mode;           /* the thread's capture mode before (CUstreamCaptureMode) */
 };
-/* Makes a context current on the calling thread (NULL: keeps the present one). Until vram_driver_leave, a stream
- * capture on the thread neither forbids calls nor is broken by them. Returns 0, or the driver's error; after an error
- * the thread is as before. vram_driver_leave restores the thread. */
+/* Makes a context current on the calling thread (NULL: keeps the present one). Until vram_driver_leave, calls are
+ * allowed even if the thread captures a stream, and do not break the capture. Returns 0, or the driver's error; after
+ * an error the thread has the context and capture mode that it had before. vram_driver_leave restores both. */
 int vram_driver_enter(const struct vram_driver *self, cuda_handle context, struct vram_visit *visit);
 void vram_driver_leave(const struct vram_driver *self, struct vram_visit *visit);
 

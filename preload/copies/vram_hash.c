@@ -12,8 +12,8 @@
 #include "preload/shared/os.h"
 
 enum { NON_BLOCKING = 1, NO_TIMING = 2, PORTABLE = 1, NOT_READY = 600, NOT_SUPPORTED = 801 };
-/* BLOCKS: the most blocks of threads of a kernel. EACH: how many units a thread hashes at least, where there are enough
- * of them. SHEET: the bytes of the results of one kernel. */
+/* BLOCKS: the most blocks of threads of a kernel. EACH: how many units of UNIT bytes a thread hashes at least, if the
+ * range has enough of them. SHEET: the bytes of the results of one kernel. */
 enum { UNIT = 16, THREADS = 256, BLOCKS = 512, EACH = 8, RESULT = 32, SHEET = BLOCKS * RESULT };
 enum { QUERY_NS = 20000, ATTEMPTS = 3, SETTLE_MS = 1000 };
 
@@ -49,8 +49,8 @@ static int vram_hash_make(const struct vram_driver *driver, struct vram_hash *se
     return error;
 }
 
-/* The driver takes long to translate the text. So a context in which that failed is not tried again, unless another
- * context fails later (`without` holds one context). */
+/* The driver takes long to translate the kernel's text. So a context in which the driver could not load the kernel is
+ * not tried again, unless another context fails later (`without` holds one context). */
 int vram_hash_begin(const struct vram_driver *driver, struct vram_hash *self, cuda_handle context) {
     if (self->without == context || (self->context && self->context != context)) return NOT_SUPPORTED;
     int error = self->unsettled ? vram_hash_wait(driver, self, SETTLE_MS) : 0;

@@ -1,8 +1,8 @@
 /* vram_hash.h — hashes of device memory, computed on the device by a kernel of memstow's own (vram_hash_text.h). Equal
  * hashes say that memory has not changed, so that nothing has to be copied.
  * In: ranges of device memory. Each stays mapped, and nobody writes to it, until its hash is there. Out: a hash of 128
- * bits for each range, or an error. A driver that does not load the kernel gives no hashes. One thread at a time, in
- * the context of vram_hash_begin.
+ * bits for each range, or an error. A driver that does not load the kernel gives no hashes. Only one thread at a time
+ * may call, and the context of vram_hash_begin must be current on that thread.
  *
  * The two seeds are random, and differ in each process. Contents that differ in one word always have different hashes.
  * Contents that differ in more words have the same hash with a probability of 2^-128, if the hash is taken for a random
@@ -37,10 +37,11 @@ int vram_hash_begin(const struct vram_driver *driver, struct vram_hash *self, cu
  * or an error: a kernel may still read memory, and nothing was freed. */
 int vram_hash_end(const struct vram_driver *driver, struct vram_hash *self);
 
-/* Begins to compute a hash. `bytes` is a multiple of a granule. Returns 0 or an error. At most VRAM_HASHES. */
+/* Begins to compute a hash. `bytes` is a multiple of a granule. Returns 0 or an error. Call it at most VRAM_HASHES
+ * times after vram_hash_begin. */
 int vram_hash_ask(const struct vram_driver *driver, struct vram_hash *self, uint64_t at, uint64_t bytes);
-/* Waits until all hashes are there, for this time at most. Returns 0 or an error. After an error the memory must stay
- * mapped, because a kernel may still read it (`unsettled`). */
+/* Waits until all hashes are there, but no longer than `milliseconds`. Returns 0 or an error. After an error the memory
+ * must stay mapped, because a kernel may still read it (`unsettled`). */
 int vram_hash_wait(const struct vram_driver *driver, struct vram_hash *self, uint32_t milliseconds);
 /* The hash that was asked for as number `i`, from 0 on. False: the kernel has not hashed all of the memory. */
 bool vram_hash_result(const struct vram_hash *self, uint32_t i, struct vram_hash_value *out);

@@ -55,8 +55,8 @@ int vram_ring_ask(const struct vram_driver *driver, struct vram_ring *self, uint
 int vram_ring_await(const struct vram_driver *driver, const struct vram_ring *self, uint32_t lane);
 /* Copies the content of the lane's buffer to ordinary memory. */
 void vram_ring_take(const struct vram_ring *self, uint32_t lane, char *to, uint64_t bytes);
-/* Waits for all earlier copies, and then copies to a file, until all of it is written. The calling thread must run no
- * signal handlers. If a write fails, *refusal (enum stow_refusal) has the reason, and the result is 0. */
+/* Waits for all earlier copies, then copies to a file, and returns when all bytes are written. The calling thread must
+ * run no signal handlers. If a write fails, *refusal (enum stow_refusal) has the reason, and the result is 0. */
 int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *self, struct stow_file *file,
                           uint64_t from, uint64_t bytes, uint32_t *refusal);
 /* Waits for all earlier copies, and then compares device memory with host memory at `with`. *same: they are equal.
@@ -65,12 +65,12 @@ int vram_ring_out_to_file(const struct vram_driver *driver, struct vram_ring *se
 int vram_ring_compare(const struct vram_driver *driver, struct vram_ring *self, const char *with, uint64_t from,
                       uint64_t bytes, bool is_file, bool *same);
 
-/* --- copies into the device, which go on after the return (vram_ring_settle); results as above --- */
+/* --- copies into the device, which go on after the return; each function returns 0 or the driver's error --- */
 
 /* Copies from ordinary memory, through the buffers. */
 int vram_ring_in(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                  uint64_t bytes);
-/* Copies from pinned memory, which must stay until the ring is settled. */
+/* Copies from pinned memory, which must stay until the ring is settled (vram_ring_settle). */
 int vram_ring_in_pinned(const struct vram_driver *driver, struct vram_ring *self, uint64_t to, const char *from,
                         uint64_t bytes);
 enum { VRAM_UNREADABLE = -4 }; /* differs from the results of vram_quiet */

@@ -17,7 +17,8 @@
 
 enum { PORTABLE = 1, ATTEMPTS = 3, POPULATE_WRITE = 23 /* MADV_POPULATE_WRITE, since Linux 5.14 */ };
 enum { DRIVER_ENDED = 4, NO_CONTEXT = 201, CONTEXT_ENDED = 709, NOT_REGISTERED = 713 };
-/* in granules: at most 256 MiB in a call of the driver, 8 MiB in one of the kernel, 2 TiB in all */
+/* Limits in granules. PIECE: for a call of the driver (256 MiB). TOUCHED: for a call of the kernel (8 MiB).
+ * GRANULES_MOST: for the whole stock (2 TiB). */
 enum { PIECE = 128, TOUCHED = 4, GRANULES_MOST = 1 << 20 };
 
 /* The states of a granule (VRAM_GRANULE bytes of the range). BARE: reserved addresses without memory. UNUSED: memory
@@ -38,7 +39,7 @@ static struct {
     struct piece *pieces;
     uint32_t count, capacity; /* of `pieces` */
     bool noted;               /* the ledger has a record of the stock */
-    bool given_back;          /* see vram_stock_ahead */
+    bool given_back;          /* pinning has failed, or memory was given back: nothing is pinned ahead of need */
 } stock;
 static uint64_t stock_bytes; /* of all pieces */
 
@@ -105,7 +106,7 @@ struct touched {
     uint64_t bytes;
 };
 
-/* The kernel holds the lock of the program's mappings during each call, so each is for a few granules. */
+/* The kernel holds the lock of the program's mappings during each call, so each call is for a few granules. */
 static void touch_part(void *context) {
     const struct touched *self = context;
     const uint64_t most = TOUCHED * VRAM_GRANULE;
@@ -115,8 +116,8 @@ static void touch_part(void *context) {
     }
 }
 
-/* Touches the memory with this many threads. The driver would touch the pages one by one. It still does so where the
- * kernel does not know MADV_POPULATE_WRITE. */
+/* Touches the memory with `count` threads, because the driver, when it pins the pages, would touch them one by one.
+ * Where the kernel does not know MADV_POPULATE_WRITE, the driver still does so. */
 static void touch(char *at, uint64_t bytes, uint32_t count) {
     struct stow_thread *threads[VRAM_COPIERS] = {NULL};
     struct touched parts[VRAM_COPIERS];

@@ -11,7 +11,7 @@
 
 struct vram_stock_wish {
     uint64_t bytes;    /* the size of the range to take */
-    uint64_t expected; /* the bytes that the whole move will take: new pieces may be larger than the range, for them */
+    uint64_t expected; /* the bytes that the whole move will take; a new piece may also have memory for its rest */
     uint64_t most;     /* the limit of the whole stock, in bytes */
     uint64_t most_new; /* how many bytes may be pinned in addition, now */
     cuda_handle context; /* the current context, in which new memory is pinned */
@@ -33,8 +33,8 @@ uint64_t vram_stock_whole(const char *at, uint64_t bytes);
 /* Unpins all pieces without used memory, and gives them back to the system. A piece that the driver does not unpin
  * stays. */
 void vram_stock_shrink(const struct vram_driver *driver);
-/* Call it when the context has ended: its pieces are not pinned any more. Their content stays. They are pinned again
- * when they are taken again, or ahead of that. */
+/* Call it when the context has ended: its pieces are not pinned any more, and keep their content. A piece is pinned
+ * again when a move takes it, or ahead of need (vram_stock_ahead). */
 void vram_stock_forget(cuda_handle context);
 /* Whether memory that was pinned in this context is taken (vram_stock_take). */
 bool vram_stock_serves(cuda_handle context);

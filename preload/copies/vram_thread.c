@@ -131,7 +131,7 @@ void vram_thread_ends_with_program(void) {
         atexit(leave_driver_alone);
 }
 
-/* The handler stays registered in the child. */
+/* has_handler stays set, because the exit handler stays registered in the child. */
 static void vram_thread_abandon(void) {
     errand.stage = FREE;
     runs = at_work = leaving = 0;

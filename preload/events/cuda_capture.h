@@ -8,8 +8,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* changes: before the call. went: after the call, with its result. becomes: the capture that ended has become this
- * graph. */
+/* Call cuda_capture_changes before the driver's call, and cuda_capture_went after it, with its result. Call
+ * cuda_capture_becomes when the capture that ended has become this graph. */
 void cuda_capture_changes(struct cuda_call *call, enum cuda_capture what, cuda_handle stream);
 void cuda_capture_went(const struct cuda_call *call, int result);
 void cuda_capture_becomes(const struct cuda_call *call, cuda_handle graph);

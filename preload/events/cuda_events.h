@@ -50,8 +50,8 @@ struct cuda_call {
 void cuda_events_take(struct cuda_call *call, enum cuda_space space, uint64_t number);
 /* Before the call: one use of the block ends. If it is the last use, the block leaves the table. */
 void cuda_events_take_one(struct cuda_call *call, enum cuda_space space, uint64_t number);
-/* After a call that succeeded: the block stays out of the table. gone_in: the same for a free in the order of a stream.
- * If the stream is in capture, nothing is freed yet, and the block goes back into the table. */
+/* After a call that succeeded: the block stays out of the table. cuda_events_gone_in is for a free in the order of a
+ * stream: if the stream is in capture, nothing is freed yet, and the block goes back into the table. */
 void cuda_events_gone(struct cuda_call *call);
 void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream);
 /* After any call that failed: a block that was taken out goes back, and memory that cuda_events_register locked is
@@ -71,8 +71,8 @@ void cuda_events_made_in_graph(const struct cuda_call *call, const struct cuda_a
 void cuda_events_made_pool(const struct cuda_call *call, cuda_handle pool, const struct cuda_properties *properties);
 void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory, uint64_t bytes,
                                const struct cuda_properties *properties);
-/* opened: memory of another process. It must be closed as often as it was opened. made_of_another: physical memory of
- * another process, or a multicast object. */
+/* cuda_events_opened: the block is memory of another process, which must be closed as often as it was opened.
+ * cuda_events_made_of_another: the block is physical memory of another process, or a multicast object. */
 void cuda_events_opened(const struct cuda_call *call, uint64_t at);
 void cuda_events_made_of_another(const struct cuda_call *call, cuda_memory memory);
 
@@ -83,8 +83,8 @@ void cuda_events_released(struct cuda_call *call);
 void cuda_events_mapped(const struct cuda_call *call, cuda_address at, uint64_t bytes, cuda_memory memory);
 void cuda_events_unmapped(cuda_address at, uint64_t bytes);
 
-/* Sets a flag of a block, or of the physical memory that is mapped at the address. mark_memory: the same, by a handle
- * of the physical memory. */
+/* Sets a flag of a block, or of the physical memory that is mapped at the address. cuda_events_mark_memory sets a flag
+ * of physical memory, which it finds by a handle. */
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag);
 void cuda_events_mark_memory(cuda_memory memory, enum snap_cuda_flag flag);
 /* Call it when the driver had no memory for the request of the call. */

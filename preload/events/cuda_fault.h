@@ -15,8 +15,8 @@ void cuda_fault_freed(const struct cuda_call *call, const struct snap_cuda_block
 /* Call it when a call of the entry `name` has returned the error. Until a context ends, further errors do not count:
  * all calls in a broken context return the error. At most four faults of a process count. */
 void cuda_fault_seen(const struct cuda_call *call, const char *name);
-/* Call it when the program asks the function `name` for the name or text of this error. If it is error 700, and no call
- * was seen to return it, then it counts as returned by a call that memstow does not hook. */
+/* Call it when the program asks the function `name` for the name or text of `error`. If `error` is 700, and no call was
+ * seen to return it, it counts as returned by a call that memstow does not hook. */
 void cuda_fault_asked(const struct cuda_call *call, const char *name, int error);
 
 #pragma GCC visibility pop

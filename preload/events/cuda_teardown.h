@@ -8,24 +8,25 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Before the call. begins: all blocks of a graph or context are about to end. reset: all blocks of a device's primary
- * context are about to end. */
+/* Call one of these before the driver's call. cuda_teardown_begins: all blocks of a graph or context are about to end.
+ * cuda_teardown_reset: all blocks of a device's primary context are about to end. */
 void cuda_teardown_begins(struct cuda_call *call, enum cuda_ending what, cuda_handle handle);
 void cuda_teardown_reset(struct cuda_call *call, uint32_t device);
 /* After a call that succeeded: the blocks that were there before the call have ended. */
 void cuda_teardown_ended(struct cuda_call *call);
-/* release: before the primary context is released. primary_released: after that call has succeeded. If it was the last
- * release, the context has ended. */
+/* Call cuda_teardown_release before the primary context is released, and cuda_teardown_primary_released after that call
+ * has succeeded. If it was the last release, the context has ended. */
 void cuda_teardown_release(struct cuda_call *call, uint32_t device);
 void cuda_teardown_primary_released(struct cuda_call *call);
 
-/* After a node was added to `graph`. Notes the memory of an allocation node. If the node moves a child graph into
- * `graph`, the child's memory ends with `graph` from now on. */
+/* Call it after a node was added to `graph`. Notes the memory of an allocation node. If the node moves a child graph
+ * into `graph`, the child's memory ends with `graph` from now on. */
 void cuda_teardown_node(const struct cuda_call *call, const struct cuda_node *node, cuda_handle graph);
 
-/* number: gives the call the number of its teardown. count: returns how many teardowns have begun so far. any: whether
- * a teardown is in progress; if so, another thread may already have a new block with the number of a block that ends.
- * over: the call has returned, so its teardown is over, successful or not. */
+/* cuda_teardown_number gives the call the number of its teardown. cuda_teardown_count returns how many teardowns have
+ * begun so far. cuda_teardown_any tells whether a teardown is in progress; if so, another thread may already have a new
+ * block with the number of a block that ends. Call cuda_teardown_over when the driver's call has returned, successful
+ * or not. */
 void cuda_teardown_number(struct cuda_call *call);
 uint32_t cuda_teardown_count(void);
 bool cuda_teardown_any(void);

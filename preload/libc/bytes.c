@@ -1,9 +1,10 @@
 /* bytes.c — the library's own memcpy, strcmp and the like.
  * In: calls from this library, including calls that the compiler makes for assignments. Out: what libc's functions
  * would do. Nothing here may call a function outside of this file: in a program with a sanitizer, the functions of
- * these names belong to the sanitizer, and crash before it has started. The linker binds all calls of the library to
- * these, because their visibility is hidden. (Compiler options in CMakeLists.txt keep the compiler from replacing a
- * loop here by a call of the function that the loop is in.) */
+ * these names outside of the library belong to the sanitizer, and crash if they are called before the sanitizer has
+ * started. The linker binds all calls of the library to the functions of this file, because their visibility is hidden.
+ * (Compiler options in CMakeLists.txt keep the compiler from replacing a loop here by a call of the function that the
+ * loop is in.) */
 #include <emmintrin.h>
 #include <stdint.h>
 #include <string.h>
@@ -13,7 +14,7 @@ typedef uint16_t __attribute__((may_alias, aligned(1))) two;
 typedef uint32_t __attribute__((may_alias, aligned(1))) four;
 typedef uint64_t __attribute__((may_alias, aligned(1))) eight;
 
-/* BY_STRING: from this size on the processor's string instructions are faster. */
+/* BY_STRING: from this size on, the processor's string instructions are faster than a loop over vectors. */
 enum { VECTOR = sizeof(__m128i), BY_STRING = 2048 };
 
 static inline __m128i bytes_load(const void *from) { return _mm_loadu_si128(from); }

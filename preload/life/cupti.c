@@ -13,7 +13,7 @@
 #define EXPORTED __attribute__((visibility("default")))
 
 EXPORTED int memstow_cupti_begin(uint32_t seam, struct cupti_sections *out) {
-    /* process_tracked begins the ledger of a forked child. */
+    /* In a forked child that has no ledger yet, process_tracked begins one. */
     if (seam != CUPTI_SEAM || !process_tracked()) return -EINVAL;
     out->head = ledger_section(SNAP_CUPTI, sizeof *out->head, 1, 0);
     out->differences = ledger_section(SNAP_CUPTI_BLOCK, sizeof *out->differences, SNAP_CUPTI_BLOCKS, 0);

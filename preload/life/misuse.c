@@ -1,12 +1,12 @@
 /* misuse.c — see misuse.h. What glibc writes into a free chunk, from its first usable byte (raw) on:
  *
- *   in a thread's cache        a link; in the second word a key, the same in the whole process
- *   in a fast bin              a link; the second word is unchanged
- *   in another bin             links to two others; in large chunks two more words
- *   joined to an earlier one   everything is unchanged
- *   a mapping of its own       nothing: it is unmapped
+ *   in a thread's cache           a link; in the second word a key, the same in the whole process
+ *   in a fast bin                 a link; the second word is unchanged
+ *   in another bin                links to two other chunks; in large chunks two more links
+ *   joined to the chunk before    nothing: all words are unchanged
+ *   a mapping of its own          nothing: the chunk is unmapped
  *
- * Our header is the first two words. */
+ * Our header is in the first two words; in a block that is aligned to more than 16 bytes, it may lie further on. */
 #include "preload/life/misuse.h"
 
 #include <errno.h>
@@ -82,7 +82,7 @@ bool misuse_leads_astray(const void *p) {
 }
 
 /* The usable bytes of the chunk at raw; 0: no chunk in use begins there. A chunk that is a mapping of its own fills
- * whole pages. For any other chunk, a bit in the next chunk's header says whether it is in use. */
+ * whole pages. For any other chunk, a bit in the header of the next chunk says whether the chunk itself is in use. */
 static uint64_t usable_at(uintptr_t raw, uintptr_t known) {
     uint64_t word, before, behind;
     if (!misuse_word_at(raw - WORD, known, &word) || !is_size(word)) return 0;
@@ -104,8 +104,8 @@ static bool is_in_bin(uintptr_t raw) {
     return word_is(forward + 3 * WORD, chunk) && word_is(back + 2 * WORD, chunk);
 }
 
-/* Finds the key that glibc writes into cached chunks, in a block that is allocated and freed at once; 0: there is none.
- * The block comes from its thread's cache and goes back there, so nothing changes. */
+/* Finds the key that glibc writes into cached chunks: allocates a block, frees it at once, and reads its second word.
+ * 0: there is no key. The block comes from the thread's cache and goes back there, so nothing changes. */
 static uint64_t key_in_freed(uint64_t usable) {
     uint64_t *block = next_libc.malloc(usable);
     if (!block) return 0;
@@ -129,7 +129,7 @@ static void find_cache_key(uintptr_t raw, uintptr_t known) {
 
 static bool is_in_cache(uintptr_t raw, uintptr_t known) {
     uint64_t word;
-    if (!misuse_word_at(raw + WORD, known, &word) || word < CHUNK_MOST) return false; /* a key is 64 random bits */
+    if (!misuse_word_at(raw + WORD, known, &word) || word < CHUNK_MOST) return false; /* a key has 64 random bits */
     find_cache_key(raw, known);
     return word == os_load(&cache_key);
 }
@@ -184,8 +184,8 @@ static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     return (struct misuse){SNAP_MISUSE_FREED, false, asks, found->size, site, found->caller};
 }
 
-/* Copies what the note in a freed block says (header.h) to `to`, if there is such a note. Its place depends on the
- * block's size. If the size is unknown, both possible places are tried. */
+/* Copies what the note in a freed block says (header.h) to `to`, if there is such a note. The place of the note depends
+ * on the block's size. If the size is unknown, both possible places are tried. */
 static void read_note(uintptr_t p, uint64_t size, struct misuse *to) {
     const bool any = true;
     for (uintptr_t at = p; at <= p + 2 * sizeof(struct header_note); at += 2 * sizeof(struct header_note)) {

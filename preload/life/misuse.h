@@ -21,7 +21,7 @@
 
 struct misuse {
     uint32_t kind;   /* enum snap_misuse_kind; 0: no misuse was found */
-    bool harmless;   /* without us, the allocator would not read the overwritten bytes: the hook mends the header */
+    bool harmless;   /* without us, the allocator would not read the overwritten bytes, so the hook mends the header */
     void *raw;       /* what the allocator behind ours gets; NULL: it gets misuse_nobody() */
     uint64_t size;   /* bytes of the block, or MISUSE_UNKNOWN */
     uint32_t site;   /* SNAP_SITE_UNKNOWN: not known */
@@ -49,8 +49,8 @@ void *misuse_nobody(void);
 void misuse_find_live(void);
 
 /* Writes a record of the misuse of p, and a line on standard error: at most 64 records and 8 lines in a process. `call`
- * and `caller`: the call that got p, and where it came from. Use it before the allocator gets the pointer, because the
- * allocator may end the process. */
+ * and `caller`: the call that got p, and where it came from. Call misuse_report before the allocator gets the pointer,
+ * because the allocator may end the process. */
 void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_call call, struct caller caller);
 
 #pragma GCC visibility pop

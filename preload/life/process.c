@@ -63,7 +63,8 @@ static struct {
     bool unread_stacks, unread_stack_memory, unread_allocator; /* these settings have unknown values */
     uint32_t unread_pressure;                                  /* bits: PRESSURE_UNREADABLE, PRESSURE_IDLE_UNREADABLE */
     uint8_t run_id[16];
-    /* whole, because a part would be another path, or another name; pages that are not needed stay untouched */
+    /* Both arrays have room for the whole variable, because a cut path or name would be another one. Pages beyond the
+     * text are never written, and take no memory. */
     char out[VARIABLE_SIZE]; /* template of the ledger's path */
     char follow[VARIABLE_SIZE];
 } wish;
@@ -72,7 +73,7 @@ static bool begun_before; /* tracking has begun in this process, or in a process
 static bool ended;
 static bool from_cupti;
 static const char *heap_unseen; /* why the program's calls of malloc do not reach us; NULL: they do */
-static uint32_t home_pid, fork_depth, exec_generation; /* home_pid: the process that last began, tracked or not */
+static uint32_t home_pid, fork_depth, exec_generation; /* home_pid: the process that ran process_begin_once last */
 static bool ledger_kept = true;                        /* whether the ledger is kept beyond an exec */
 static char whole_name[256], name[64], exe[4096], command[4096]; /* name: the start of whole_name */
 
@@ -269,7 +270,7 @@ static void begin_first(void) {
 static void end_at_quick_exit(void) { process_end(SNAP_ABRUPT_EXIT); }
 
 /* Called early, because the handlers that are registered first run last at an exit and before a fork, but first after a
- * fork. libc takes a lock for these calls, and may allocate. */
+ * fork. Called outside of hooks, because libc takes a lock to register a handler, and may allocate. */
 void process_watch(void) {
     /* Linux before 4.14 does not wipe the page. There a raw clone goes unnoticed. */
     if (!wiped_by_kernel) pthread_atfork(NULL, NULL, wipe_page);
@@ -292,7 +293,7 @@ static uint64_t leave_parent(void) {
 }
 
 static bool begin_ledger(uint64_t inherited) {
-    char path[LEDGER_PATH_SIZE + 1]; /* a path that does not fit is too long for the ledger, too: it gets no file */
+    char path[LEDGER_PATH_SIZE + 1]; /* a path that does not fit is too long for a ledger, which then gets no file */
     struct ledger_identity identity = {
         .path = path,
         .name = name,
@@ -347,7 +348,7 @@ static void note_heap(void) {
 
 static enum tracked_stage process_begin_once(void) {
     uint64_t inherited = 0;
-    home_pid = seal_is_for_good() ? 0 : os_pid(); /* nobody asks for it in a sandbox */
+    home_pid = seal_is_for_good() ? 0 : os_pid(); /* in a sandbox, os_pid is not allowed, and nobody reads home_pid */
     if (begun_before)
         inherited = leave_parent();
     else
@@ -409,9 +410,9 @@ bool process_is_vfork_child(void) { return tracked_page.stage != TRACKED_UNSET &
  * yet. */
 static bool is_ours_to_end(void) { return tracked_page.stage == TRACKED_YES && !process_is_vfork_child(); }
 
-/* Whether the ledger is to end now. In a sandbox the kernel is not asked for the pid: the caller may be a vfork child,
- * which calls _exit and nothing else. So an _exit does not end the ledger for good there: the process's own end comes
- * later, and overwrites what a child has written. */
+/* Whether the ledger is to end now. In a sandbox the kernel is not asked for the pid, so a caller of _exit may be the
+ * process or a vfork child in its memory. There an _exit writes the end of the ledger, but does not set `ended`: if the
+ * caller was a child, the process's own end comes later, and overwrites what the child has written. */
 static bool may_end(enum snap_state state) {
     if (seal_is_set() && state == SNAP_ABRUPT_EXIT)
         return tracked_page.stage == TRACKED_YES && !__atomic_load_n(&ended, __ATOMIC_ACQUIRE);

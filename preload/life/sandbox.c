@@ -67,8 +67,8 @@ static void await_our_threads(void) {
     end_turn(turn);
 }
 
-/* The seal is set before the call. With TSYNC, all threads are in the sandbox as soon as the call succeeds, ours among
- * them; and a signal handler may run before the call returns. */
+/* The seal is set before the call, because code of ours may run inside the sandbox before the call returns: with TSYNC,
+ * all threads are in the sandbox as soon as the call succeeds, and a signal handler may interrupt this thread. */
 bool sandbox_enter(long number, long a, long b, const void *c) {
     if (!may_succeed(number, a, b, c)) return false;
     if (seal_is_for_good()) {

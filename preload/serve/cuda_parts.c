@@ -70,7 +70,7 @@ static void cuda_parts_cut(const struct snap_cuda_block *part, const struct endi
     uint64_t end = part_end < ending->end ? part_end : ending->end;
     uint32_t model = cuda_counts_model(part->count);
     uint32_t back = cuda_counts_shift(part->count, cuda_counts_model(block_count), end - start, 0);
-    cuda_counts_let_go(back); /* ends the second use: the block uses this record already */
+    cuda_counts_let_go(back); /* the block uses this record already, and cuda_counts_shift has added one more use */
     if (part->address < start) {
         uint32_t same = cuda_counts_shift(part->count, model, 0, 0);
         cuda_parts_add_part(part, part->address, start, same);

@@ -46,9 +46,9 @@ const char *rescue_wish(const char *text) {
     return known ? NULL : "MEMSTOW_CUDA_RESCUE is not 0, 1 or kept: it counts as not set";
 }
 
-/* Whether the refusal is an error. For memory of a pool it is. For plain memory it need not be: the program may only
- * try how much memory there is, or may free a cache and ask again. It is an error when the program asks for the same
- * size again. */
+/* Whether the refusal is an error for the program. A refusal of memory from a pool always is. A refusal of plain memory
+ * need not be: the program may only try how much memory there is, or may free a cache and ask again. It counts as an
+ * error only when the program has asked for the same size twice in a row. */
 static bool is_error(struct rescue *self) {
     if (self->judged) return self->is_error;
     self->judged = true;
@@ -129,7 +129,8 @@ static bool rescue_rescue(struct rescue *self) {
     return gave;
 }
 
-/* A rescue that begins later sees that the owner is in use, because it reads that with the lock held. */
+/* The caller has noted before that the owner is in use. A rescue that takes the lock after this note sees it. So only a
+ * rescue that has the lock already may have read that the owner was idle. */
 bool rescue_is_over(void) {
     const struct timespec while_ = {.tv_nsec = 1000000};
     uint64_t end = os_now() + OVER_NS;

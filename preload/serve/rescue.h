@@ -34,7 +34,7 @@ struct rescue {
     cuda_handle stream;
     bool judged, is_error; /* judged: is_error says whether the refusal was an error, or only a trial of the program */
     uint32_t waits;        /* how often others gave back memory for the request, so that it was repeated */
-    uint64_t left;         /* vram_move_left() when the request was made, or when this was last looked at */
+    uint64_t left;         /* vram_move_left() when the request was made, or at the latest look (others_gave) */
     bool tried;            /* a rescue was tried for the request */
 };
 struct rescue rescue_begin(uint64_t bytes, bool in_pool);

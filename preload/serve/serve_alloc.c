@@ -14,8 +14,8 @@
 #include "preload/vram/vram_memory.h"
 #include "preload/vram/vram_reach.h"
 
-/* The device and context of a request for memory in the order of a stream: those of the stream, which may differ from
- * those of the thread (`now`). */
+/* For a request in the order of a stream: the device and the context of the stream, which may differ from those of the
+ * thread (`now`). */
 static struct cuda_target target_of(cuda_handle stream, const struct cuda_target *now) {
     enum { FIRST_STREAM = 3 };
     cuda_handle context;
@@ -52,7 +52,7 @@ static bool is_default_pool(uint32_t device) {
            now == first;
 }
 
-/* Whether to ask the driver again after `result`: it had no memory, and since then some was freed. */
+/* Whether to ask the driver again after `result`: the driver had no memory, and some has been freed since. */
 static bool is_worth_asking_again(int result, struct rescue *rescue) {
     if (unlikely(!result && rescue->tried)) rescue_worked();
     return unlikely(result == CUDA_OUT_OF_MEMORY) && (vram_memory_wait_freed() || rescue_try(rescue));

@@ -86,7 +86,8 @@ bool serve_driver_is_fit(void) {
     return !why;
 }
 
-/* A thread with descriptors of its own does not look: the driver's error would turn serving off for all. */
+/* A thread with descriptors of its own (vram_thread.h) does not examine the driver: its calls of the driver would fail,
+ * and memory would not be served on any thread any more. */
 enum vram_refusal serve_driver_refusal(void) {
     if (!vram_thread_apart) serve_driver_is_fit();
     return __atomic_load_n(&cannot, __ATOMIC_RELAXED);

@@ -36,7 +36,7 @@ static uint64_t pool_of(uint32_t device) {
 }
 
 /* Attributes that the driver answers while the block is mapped on the device. While the block is off its device, the
- * answer is made here, for the block as it was requested. */
+ * driver does not know the address, and the same answer is made here. */
 static bool of_what_is_out(const struct vram_found *block, int which, uint64_t address, struct serve_answer *answer) {
     switch (which) {
     case MEMORY_TYPE:

@@ -109,7 +109,7 @@ static int open_memfd(void) {
 
 static int open_memory(struct state_bytes *self, uint64_t length) {
     struct stat status = {0};
-    if (length > os_file_limit()) return -EFBIG; /* also for files in memory: exceeding the limit kills the process */
+    if (length > os_file_limit()) return -EFBIG; /* the limit holds for memfds, too: exceeding it kills the process */
     *self = (struct state_bytes){.file.fd = open_memfd()};
     if (self->file.fd < 0) return self->file.fd;
     int error = os_stat_fd(self->file.fd, &status);
@@ -194,7 +194,8 @@ int state_bytes_from_file(struct state_bytes *self, int fd, uint64_t length, uin
 
 /* --- viewing and moving bytes --- */
 
-/* False: somebody has made the file shorter; then a read of a view beyond the file's end would raise a signal. */
+/* False: somebody has closed the descriptor, or has made the file shorter. Then a read of a view beyond the file's end
+ * would raise a signal. */
 bool state_bytes_are_whole(const struct state_bytes *self) {
     struct stat status;
     return os_stat_fd(self->file.fd, &status) == 0 && (uint64_t)status.st_size >= self->length;

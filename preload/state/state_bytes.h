@@ -1,7 +1,7 @@
 /* state_bytes.h — the bytes of one value of a loop, in memory or in a file. Once written, the bytes never change.
  * In: pieces of the program's memory, or a file of an earlier process. Out: a mapping whose address the ledger has, and
- * private views for readers. No hook may call it. It calls nothing of the program. What the program writes changes only
- * a view.
+ * private views for readers. No hook may call it. It calls nothing of the program. If the program writes to a view, the
+ * value does not change.
  *
  * Bytes in memory lie in a file in memory (memfd). A private mapping of that file is a view: it needs no copy, and
  * keeps the file alive. Results are 0 or -errno. */

@@ -20,8 +20,8 @@ enum {
     MANIFEST_MOST = 256 << 20
 };
 
-/* The largest generation that a manifest may have. A result is one signed number, a generation or an error below 0, and
- * each commit adds 1 to the generation. So this is far below the largest number. */
+/* The largest generation that a manifest may have. The store's functions return a generation or an error as one signed
+ * number, and each commit adds 1 to the generation. With this limit, a generation never reaches the largest number. */
 static const uint64_t GENERATION_MOST = INT64_MAX / 2;
 
 static const char MAGIC[8] = "MSTSTATE", MANIFEST[] = "manifest", NEW_MANIFEST[] = "manifest.new", LOCK[] = "lock",
@@ -281,7 +281,7 @@ static bool is_named(const struct cleaning *self, const char *file) {
     return false;
 }
 
-/* Whether a name has the form ID.GENERATION.value, exactly as name_of makes it. */
+/* Whether a name has the form ID.GENERATION.value, with an ID of the characters that append_escaped writes. */
 static bool is_value(const char *name) {
     size_t id = strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-%~");
     const char *at = name + id;
@@ -358,9 +358,10 @@ static int write_new(const struct state_files *self, const struct state_manifest
 enum { EXCHANGE = 2 }; /* RENAME_EXCHANGE of <linux/fs.h> */
 
 /* Makes the new manifest the valid one, on the disk. The new manifest and the old one exchange their names, so that a
- * failed flush can be undone by a second exchange. On file systems that cannot exchange names, and on disks that fail
- * altogether, nothing can be undone. Then the new manifest stays valid, and the files that it names must stay, so the
- * failed flush counts as a success. */
+ * failed flush can be undone by a second exchange. If there is no old manifest, the new one is renamed, and is removed
+ * when the flush fails. On file systems that cannot exchange names, and on disks that fail altogether, nothing can be
+ * undone. Then the new manifest stays valid, and the files that it names must stay, so the failed flush counts as a
+ * success. */
 static int replace_manifest(int folder) {
     int error = (int)os_call(SYS_renameat2, folder, NEW_MANIFEST, folder, MANIFEST, EXCHANGE);
     bool exchanged = !error, is_first = error == -ENOENT;

@@ -90,7 +90,8 @@ int state_loop_reserve(const char *name, const struct memstow_state_options *opt
         *out = loop;
     }
     lock_let_go(&state_registry);
-    if (!error) lock_hold(&loop->changes); /* locked only now, because locks must be released in reverse order */
+    /* Locked only after the registry is unlocked, because the lock that was taken last must be released first. */
+    if (!error) lock_hold(&loop->changes);
     return error;
 }
 

@@ -189,8 +189,8 @@ static void trace_remaining(const struct memstow_decision *decision, const struc
 
 /* --- beginning a trigger --- */
 
-/* If the list does not fit, the array (in memstow's private memory) grows, and the list is made again. Meanwhile there
- * may be even more owners. */
+/* If the list does not fit, the array (in memstow's private memory) grows, and the list is made again. Other threads
+ * may open more owners meanwhile, so this is repeated until the list fits. */
 bool trigger_list_owners(struct owner_state **owners, uint32_t *capacity, uint32_t *count) {
     *count = owners_list(*owners, *capacity);
     while (*count > *capacity) {

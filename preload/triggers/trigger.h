@@ -40,13 +40,13 @@ void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const 
 
 /* A trigger for a device without free memory (rescue.h). It moves only device memory. takes_kept: owners with the
  * policy keep may be stowed, too, after all others. helps(owner): whether moving the owner's memory out makes room on
- * the right device; NULL: for each owner it does. Returns as trigger_run does. */
+ * the device that lacks memory; NULL: every owner's memory does. Returns as trigger_run does. */
 int64_t trigger_rescue(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
 /* Lists owners as owners_list does, in an array that grows. False: there is no memory. */
 bool trigger_list_owners(struct owner_state **owners, uint32_t *capacity, uint32_t *count);
 
-/* In a forked child: there is no trigger. */
+/* Runs in a forked child: forgets the parent's trigger, and begins the numbers of triggers anew. */
 void trigger_abandon(void);
 
 #pragma GCC visibility pop

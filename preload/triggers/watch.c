@@ -16,10 +16,11 @@ static const uint64_t SECOND = 1000000000;
 
 /* The data of the one thread that polls. */
 static struct {
-    uint64_t idle_since_ns; /* an earlier trigger was for the owners that became idle before this time */
+    uint64_t idle_since_ns; /* the latest trigger for idle owners covered those that became idle before this time */
     uint64_t idle_next_ns;  /* the next look for idle owners is not before this time */
     uint64_t pressure_ns;   /* the next look for pressure is not before this time */
-    uint64_t wait_s;        /* seconds to wait after the latest trigger for pressure; 0: memory was not short since */
+    /* seconds to wait after the latest trigger for pressure; 0: memory was not short at the latest look */
+    uint64_t wait_s;
     struct owner_state *owners;
     uint32_t owner_capacity;
 } watch;

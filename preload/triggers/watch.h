@@ -20,7 +20,7 @@ uint32_t watch_poll(uint64_t now_ns, bool (*ask)(uint32_t reason, const char *te
  * set. */
 bool watch_is_wanted(void);
 
-/* In a forked child: no thread polls. */
+/* Runs in a forked child: forgets what the parent's thread has noted for its next polls. */
 void watch_abandon(void);
 
 #pragma GCC visibility pop

@@ -11,7 +11,8 @@
  * there is no memory. */
 bool list_grow(void *list, size_t item_size, size_t count, size_t more, size_t *capacity);
 
-/* Makes capacity for one more item behind the first `count`. `list` and `capacity` are variables. */
+/* Makes capacity for one more item behind the first `count`. `list` and `capacity` must be variables, because the macro
+ * takes their addresses. */
 #define LIST_GROW(list, count, capacity) list_grow(&(list), sizeof *(list), (count), 1, &(capacity))
 
 #endif

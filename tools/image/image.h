@@ -137,7 +137,7 @@ void image_sum_rss(struct image *image);
 
 /* The functions total_… are in total.c. */
 void total_sum_add(struct sum *sum, const struct total *total);
-/* Allocated minus freed; 0 if more was freed. Of a TOTAL_REMAINDER it may be negative: cast it to int64_t. */
+/* Allocated minus freed; 0 if more was freed. For a TOTAL_REMAINDER the result may be negative: cast it to int64_t. */
 uint64_t total_live_bytes(const struct total *total);
 uint64_t total_live_blocks(const struct total *total);
 uint64_t total_measure(const struct total *total, enum measure measure); /* bytes */
