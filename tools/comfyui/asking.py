@@ -17,7 +17,8 @@ class Failed(Exception):
 
 
 def environment() -> dict:
-    """This process's environment without memstow's variables, so that the command itself is not tracked."""
+    """This process's environment without LD_PRELOAD and memstow's variables, so that the command itself is not
+    tracked."""
     return {key: value for key, value in os.environ.items() if key != "LD_PRELOAD" and not key.startswith("MEMSTOW")}
 
 

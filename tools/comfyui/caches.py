@@ -57,8 +57,8 @@ def _below(thing: Any) -> Iterable[Any]:
 
 
 def _reached(root: Any) -> Iterator[Any]:
-    """All objects that can be reached from `root` and may lead to a model. After MOST_OBJECTS objects no more are
-    added."""
+    """All objects that can be reached from `root` and may lead to a model. The search ends when it has met MOST_OBJECTS
+    objects."""
     queue, seen = collections.deque([root]), {id(root)}
     while queue and len(seen) < MOST_OBJECTS:
         thing = queue.popleft()

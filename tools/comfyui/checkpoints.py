@@ -55,8 +55,8 @@ class Parts:
         self.aged = set(self.kept)
 
     def clear(self, everything: bool) -> None:
-        """For ComfyUI's buttons that free models: lets go of all models; without `everything`, only of those that are
-        not to be kept."""
+        """For ComfyUI's buttons that free models: lets go of all models. If `everything` is false, models that are to
+        be kept stay."""
         self.kept = {} if everything else {
             key: {place: part for place, part in places.items() if part[1].held is not None}
             for key, places in self.kept.items()}

@@ -51,8 +51,8 @@ class Closing:
 
     @quietly
     def begin(self) -> None:
-        """Runs as the first step of the shutdown. From now on Ctrl-C interrupts the workflow for which drain() waits,
-        and not the waiting itself."""
+        """Runs as the first step of the shutdown. From now on Ctrl-C makes drain() give up its wait, so that the
+        workflow is interrupted. Ctrl-C does not interrupt the shutdown itself."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, lambda _number, _frame: self.hurry.set())

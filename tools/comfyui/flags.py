@@ -59,7 +59,7 @@ def read(patcher: Any, model: Any) -> Optional[Reading]:
 
 
 def note(identity: Any, trace: Callable, node: Optional[str] = None) -> None:
-    """Writes to the trace which flags of this model are new, changed or gone. `node` is the node that ran."""
+    """Writes to the trace which flags of this model are new, changed or gone. `node`: the id of the node that ran."""
     holders = [identity.model(), *(holder for patcher in list(identity.patchers) for holder in lineage(patcher))]
     now = {id(holder): value for holder in holders if (value := value_on(holder)) is not None}
     for number in {**identity.flags, **now}:

@@ -14,8 +14,8 @@ AGAIN = 64 # runs until a model with known places is searched again
 
 class Sought:
     """One model, and the places that were found. `age`: for how many runs the model was to be freed; `due`: the age at
-    which it is searched next. While searches find nothing, they come at the ages 0, 1, 2, 4, 8… `searches`: how many
-    there were."""
+    which the next search comes. While searches find nothing, they come at the ages 0, 1, 2, 4, 8… `searches`: the
+    number of searches so far."""
 
     def __init__(self) -> None:
         self.known = memstow.referrers().Known()
@@ -57,8 +57,9 @@ class Held:
         due = [one for one in identities if not self.sought[one.owner.id].loops
                and self.sought[one.owner.id].age >= self.sought[one.owner.id].due]
         deadline = memstow.referrers().Deadline()
-        # First those with the fewest searches, so that a model whose searches are all cut short does not take the time
-        # of other models. Among them the newest first, because users ask about these.
+        # Models with the fewest searches come first, so that a model whose searches are all cut short does not take the
+        # time of other models. Among models with the same number of searches, the newest comes first, because users ask
+        # about new models.
         for identity in sorted(due, key=lambda one: (self.sought[one.owner.id].searches, -one.owner.id)):
             if not deadline.is_over():
                 self._ask(identity, self.sought[identity.owner.id], deadline)

@@ -108,7 +108,8 @@ class Node:
         self.watch.meter.names[self.owner.id] = f"{self.class_type} #{self.id}"
         self.owner.scope().__enter__()
         if loads_models(self.class_type):
-            # Weights exist before their patcher does. Until there is a patcher, they belong to this provisional owner.
+            # Weights exist before their patcher does. Until there is a patcher, the weights belong to this provisional
+            # owner.
             self.provisional = memstow.owner(f"loading {self.class_type}", "model", f"node {self.id}")
             self.watch.meter.names[self.provisional.id] = self.provisional.name
             self.provisional.loading().__enter__()
@@ -319,7 +320,7 @@ def kind_of(model: Any, patcher: Any) -> str:
     if isinstance(model, comfy.model_base.BaseModel):
         return "MODEL"
     frame: Optional[types.FrameType] = sys._getframe(1)
-    for _depth in range(8): # only names of code: a look at a frame's variables would keep them alive
+    for _depth in range(8): # only names of code are read: reading a frame's variables would keep the variables alive
         frame = frame.f_back if frame is not None else None
         name = getattr(frame.f_code, "co_qualname", "") if frame is not None else ""
         if name in MAKERS:

@@ -75,7 +75,8 @@ class Leftovers:
     def _ask(self, leftover: Leftover, tensors: list, deadline: Any) -> None:
         holders, is_cut = referrers.find(tensors, {id(sys._getframe())}, deadline, all_of_them=True)
         found = referrers.together(holders)
-        # memstow leaks takes the latest line, so the result of an unfinished search must not replace a name
+        # an unfinished search may have found only an object without a name. So its result is written only when the
+        # model has been dead for SOON runs, and never after the result of a finished search
         if leftover.known.take(found, is_cut) and found and (leftover.known.is_final or leftover.age >= SOON):
             self.trace("HELD", owner=leftover.owner.id, **referrers.held(found))
 

@@ -34,8 +34,8 @@ def allows_others() -> bool:
 
 
 def refuse_unreadable(app: Any) -> None:
-    """Makes the server refuse a request to the pack's routes with status 403 if its Origin or its Host does not have
-    the form of a site, unless allows_others()."""
+    """Makes the server refuse (status 403) a request to the pack's routes that has an Origin, if this Origin or the
+    Host does not have the form of a site. If allows_others(), nothing is refused."""
     from aiohttp import web
 
     @web.middleware

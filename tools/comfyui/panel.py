@@ -1,6 +1,6 @@
 """The figures of the tab "Memory" in ComfyUI's page. In: clients (open pages of ComfyUI) that have the tab open. Out:
 figures by ComfyUI's web socket, only to these clients, at most once in two seconds, and only if the figures have
-changed. While no tab is open, nothing is read."""
+changed (see coarse()). While no tab is open, nothing is read."""
 import asyncio
 import collections
 import time
@@ -12,7 +12,7 @@ from .runs import Runs
 
 EVENT, NODES = "memstow.figures", "memstow.nodes"
 SECONDS, LEASE = 2.0, 60.0 # seconds: between two readings; until a client counts as gone, if it does not ask again
-MOST, GRAIN = 64, 1 << 20  # clients at once; bytes: smaller changes are not sent
+MOST, GRAIN = 64, 1 << 20  # clients at once; bytes: the unit in which sizes are compared
 ROWS = 10                  # models and nodes of the last run: the largest
 NO_CLIENT = "client must be the id of a client of ComfyUI's web socket"
 
@@ -46,7 +46,8 @@ def memory_now() -> dict[str, int]:
 
 
 def devices() -> list[dict]:
-    """Memory of each CUDA device that PyTorch uses. kept_bytes: what PyTorch's allocator has, and no tensor uses."""
+    """Memory of each CUDA device that PyTorch sees; [] until PyTorch has begun CUDA. kept_bytes: what PyTorch's
+    allocator has, and no tensor uses."""
     import torch
     if not torch.cuda.is_available() or not torch.cuda.is_initialized():
         return []
@@ -109,7 +110,8 @@ def steady(read: Callable[[], Any], otherwise: Any) -> Any:
 
 
 def coarse(value: Any) -> Any:
-    """The figures with sizes in units of GRAIN. Figures that differ by less are mostly equal in this form."""
+    """The figures, with numbers from GRAIN on in units of GRAIN. Large sizes that differ by less than GRAIN are
+    mostly equal in this form. Smaller numbers stay exact."""
     if isinstance(value, dict):
         return {key: coarse(one) for key, one in value.items()}
     if isinstance(value, list):

@@ -160,7 +160,8 @@ class Points:
 
         def loading(before: Callable) -> Callable:
             def load_models_gpu(models: Any, *arguments: Any, **options: Any) -> Any:
-                # before load_models_gpu goes through its lists, because other models can still be unloaded now
+                # models come back before load_models_gpu goes through its lists, because other models can still be
+                # unloaded now
                 for patcher in list(models) if points.out else ():
                     for needed in (patcher, *patcher.model_patches_models()):
                         points.back(points.registry.find(getattr(needed, "model", None)), makes_room=True)

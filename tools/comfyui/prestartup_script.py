@@ -6,7 +6,7 @@ import logging
 import pathlib
 import runpy
 
-try: # this file is not part of the package yet
+try: # not an import: this file is not part of a package yet
     runpy.run_path(str(pathlib.Path(__file__).resolve().with_name("starting.py")))["start"]()
 except Exception: # ComfyUI must start
     logging.getLogger("memstow").exception("memstow: could not start ComfyUI again; it runs as always")

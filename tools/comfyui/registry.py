@@ -176,8 +176,9 @@ class Registry:
     # ---- policies: set, removed, looked up
 
     def set(self, model, patcher, setting: Setting) -> Optional[Identity]:
-        """Sets a policy on exactly this patcher, and on the inner model, for patchers that were not cloned from this
-        one. Only a changed policy is written to the trace. Returns the model's identity."""
+        """Sets a policy on exactly this patcher, and on the inner model. The policy of the inner model is for patchers
+        that were not cloned from this one. Only a changed policy is written to the trace. Returns the model's
+        identity."""
         identity = self.find(model)
         if identity is None:
             identity, _ = self.add(model, patcher)

@@ -29,8 +29,8 @@ def owners(runs: Runs) -> list[dict]:
 
 
 def rulings_now(runs: Runs) -> list[tuple[Identity, Ruling, bool]]:
-    """The live models, the policy of each, and whether ComfyUI has it loaded. The patchers are held as shortly as
-    possible: meanwhile a trigger on the worker thread cannot free them."""
+    """The live models, the policy of each, and whether ComfyUI has it loaded. The function holds the patchers for as
+    short a time as possible, because a trigger on the worker thread cannot free them meanwhile."""
     from . import unload
     patchers = unload.loaded()
     loaded = {id(patcher.model) for patcher in patchers}

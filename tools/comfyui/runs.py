@@ -1,6 +1,7 @@
-"""The work after every run: apply the policies, drop the models to be freed, report. A finally clause records the end
-of a run. All work on Python objects is done on ComfyUI's worker thread after task_done, in PromptQueue.get_flags. A
-thread of this pack waits for requests from outside and queues them; the worker thread serves and answers them."""
+"""The work after every run: apply the policies, drop the models to be freed, report. The end of a run is recorded in a
+finally clause around ComfyUI's execute_async(). All work on Python objects is done on ComfyUI's worker thread after
+task_done, in PromptQueue.get_flags. A thread of this pack waits for requests from outside and queues them; the worker
+thread serves and answers them."""
 import collections
 import contextlib
 import dataclasses
@@ -271,7 +272,7 @@ class Runs:
         found = report.document(run, self.watch, owners, freed, given, time.monotonic() - begun, notes)
         if owners or freed: # the line goes to the log first, so that a reader of the report finds it there
             log.info("%s", report.line(found))
-        if run["outcome"]: # before self.last is set, so that the badges are sent when a reader gets the report
+        if run["outcome"]: # before self.last is set, so that the badges go out before a client can get the report
             self.reports.append(found)
             quietly(self.on_report)(found)
         self.last = found
@@ -606,8 +607,8 @@ def outcome_of(executor: Any) -> str:
 
 
 def listen_to_prompts(runs: Runs) -> None:
-    """Uses ComfyUI's own notice of a prompt's end, too, if this ComfyUI gives one. Of the notice and the hook, the
-    first counts."""
+    """Uses ComfyUI's own notice of a prompt's end, too, if this ComfyUI gives one. The notice and the hook both call
+    ended(); the first call counts."""
     try:
         from comfy_execution.cache_provider import CacheProvider, register_cache_provider
     except ImportError:

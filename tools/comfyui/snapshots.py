@@ -9,8 +9,8 @@ from typing import Any, Optional
 from . import report
 
 NAME = re.compile(r"\d{8}-\d{6}-\d+-\d{6}\.mst")
-UNFINISHED = re.compile(rf"({NAME.pattern})\.\w{{6}}") # the command renames it to its name when it is whole
-QUIET = 60.0 # seconds without a change, after which nobody writes a file any more
+UNFINISHED = re.compile(rf"({NAME.pattern})\.\w{{6}}") # memstow gives the file its final name when it is whole
+QUIET = 60.0 # if a file has not changed for so many seconds, nobody writes it any more
 FOLDER = "memstow" # below ComfyUI's output folder, as clients see it
 
 

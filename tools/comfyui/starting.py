@@ -69,7 +69,7 @@ def fault_of(start, folder):
 def fault_of_ledger(start, folder):
     """The reason why the ledger cannot be written where these words say; None: it can. memstow looks at the ledger's
     place before it looks for the program, and the program of this trial does not exist."""
-    pid = str(os.getpid()) # the trial has another one
+    pid = str(os.getpid()) # the process of the trial has another pid
     words = [re.sub("%[%p]", lambda found: pid if found[0] == "%p" else found[0], word) for word in start[3:]]
     program = os.path.join(folder, os.path.basename(sys.executable))
     status, line = attempt([*start[:3], "-o", f"memstow.%n.{pid}.mst", *words, "--", program])
@@ -96,7 +96,7 @@ def choose(start):
 
 def plan():
     """The words to start memstow with, and a remark for the log; or (None, the reason why ComfyUI cannot be started
-    under memstow). It takes a second or two, because it tries."""
+    under memstow). The function takes a second or two, because it starts trial processes."""
     path = command()
     if path is None:
         return None, "the command memstow was not found (docs/install.md)"

@@ -20,7 +20,7 @@ enum leak_verdict {
     LEAK_SMALL,      /* it keeps growing, by less than the floor */
     LEAK_KEPT,       /* it grows, but the policy of its owner is to keep the memory */
     LEAK_UNDECIDED,  /* it grew in too few runs, or too unevenly, for a verdict */
-    LEAK_THREADS,    /* it grows with the number of threads, as each thread has a part of it */
+    LEAK_THREADS,    /* it grows with the number of threads, because each thread has a part of the memory */
     LEAK_VERDICTS
 };
 

@@ -217,7 +217,7 @@ struct known {
         int32_t run; /* index of the run; RUN_NONE: no run; RUN_ON: the run has not ended */
         bool gone;   /* the model is retired */
     } * tags;
-    uint64_t *stacks, *modules; /* the path (leak_site.path) of each node; of each module, by 1 + its id */
+    uint64_t *stacks, *modules; /* paths (leak_site.path): stacks by node, modules by 1 + id of the module */
     uint64_t *python;           /* by node: hash of the stack's Python frames; 0: it has none */
 };
 

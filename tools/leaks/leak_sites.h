@@ -22,7 +22,7 @@ struct leak_site {
     uint32_t model, node; /* ids of names; 0: none */
     uint32_t stack;       /* node in the tree of the newest image; 0: no stack was recorded */
     uint32_t module;      /* 1 + id in the newest image */
-    uint64_t path;        /* hash of the stack's frames, equal in all images. Host and CUDA memory differ */
+    uint64_t path;        /* hash of the stack's frames, equal in all images, but not equal for host and CUDA memory */
     uint64_t line;        /* hash of the stack's Python frames and the class of memory; 0: no Python frames */
     uint32_t joined;      /* 1 + index of the site that has taken over this site's memory (leak_lines.h); 0: none */
     bool on_cuda;         /* memory of CUDA devices */
@@ -66,7 +66,7 @@ struct leak_sites {
     uint32_t run_count;
     struct leak_point points[LEAK_POINTS_MOST];
     uint32_t point_count, ended; /* ended: number of runs that had ended at the newest point */
-    bool sampled;                /* blocks are samples: a site has no stack, and is all memory of its owners */
+    bool sampled;                /* stacks are sampled: a site has no stack, and stands for all memory of its owners */
 };
 
 void leak_sites_begin(struct leak_sites *self);

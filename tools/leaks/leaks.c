@@ -12,7 +12,7 @@
 
 /* The rest of an owner: its sites that are no findings by themselves. */
 enum {
-    MUCH = 4,        /* from this many times the floor on, a growing rest is a leak, and an undecided site is a doubt */
+    MUCH = 4,        /* from this many times the floor on, a growing rest leaks, and an undecided site is doubtful */
     REMAINDER = 20,  /* an owner's rest is a leak if it grows by at least 1/20 of the growth of the owner's leaks */
     DOUBT_LEAST = 3, /* growth at fewer points than this may be chance, as in leak_judge.c */
 };
@@ -80,10 +80,10 @@ static int find_forgotten(struct search *search, const struct leak_finding *find
     return 0;
 }
 
-/* Judges a site twice: by the memory that is left of runs, and by the readings, if there are any. The second judgement,
- * if there is one, is returned (*by_readings), except in two cases:
- * - The first finds a leak, and the readings do not show that growth has stopped. (If they do, old memory was freed
- *   while new memory came.)
+/* Judges a site by the memory that is left of runs and, if there are readings, also by the readings. *by_readings: the
+ * judgement by the readings is returned. It is returned if there are readings, except in two cases:
+ * - By the memory that is left of runs, the site leaks, and the readings do not show that growth has stopped. (If they
+ *   do, old memory was freed while new memory came.)
  * - The readings allow no verdict, and fewer readings than runs are judged. */
 static struct leak_judgement leaks_judge(const struct search *search, bool *by_readings) {
     struct leak_judgement left = leak_judge(search->left.changes, search->left.count, &search->left_rule);

@@ -28,12 +28,12 @@ struct leak_holder {
 };
 
 /* A growing site, or the rest of an owner: sites that are no findings by themselves, but grow in sum. Findings of one
- * cause are merged into one. It has the sums of their figures, and the site, owner and evidence of the one that grows
- * most. */
+ * cause are merged into one finding. The merged finding has the sums of their figures, and the site, owner and evidence
+ * of the finding that grows most. */
 struct leak_finding {
     uint32_t site;        /* LEAK_NO_SITE: the rest of an owner */
     uint32_t stacks;      /* number of growing stacks */
-    uint32_t example;     /* the site whose stack is shown; for the rest of an owner: its fastest. LEAK_NO_SITE: none */
+    uint32_t example;     /* the site whose stack is shown; in a rest, where runs left most. LEAK_NO_SITE: none */
     uint32_t model, node; /* ids of names; 0: none */
     uint64_t live_bytes, live_blocks;
     uint32_t oldest, newest; /* indices of the first and last run that left memory; UINT32_MAX: none */
@@ -49,7 +49,7 @@ struct leak_finding {
 struct leak_retired {
     uint32_t name, owners;
     uint64_t live_bytes, live_blocks, allocated_bytes;
-    /* the memory of those owners that were retired before the last run ended */
+    /* the memory of these owners, without owners that were retired just now */
     uint64_t old_live_bytes, old_allocated_bytes;
     uint32_t runs_since; /* runs that ended after the first of these owners was retired */
     bool is_leak;        /* false: they left little, or were retired just now */
@@ -68,7 +68,7 @@ struct leak_retired {
     uint32_t stack_count;
 };
 
-/* The sums over all sites that have one verdict other than LEAK_FOUND. */
+/* The sums over the sites with one verdict, without sites that are part of a leak. */
 struct leak_rest {
     uint64_t sites, live_bytes;
 };
@@ -131,7 +131,7 @@ int leaks_find_retired(struct leaks *self);
 /* Whether the memory that a retired owner left is more than a small remainder of its allocations. */
 bool leaks_is_too_much(uint64_t live, uint64_t allocated);
 /* The holder from the newest HELD line about the site, or about the owners with that name. NULL: there is none. For
- * owners, a line that names a place comes before newer lines that do not. */
+ * owners, a line whose holder is an object without a name is used only if there is no other line. */
 const struct leak_holder *leaks_holder_of_site(const struct leaks *self, uint32_t site);
 const struct leak_holder *leaks_holder_of_owner(const struct leaks *self, uint32_t name);
 /* Whether `a` and `b` have the same pack and held_at. False if one is NULL or has no held_at. */

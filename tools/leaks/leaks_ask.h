@@ -22,7 +22,8 @@ void leaks_ask_begin(struct leaks_ask *self, pid_t pid, const char *path, double
 
 /* leaks_ask_collect() and leaks_ask_holders() return the program's answer: the number of garbage objects, or the number
  * of paths whose holders it looked for. Or they return -errno. -ENOTSUP: the program does not take such requests, or
- * has no socket. -ETIMEDOUT: it did not answer in time. -EAGAIN: it does this only if a person asks (`meant`). */
+ * has no socket. -ETIMEDOUT: the program did not answer in time. -EAGAIN: the program looks for holders only if a
+ * person asks (`meant`). */
 int leaks_ask_collect(struct leaks_ask *self);
 
 /* The most paths in one search. The program has a time limit for each search (memstow_looks.py). */
@@ -34,10 +35,11 @@ struct leaks_ask_stack {
     uint64_t path;
     uint32_t place, order;
 };
-/* Asks for the holders of blocks that the stacks allocated. Stacks of one path must follow each other. `before`: blocks
- * of later runs are left out; 0: none is. `meant`: a person asked for this and waits. Then there are as many searches
- * as are needed, until one looks at no path or the time is over; otherwise there is one. Returns the sum of the answers
- * or, if no search was answered, -errno, as said above. */
+/* Asks for the holders of blocks that the stacks allocated. Stacks of one path must follow each other. `before`: the id
+ * of a run; blocks of later runs are left out; 0: blocks of all runs count. `meant`: a person asked for this and waits.
+ * Then searches follow each other until all stacks were asked for, a search looks at no path, or the time is over.
+ * Without `meant` there is one search. Returns the sum of the answers or, if no search was answered, -errno, as
+ * leaks_ask_collect() does. */
 int leaks_ask_holders(struct leaks_ask *self, const struct leaks_ask_stack *stacks, size_t count, uint32_t before,
                       bool meant);
 

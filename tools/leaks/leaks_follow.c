@@ -78,8 +78,8 @@ static void drop_pending(void) {
     pending.there = false;
 }
 
-/* Makes the pending reading (if there is one) the open subject, and adds a point if a run has ended since the last
- * point, or if no run has ever ended. Returns an exit code. */
+/* Makes the pending reading (if there is one) the open subject, and adds a point if it would be the first, if a run has
+ * ended since the last point, or if no run has ever ended. Returns an exit code. */
 static int take_pending(struct subject *subject, struct leak_sites *sites) {
     if (!pending.there) return EXIT_FINE;
     subject_close(subject);

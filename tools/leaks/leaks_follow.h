@@ -13,12 +13,12 @@ struct follow {
     pid_t pid;
     const char *file;
     uint32_t runs;     /* number of runs to wait for; 0: until the process ends, or SIGINT or SIGTERM comes */
-    uint64_t every_ns; /* from reading to reading, as long as no run has ended */
+    uint64_t every_ns; /* nanoseconds between two readings, as long as no run has ended */
 };
 
 /* Returns an exit code. The subject stays open with the last reading that was kept. A reading from the last second
- * before the process ended is dropped, because the process may have freed the memory that it leaks. Only the first
- * reading is kept in any case. The sites have the readings since the last exec. */
+ * before the process ended is dropped, because the process may have freed the memory that it leaks. The first reading,
+ * however, is kept in any case. The sites have the readings since the last exec. */
 int leaks_follow(const struct follow *self, struct subject *subject, struct leak_sites *sites);
 
 #endif

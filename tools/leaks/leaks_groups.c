@@ -28,8 +28,8 @@ static bool is_of_threads(const char *module, const char *function) {
     return false;
 }
 
-/* Whether memory of this stack comes with threads (is_of_threads). Looks at up to six innermost functions of the
- * stack, until one is of another library than the C library and the loader. Looks at that one, too. */
+/* Whether memory of this stack comes with threads (is_of_threads). Looks at the innermost functions of the stack, at
+ * most six, up to and including the first that is neither in the C library nor in the loader. */
 static bool comes_with_threads(const struct leaks *self, struct symbols *symbols, uint32_t stack) {
     enum { DEPTH = 6 };
     uint32_t frames[DEPTH];
@@ -220,8 +220,8 @@ static bool is_held_elsewhere(const struct leaks *self, const struct leak_holder
     return true;
 }
 
-/* The bytes of a retired owner that are in no finding, if the findings do not name all places of their holder either.
- * `usual`: the holder that is assumed for sites without a known holder. */
+/* The bytes of a retired owner that findings do not report: the bytes are in no finding, and findings do not name all
+ * places of the holder of the bytes. `usual`: the holder that is assumed for sites without a known holder. */
 static uint64_t retired_untold(const struct leaks *self, const struct leak_retired *retired, const uint32_t *of_site,
                                const struct leak_holder *usual) {
     bool is_usual_told = is_held_elsewhere(self, usual);

@@ -167,7 +167,8 @@ bool leaks_next_place(const struct leak_holder *holder, size_t *next, struct lea
 
 enum { SITES_EACH = 3 };
 
-/* A path that is asked for. order: its position in the list of wanted sites; if several of them have it, the lowest. */
+/* A path that is asked for. order: its position in the list of wanted sites; if several sites have the path, the lowest
+ * of their positions. */
 struct unknown_path {
     uint64_t path;
     uint32_t order;

@@ -90,7 +90,7 @@ int series_pack(const struct leak_sites *sites, struct image *image) {
 
 struct stream {
     const uint8_t *at, *end;
-    struct known_name { /* the names of the previous site: the next site often has the same */
+    struct known_name { /* the names of the previous site: the next site often has the same names */
         uint64_t owner;
         uint32_t name;
     } model, node;

@@ -393,14 +393,14 @@ class scope(contextlib.ContextDecorator):
 
 class loading(scope):
     """`with loading(owner):` is a scope in which the thread loads the owner: device memory that is allocated in it is
-    to stay long, and can be moved. From the first such block of an owner on, device memory from its other scopes counts
-    as short-lived: it stays the driver's, and is not moved."""
+    meant to stay long, and memstow can move it. From an owner's first loading() on, device memory that is allocated in
+    other scopes of the owner counts as short-lived: memstow leaves it to the driver, and does not move it."""
     __slots__ = ()
 
     def __enter__(self) -> "loading":
         super().__enter__()
         error = _library.load_begin(self._number) if self._number else 0
-        if error and error != -errno.ENOSYS: # a library before 1.10 has no phases
+        if error and error != -errno.ENOSYS: # a library before 1.10 does not have load_begin
             super().__exit__()
             _check(error, "loading")
         return self
@@ -524,13 +524,13 @@ def carry(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _asked_for_moves() -> bool:
-    """Whether the environment asks for moves of device memory, as a size other than 0."""
+    """Whether MEMSTOW_CUDA_MOVES asks for moves of device memory: it is a size other than 0."""
     size = re.fullmatch("([0-9]+)[KMGT]?", os.environ.get("MEMSTOW_CUDA_MOVES", ""))
     return size is not None and int(size[1]) > 0
 
 
 def _asked_for_pools() -> bool:
-    """Whether the environment asks for pools: directly, or by moves of device memory."""
+    """Whether the environment asks for pools: by MEMSTOW_CUDA_POOLS=1, or by moves of device memory."""
     asked = os.environ.get("MEMSTOW_CUDA_POOLS")
     return asked == "1" if asked else _asked_for_moves()
 
@@ -538,7 +538,7 @@ def _asked_for_pools() -> bool:
 _wants_pools = _asked_for_pools()
 _wants_workspaces = _wants_pools or _asked_for_moves()
 _pools: Any = None          # memstow_pools.Pools
-_made: dict[str, Any] = {}  # the process's only Pools and Looks: if several threads make one, the first is used
+_made: dict[str, Any] = {}  # the process's only Pools and Looks: if several threads make one, all use the first
 _kinds: dict[int, str] = {} # kinds of owners, by id
 _labels: dict[int, str] = {} # name and origin of owners, by which memstow leaks tells them apart
 
@@ -571,8 +571,8 @@ def _begin_pools() -> bool:
 
 
 def _before_scope() -> None:
-    """Makes cuBLAS's workspace for the thread and its stream, if the thread is in no model's scope. Otherwise the first
-    matrix product in a scope would make the workspace, in the model's memory."""
+    """Makes cuBLAS's workspace for the thread and its stream, if the thread is in no model's scope. Without this call,
+    the first matrix product in a scope would make the workspace, in the model's memory."""
     global _wants_workspaces
     torch = sys.modules.get("torch")
     try:
@@ -905,7 +905,8 @@ def run(name: str = "run") -> Run:
 
 
 def peak(anew: bool = False) -> int:
-    """The peak of live bytes since the last call with anew=True. Such a call begins a new period. 0 without memstow."""
+    """The peak of live bytes since the last call with anew=True. Such a call begins a new period. Without memstow the
+    result is 0."""
     return _check(_library.peak(1 if anew else 0), "peak") if _ready() else 0
 
 
@@ -1133,9 +1134,9 @@ if TYPE_CHECKING:
     import memstow_packs
     comfy = memstow_packs # not `import … as comfy`, which mypy hides from users
 else:
-    try: # also in sys.modules, so that `import memstow.comfy` finds it although this is not a package
+    try: # entered in sys.modules, too, so that `import memstow.comfy` finds it although this is not a package
         comfy = sys.modules[f"{__name__}.comfy"] = _beside("memstow_packs")
-    except FileNotFoundError: # this file was copied alone
+    except FileNotFoundError: # memstow_packs.py is not beside this file
         pass
 
 

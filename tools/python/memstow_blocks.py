@@ -72,7 +72,7 @@ PLAIN = {int, float, complex, bool, type(None), types.CodeType, type(Ellipsis), 
          *(kind for kind in vars(types).values() if isinstance(kind, type)), *(kind for kind in vars(builtins).values()
                                                                                 if isinstance(kind, type))}
 WITH_BUFFERS = ("array", "mmap", "builtins") # builtins: also for types without a module name, such as PIL's images
-# types of these modules have no buffers, except for the modules above and the tensors and arrays below
+# types of these modules have no buffers. Exceptions: types of the modules in WITH_BUFFERS, tensors, arrays
 LIBRARIES = {"torch", "numpy", *getattr(sys, "stdlib_module_names", sys.builtin_module_names)}
 COLLECTED, MANAGED = 1 << 14, 3 << 3         # Py_TPFLAGS_HAVE_GC; _MANAGED_DICT and _MANAGED_WEAKREF
 
@@ -209,8 +209,8 @@ class Reach:
         self.is_cut = False
 
     def route(self, kind: type) -> Optional[Route]:
-        """The way from an object of this type to the possible addresses of its blocks. None if the object cannot have
-        any."""
+        """The way from an object of this type to the possible addresses of its blocks. None if the object cannot have a
+        block."""
         batch, inside = self._way_inside(kind)
         head = head_of(kind) if self.all_apart else None
         return Route(batch, head, inside, kind.__flags__ & COLLECTED) if (head, inside) != (None, None) else None
@@ -322,8 +322,8 @@ class Reach:
 
     @staticmethod
     def _inside(memory: int, block: Block, seen: set[int]) -> list[int]:
-        """The addresses in a block. Another thread may free the block in the meantime. So the block is read through the
-        kernel, which then returns an error."""
+        """The addresses in a block. Another thread may free the block in the meantime. So the kernel reads the block:
+        if the memory is gone, it returns an error, where a read by this process would crash."""
         if block.start in seen or len(seen) > DEEP:
             return []
         seen.add(block.start)
@@ -368,7 +368,7 @@ class Group:
         self.blocks: list[tuple[Block, list[Any]]] = []       # each with the objects that have it
         # for each followed block: the numbers of its objects among the targets
         self.samples: list[range] = []
-        self.holders: list[list[referrers.Holder]] = []  # for each sample
+        self.holders: list[list[referrers.Holder]] = []  # for each sample, the holders that were found
 
     def follow(self, targets: list[Any]) -> None:
         """Adds the objects of some of its blocks to the targets, and drops its own references to objects."""
@@ -416,8 +416,8 @@ def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label
     - a line without holders for each path that has no such block
 
     `more_later`: a later call gets more time. Then a group whose search was not finished gets a line only if a longer
-    search cannot find a better holder, because memstow leaks does not ask again where it has a line. `label` maps the
-    id of an owner to a key that is the same in each run."""
+    search cannot find a better holder, because memstow leaks does not ask again about a group that has a line. `label`
+    maps the id of an owner to a key that is the same in each run."""
     begun = time.thread_time()
     paths = {stack: one.path for one in wanted for stack in one.stacks}
     reach = Reach(ask, set(paths), before, referrers.Deadline(seconds * SHARE))

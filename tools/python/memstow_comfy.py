@@ -4,8 +4,8 @@ standard library. It runs beside ComfyUI, not in it.
 
 The program starts ComfyUI's command under `memstow run`, and waits until ComfyUI's server answers. Then, for each run,
 it queues the workflow through POST /prompt, and waits for the end in GET /history. If memstow's node pack is there, it
-also waits until policies have been applied. After each run it asks for a snapshot. Each run has other seeds, because
-ComfyUI does not compute again what is in its cache.
+also waits until policies have been applied. After each run except those of the warm-up, it has `memstow snapshot` take
+a snapshot. Each run has other seeds, because ComfyUI does not compute again what is in its cache.
 
 Exit status: 0 success; 2 wrong usage or workflow; 4 ComfyUI did not start, or ended too early, or the workflow failed;
 128 + N ended by signal N."""
@@ -78,7 +78,7 @@ def with_seed(nodes: Nodes, number: int) -> tuple[Nodes, int]:
     copy, changed = json.loads(json.dumps(nodes)), 0
     for node in copy.values():
         for name, value in (node.get("inputs") or {}).items():
-            if name in SEEDS and isinstance(value, int): # a number, and no link to another node
+            if name in SEEDS and isinstance(value, int): # a number; a link to another node is a list
                 node["inputs"][name] = number
                 changed += 1
     return copy, changed
@@ -126,7 +126,7 @@ class Server:
             if path == "/prompt":
                 raise Failure(4, f"ComfyUI refused the workflow: {error.read(2000).decode(errors='replace')}") from None
             return None
-        except (OSError, ValueError, http.client.HTTPException): # the last one: it ended within its answer
+        except (OSError, ValueError, http.client.HTTPException): # HTTPException: ComfyUI ended within its answer
             return None
 
     def wait_for(self, condition: Callable[[], Any], seconds: float, what: str) -> Any:

@@ -53,7 +53,7 @@ class Looks:
 
     def _take(self, request: Any) -> None:
         if request.kind == "holders" and request.text.startswith("more"):
-            self._answer(request, *self.look(request)) # at once: a whole run could pass before each of these messages
+            self._answer(request, *self.look(request)) # at once, because the client waits with its next message
         elif self.handler is not None:
             self.handler(request)
         elif request.kind == "holders" and request.text.startswith("offer"):

@@ -2,8 +2,8 @@
 segments that belong to that model alone, so these segments count as the model's and can move.
 
 In: the model whose scope a thread is in, from memstow.py. Out: threads enter and leave a torch.cuda.MemPool. Never
-begins CUDA. Never destroys a pool, because PyTorch ends the process if another thread is in the pool then. Never raises
-in the program's scope.
+begins CUDA. Never destroys a pool, because PyTorch ends the process if another thread is in the pool then. memstow.py
+catches the exceptions of this module, and then gives up pools.
 
 While any thread is in a pool, PyTorch does not give back cached memory to make room (its issues 159674 and 175015), so
 a request may fail that would succeed without pools. That is why pools are only made on request (docs/cuda.md)."""
@@ -52,8 +52,9 @@ workspaces = Workspaces()
 
 
 def make_workspace(torch: Any) -> None:
-    """Makes cuBLAS's workspace for this thread and its stream now, if CUDA has begun. Otherwise PyTorch makes it at the
-    first matrix product of the thread on the stream, and keeps it for all later products, of any model."""
+    """Makes cuBLAS's workspace for this thread and its stream now, if CUDA has begun. If this function is not called,
+    PyTorch makes the workspace at the first matrix product of the thread on the stream, and keeps it for all later
+    products, of any model."""
     cuda: Any = getattr(torch, "cuda", None)
     if getattr(getattr(torch, "__spec__", None), "_initializing", False) or not hasattr(cuda, "current_blas_handle"):
         return
@@ -86,8 +87,8 @@ class Thread(threading.local):
 
 class Pools:
     """The pools of all models. A model may die wherever Python collects garbage, even inside this class, and its death
-    drops its pools. Three rules follow: a thread can take the lock twice; a pool is taken before anything else is
-    done with it; nothing is released twice."""
+    drops its pools. Three rules follow: a thread can take the lock twice; a thread that wants a pool marks it as taken
+    before anything else; no pool is released twice."""
 
     def __init__(self, torch: Any) -> None:
         self.torch = torch

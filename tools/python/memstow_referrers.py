@@ -328,7 +328,8 @@ def _is_said(holder: Any, thing: Any, before: Any) -> bool:
     return type(holder) is dict and not is_a(before, (dict, list, tuple)) and dictionary(before) is holder
 
 
-# ---- parts of torch's modules: a weight may be twenty dictionaries deep in its model
+# ---- parts of torch's modules. A weight may be twenty dictionaries deep in its model, and a search has fewer steps
+# (DEPTH)
 
 PARTS = ("_parameters", "_buffers", "_modules")
 
@@ -377,7 +378,7 @@ class Models:
 # ---- the way from a name to the object
 
 class Way:
-    """Objects from the outermost to the held object. Each refers to the next."""
+    """The objects on a way, from the outermost to the held object. Each object refers to the next."""
 
     def __init__(self, things: list[Any], modules: dict[Any, Any], place: Optional[Place] = None) -> None:
         self.things, self.place, self.depth = things, place, len(things)
@@ -546,8 +547,8 @@ class Search:
         self.ours -= {id(some), id(around)} # other objects may soon get the same addresses
 
     def _meet(self, around: list[Any], place: int, level_ids: dict[Any, Any], following: dict[Any, Any]) -> None:
-        """Handles one object of `around`, at the index `place`. It refers to some objects of the level: those that the
-        previous step has reached, or at first the targets."""
+        """Handles one object of `around`, at the index `place`. This object refers to some objects of the level. The
+        level has the objects that the previous step reached; at first it has the targets."""
         holder = around[place]
         if id(holder) in self.ours or (type(holder) is types.FrameType and self._is_running(holder)):
             return

@@ -7,9 +7,9 @@ run to the next.
 In: tensors, arrays, texts, numbers, and lists, tuples and dicts of them; anything that can be pickled. Out: a table in
 JSON, and the raw bytes of each tensor, array and buffer, which are not copied if they lie in one piece on the host. On
 the way back, tensors use the given bytes if these are writable, and tensors of a device are made on the host. Never
-uses base64. Never serializes a model; is_reference() gives the reason. Without pickles=False, the caller of
-deserialize must trust the bytes, because a pickle runs code. The store reads only files that this user wrote. Only the
-standard library is needed. torch and numpy are used if the program has imported them or the bytes need them,
+uses base64. Never serializes a model; is_reference() gives the reason. If the caller of deserialize() does not trust
+the bytes, it must give pickles=False, because a pickle runs code. The store reads only files that this user wrote. Only
+the standard library is needed. torch and numpy are used if the program has imported them or the bytes need them,
 cloudpickle if pickle cannot handle a value."""
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["SerializeError", "Serialized", "deserialize", "is_reference", "seria
 
 log = logging.getLogger("memstow")
 DEPTH = 200
-MOST_AGAIN = 10_000 # most visits of lists, tuples and dicts that were met before; with more, the value is pickled
+MOST_AGAIN = 10_000 # most visits of lists, tuples and dicts that were visited before; with more, the value is pickled
 SCALARS = (type(None), bool, int, float, str)
 QUANTIZED = ("torch.qint", "torch.quint") # the beginnings of the names of quantized types
 # Classes whose objects stand for weights on a device, which are shared and not copied. Other packs derive classes from
@@ -94,7 +94,7 @@ def is_reference(value: Any) -> Optional[str]:
 
 @functools.lru_cache(maxsize=None)
 def _is_read(dtype: Any) -> bool:
-    """Whether PyTorch makes tensors of this type from bytes."""
+    """Whether PyTorch can make tensors of this type from bytes."""
     try:
         sys.modules["torch"].frombuffer(bytearray(16), dtype=dtype)
         return True
@@ -169,8 +169,8 @@ class _Writer:
         return {"P": [_name(value), self.add(text), *(self.add(buffer.raw()) for buffer in buffers)]}
 
     def within(self, value: Any) -> Optional[dict[str, Any]]:
-        """The table of a tensor within a pickle. None: the tensor, or the value that it is part of, goes into the
-        pickle."""
+        """The table of a tensor that is stored beside the pickle. None: the value is not such a tensor, and pickle
+        writes it."""
         torch = _module("torch")
         if not torch or type(value) is not torch.Tensor or value.requires_grad or not _is_plain(value) or vars(value):
             return None
@@ -296,7 +296,7 @@ def serialize(value: Any) -> Serialized:
         writer, table = _written(value)
     except SerializeError:
         raise
-    except Exception as error:  # the value's own code, as that of a class derived from a tensor
+    except Exception as error:  # the value's own code failed, for example that of a class derived from a tensor
         raise _Reference(f"a {type(value).__name__} cannot be turned into bytes: {type(error).__name__}: "
                          f"{error}") from error
     try:
@@ -343,9 +343,10 @@ class _Reader:
         if memory.readonly:
             memory = memoryview(bytearray(memory))
         flat = torch.frombuffer(memory, dtype=getattr(torch, dtype))
-        if flat.numel() != math.prod(shape) and not self.pickles: # a stride of 0 makes terabytes of one byte
+        if flat.numel() != math.prod(shape) and not self.pickles: # with a stride of 0, one byte makes terabytes
             raise SerializeError("a tensor has another number of elements than its bytes")
-        # raises if the tensor cannot be printed, as one of bits8: printing it later would end ComfyUI's worker thread
+        # raises if the tensor cannot be printed, for example a tensor of bits8. If such a tensor were printed later,
+        # that would end ComfyUI's worker thread
         if not self.pickles:
             str(flat[:1])
         return flat.as_strided(shape, stride)
@@ -393,8 +394,8 @@ class _Reader:
 
 
 def deserialize(serialized: Serialized, pickles: bool = True) -> Any:
-    """The value that was serialized. Tensors and arrays use the segments' memory, if it is writable. Without `pickles`,
-    for bytes that are not trusted, SerializeError is raised for a pickle, and for a value that is larger than its
+    """The value that was serialized. Tensors and arrays use the segments' memory, if it is writable. pickles=False is
+    for bytes that are not trusted: SerializeError is then raised for a pickle, and for a value that is larger than its
     bytes."""
     try:
         table = json.loads(bytes(serialized.segments[0]))

@@ -47,7 +47,7 @@ import memstow
 __all__ = ["Result", "at_exit", "close", "drain_queue", "files", "forget", "handler", "on_signals", "process",
            "quit_qt", "run", "start", "stop_thread"]
 
-# the stages for handlers; the next line has the stages that follow them
+# the numbers of the stages: first those for handlers, then those of the two stages that follow
 STAGES = {"stop": 1, "drain": 2, "cancel": 3, "clean": 4}
 PROCESSES, THREADS = 5, 6
 SECONDS, LIMIT, PROCESS_SECONDS, THREAD_SECONDS = 10.0, 30.0, 5.0, 3.0
@@ -139,7 +139,8 @@ def handler(function: Callable[[], Any], name: Optional[str] = None, *, stage: s
 
 def drain_queue(queue: Any, cancel: Optional[Callable[[], Any]] = None, name: str = "queue", *,
                 seconds: float = SECONDS) -> None:
-    """Waits until all items of a queue.Queue are done (task_done). If that takes too long, `cancel` is called."""
+    """Registers a handler that waits until all items of a queue.Queue are done (task_done). `cancel` is called in the
+    stage `cancel`, which comes only if any drain failed or took too long."""
     def drain() -> None:
         with queue.all_tasks_done:
             if not queue.all_tasks_done.wait_for(lambda: not queue.unfinished_tasks, seconds):
@@ -151,8 +152,8 @@ def drain_queue(queue: Any, cancel: Optional[Callable[[], Any]] = None, name: st
 
 def stop_thread(thread: Any, stop: Optional[Callable[[], Any]] = None, name: str = "", *,
                 seconds: float = THREAD_SECONDS, after: Iterable[str] = ()) -> None:
-    """Calls `stop`, and waits for the end of the thread, a threading.Thread or a QThread. Without `stop`, the event
-    loop of a QThread is ended."""
+    """Registers a handler that calls `stop`, and waits for the end of the thread, a threading.Thread or a QThread.
+    Without `stop`, it ends the event loop of a QThread."""
     is_qt = not hasattr(thread, "join")
     name = name or (thread.objectName() or "QThread" if is_qt else thread.name)
 
@@ -166,7 +167,8 @@ def stop_thread(thread: Any, stop: Optional[Callable[[], Any]] = None, name: str
 
 
 def close(thing: Any, name: str = "", *, after: Iterable[str] = (), seconds: float = SECONDS) -> None:
-    """Flushes a file, or commits a database connection, as far as possible, and closes it."""
+    """Registers a handler for an open file or database connection. The handler calls commit() and flush(), if the thing
+    has them, syncs the file to the disk, and closes the thing."""
     def flush_and_close() -> None:
         try:
             if not getattr(thing, "closed", False):
@@ -304,7 +306,7 @@ def _quit_all() -> list[tuple[str, str]]:
                 _send_to_loop(*qt, lambda: _leave_loop(*qt, one.delete), one.seconds)
                 _left_loop = True
             result = 0
-        except BaseException as error: # after any exception the other calls continue
+        except BaseException as error: # whatever a call raises, the other calls must follow
             failed.append((name, f"{type(error).__name__}: {error}"))
             result = -errno.ETIMEDOUT if isinstance(error, TimeoutError) else -errno.EIO
         _step("quit", name, result)
@@ -450,8 +452,8 @@ def _signal(pid: int, start: str, number: int) -> None:
 
 class _Ending:
     """A process that is to end, with the members of the group that it leads. The kernel does not give the number of a
-    group to another group while the group has members, or while nobody has waited for its leader. So as long as that
-    lasts, all processes with this number are members."""
+    group to another group while the group has members, or while nobody has waited for its leader. So while
+    one of these two is true, all processes with this number are members."""
 
     def __init__(self, pid: int, start: str) -> None:
         self.pid, self.start, self.there = pid, start, {pid: start}
@@ -481,7 +483,7 @@ def _end(endings: list[_Ending], number: int, seconds: float) -> list[_Ending]:
         one.signal(number)
     while (endings := [one for one in endings if one.look()]) and time.monotonic() < until:
         time.sleep(0.1 if any(one.leads for one in endings) else 0.02)
-        for one in endings if number == signal.SIGKILL else (): # again: the group may have new members since then
+        for one in endings if number == signal.SIGKILL else (): # sent again: the group may have new members by now
             one.signal(number)
     return endings
 
@@ -593,7 +595,7 @@ def _resident() -> int:
 def _stage(name: str, number: int) -> None:
     """Records the beginning of a stage."""
     _memory.append((name, _resident()))
-    if _library.shutdown_stage(number) < 0: # otherwise the library itself looks for descendants
+    if _library.shutdown_stage(number) < 0: # with 0, the library itself has looked for descendants
         _look()
 
 
@@ -747,8 +749,7 @@ _watched = False # whether faulthandler keeps the limit, with a thread of its ow
 def _begin_limit(reason: str, limit: float, status: int) -> None:
     global _watched
     result = _library.shutdown_begin(_text(reason), int(limit * 1000), status)
-    # -EALREADY: a signal has begun the limit. After any other error, memstow is not there or does not track this
-    # process.
+    # -EALREADY: a signal has begun the limit. Any other error: memstow is not there, or does not track this process.
     if result not in (0, -errno.EALREADY):
         with contextlib.suppress(Exception): # for programs without sys.stderr
             faulthandler.dump_traceback_later(limit, exit=True)
@@ -835,7 +836,7 @@ def at_exit(**options: Any) -> None:
         while not _over.is_set() and time.monotonic() < until:
             _sleep(0.01)
 
-    if hasattr(threading, "_register_atexit"): # atexit itself comes only after the wait for threads
+    if hasattr(threading, "_register_atexit"): # Python calls functions of atexit only after its wait for threads
         threading._register_atexit(last)
     else:
         atexit.register(last)
@@ -844,8 +845,8 @@ def at_exit(**options: Any) -> None:
 def on_signals(*numbers: int, **options: Any) -> None:
     """Calls run() on SIGTERM and SIGINT (or the given signals), and then ends the program with 128 + the number of the
     signal. run() is called on a thread of its own; if the program ends in the meantime, Python waits for that thread.
-    Code that follows Qt's event loop has three seconds. Under memstow the time limit begins with the signal, even if no
-    Python code runs any more."""
+    If run() has ended Qt's event loop, the code that follows the loop has three seconds to end. Under memstow the time
+    limit begins with the signal, even if no Python code runs any more."""
     _mark()
 
     def answer(number: int, _frame: Any) -> None:

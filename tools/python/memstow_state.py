@@ -3,13 +3,13 @@
     store = memstow_state.open("refine")
     store.begin()
     store.put("latent", latent)
-    store.commit()                 # from here on the values are visible, all together
+    store.commit()                 # from here on the values are valid, all together
     latent = store.get("latent")   # a view of the same bytes; writes change only the view
 
-In: values. Out: memory and files of libmemstow.so's (memstow.h, "the store"), counted once for owners that are named
-state:LOOP/ID. Values that memstow_serialize cannot turn into bytes, above all models, are held by reference. Any thread
-may call. Without memstow there is no store: open then raises StateError, which says how to start with memstow.
-docs/state.md is the guide."""
+In: values. Out: memory and files that libmemstow.so manages (memstow.h, "the store"). The bytes of a value count once,
+for an owner with the name state:LOOP/ID. Values that memstow_serialize cannot turn into bytes, above all models, are
+held by reference. Any thread may call. Without memstow there is no store: open then raises StateError, which says how
+to start with memstow. docs/state.md is the guide."""
 from __future__ import annotations
 
 import ctypes
@@ -160,7 +160,7 @@ class Store:
         self._lock = threading.RLock()
         # committed values that are held by reference: value, generation, reason
         self._held: dict[str, tuple[Any, int, str]] = {}
-        # values that were put in this iteration: value and reason if by reference; None: put as bytes
+        # values that were put in this iteration. By reference: (value, reason). As bytes: None
         self._put: dict[str, Optional[tuple[Any, str]]] = {}
         self._begun = False
 
@@ -216,8 +216,8 @@ class Store:
             self._put[id] = (value, why)
 
     def commit(self) -> int:
-        """Makes the iteration's values visible, all together. With a prefix they are on the disk then. Returns the
-        generation."""
+        """Makes the iteration's values valid, all together. From then on get_committed()
+        returns them. With a prefix they are on the disk then. Returns the generation."""
         with self._lock:
             generation = self._call("commit", what="commit")
             for id, reference in self._put.items():

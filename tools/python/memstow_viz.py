@@ -82,7 +82,7 @@ def snapshot(report: Item) -> Item:
             parts.setdefault(item["part_of"], []).append(item)
     wholes = [b for b in cuda["blocks"] if b["part_of"] is None and b["kind"] in VIEWED]
     for whole in wholes:
-        # physical memory has no address, and the report gives a number in its place: an address is made of the number
+        # physical memory has no address. The report gives a number in its place, from which an address is made here
         if whole["kind"] == "vmm":
             whole["address"] = (1 << 60) + whole["address"] * (1 << 40)
     segments = [segment(whole, parts.get(whole["address"], []), sites) for whole in wholes]

@@ -51,7 +51,7 @@ struct branches {
  * 0, or -1: no memory. */
 int calltree_begin(struct calltree *tree, const struct image *image, uint64_t *bytes, double *variances);
 void calltree_end(struct calltree *tree);
-/* *branches: the callees of a branch, or with branch NULL the outermost frames. Returns 0 or -1. */
+/* *branches: the callees of a branch, or with branch NULL the outermost frames. Returns 0, or -1: no memory. */
 int calltree_expand(struct calltree *tree, const struct branch *branch, struct branches *branches);
 void calltree_clear(struct branches *branches);
 

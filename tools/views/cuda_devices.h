@@ -1,6 +1,7 @@
 /* cuda_devices.h — compares the figures of a CUDA device: live memory in the ledger, memory that the pool keeps, memory
  * in use according to the driver, and the parts of the difference.
- * In: an image. Out: text and JSON of a device, in full for report, as one line for owners and diff. */
+ * In: an image. Out: text and JSON of a device, in full for `memstow report`, as one line for `memstow owners` and
+ * `memstow diff`. */
 #ifndef MEMSTOW_CUDA_DEVICES_H
 #define MEMSTOW_CUDA_DEVICES_H
 

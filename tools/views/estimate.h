@@ -22,7 +22,7 @@ struct estimate {
 };
 struct estimate estimate_sum(const struct image *image, enum measure measure);
 
-/* Says in two sentences that call stacks are estimates, and gives their sum, its error and its difference from the
+/* Says in three sentences that call stacks are estimates, and gives their sum, its error and its difference from the
  * exact sum. */
 void estimate_words(const struct image *image, enum measure measure, char *text, size_t size);
 

@@ -100,7 +100,7 @@ static struct row *find_row(struct groups *groups, const struct row *key) {
 struct cache {
     struct row *tags;  /* tag_count + 1 rows: the last is for untagged memory */
     uint32_t *modules; /* module_count + 1 names: the first is the unknown module's */
-    uint64_t *stacks;  /* by node; NULL: not asked for */
+    uint64_t *stacks;  /* by node: the hash of its call stack; NULL: the view does not need it */
 };
 
 /* *name: the id of the owner's key; 0: untagged. The key is made of kind, name and origin, because ids of owners are
@@ -144,8 +144,9 @@ static int cache_fill(struct groups *groups, const struct image *image, struct c
 }
 
 /* Makes the key of the row to which a total belongs. A remainder is the exact figure of a tag minus the estimates of
- * its call stacks. `by_stack`: the view shows call stacks, and the remainders of all tags share one row. In other views
- * a remainder belongs to the row of its tag, so that owners are exact. Returns 0, or -1: no memory. */
+ * its call stacks. `by_stack`: rows depend on call stacks, because they are sites or modules, or because
+ * groups->matched selects stacks. Then the remainders of all tags share one row. In other views a remainder belongs to
+ * the row of its tag, so that owners are exact. Returns 0, or -1: no memory. */
 static int key_of(struct groups *groups, const struct image *image, const struct cache *cache,
                   const struct total *total, bool by_stack, struct row *key) {
     uint32_t node = total->stack < image->node_count ? total->stack : 0;
@@ -183,7 +184,7 @@ static int add_totals(struct groups *groups, const struct image *image, const st
         if (by_stack) row->variance += (float)image_variance(image, total, groups->measure);
         add_to_row(groups, row, total, side);
         if (groups->row_of) groups->row_of[i] = (uint32_t)(row - groups->rows) + 1;
-        row->stack_node = node & INT32_MAX; /* fits, because an image has fewer nodes */
+        row->stack_node = node & INT32_MAX; /* fits, because an image has at most INT32_MAX nodes */
         row->stack_side = side & 1;
     }
     return 0;

@@ -86,14 +86,16 @@ bool groups_owner_parts(const struct groups *groups, uint32_t name, struct group
 void groups_label(const struct groups *groups, const struct row *row, char *label, size_t size);
 /* The name of a row, with the origins of models and custom owners, which tell owners of the same name apart. */
 void groups_words(const struct groups *groups, const struct row *row, char *label, size_t size);
-/* Sorts the rows of a single image by their bytes in a measure, the largest first, then by name; only the first `most`
- * rows need be in order. Threads are always sorted by allocated bytes. Returns 0, or -1: no memory. */
+/* Sorts the rows of a single image by their bytes in a measure, the largest first. Rows with equal bytes are sorted by
+ * call stack, then by name. Only the first `most` rows need be in order. Threads are always sorted by allocated bytes.
+ * Returns 0, or -1: no memory. */
 int groups_sort_by(struct groups *groups, enum measure measure, size_t most);
-/* Sorts by growth, the largest first, then by name. Rows without a change are left out. Returns 0, or -1: no memory. */
+/* Sorts by growth in bytes, then in blocks, the largest first. Rows with equal growth are sorted by call stack, then by
+ * name. Rows without a change are left out. Returns 0, or -1: no memory. */
 int groups_sort_by_growth(struct groups *groups, size_t most);
 /* A row by its rank in the last sort; there are groups->ordered ranks. */
 const struct row *groups_row(const struct groups *groups, size_t rank);
-/* Side 1 less side 0, in bytes, and in blocks. */
+/* Side 1 minus side 0: the first function in bytes, the second in blocks. */
 int64_t groups_row_growth(const struct row *row);
 int64_t groups_row_growth_blocks(const struct row *row);
 /* groups_row_growth without its sign. */

@@ -48,7 +48,7 @@ static int by_mark_time(const void *left, const void *right) {
 }
 
 /* Adds a last point, with the exact bytes of the counters. Its time is the present or the end of the process. The end
- * of a killed process is not known; then its time is that of the point before it. */
+ * of a killed process is not known; then the new point has the time of the point before it. */
 static void add_present(struct history *self) {
     const struct image *image = self->image;
     uint64_t last = self->point_count ? self->points[self->point_count - 1].time_ns : 0;

@@ -14,9 +14,9 @@ struct history {
     const struct image *image;
     struct snap_point *points;
     struct snap_mark *marks;
-    struct snap_owner_mark *owner_marks; /* those of one owner together, in the order of time */
+    struct snap_owner_mark *owner_marks; /* sorted by owner, then by time */
     size_t point_count, mark_count, owner_mark_count;
-    uint64_t start_ns, end_ns; /* of the process, as far as it is known */
+    uint64_t start_ns, end_ns; /* of the process; end: the last time that is known */
 };
 
 /* Makes the curves and marks. Returns 0, or -1: no memory. The image must outlive the history. */

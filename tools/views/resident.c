@@ -69,7 +69,8 @@ struct piece {
     uint64_t resident, anonymous;
 };
 
-/* Whether the region maps a file to which memory was stowed (SNAP_STOW_FILE). */
+/* Whether the region maps a file to which memory was stowed. The path of such a file ends with " (deleted)". The file's
+ * name begins with '#' if it never had a name, else with SNAP_STOW_FILE. */
 static bool is_stowed(const struct split *split, const struct snap_region *region) {
     static const char gone[] = " (deleted)";
     const char *path = image_string(split->image, region->path), *name = strrchr(path, '/');

@@ -2,8 +2,9 @@
  *
  * A segment is a range of the image's array of words (ids of frames), and segments may overlap. So facts about a
  * segment are computed from running sums over all words. The number of marked words between two words is the difference
- * of two sums. So is the polynomial hash of these words, after the earlier sum was multiplied by a power of the base.
- * So work and memory grow with the sizes of the tables only, even if nodes of a hostile file share long segments. */
+ * of two sums. The polynomial hash of these words is the later sum minus the earlier sum, which is first multiplied by
+ * a power of the base. Work and memory therefore grow with the sizes of the tables only, even if nodes of a hostile
+ * file share long segments. */
 #include "tools/views/stacks.h"
 
 #include <stdlib.h>

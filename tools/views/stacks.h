@@ -1,7 +1,7 @@
 /* stacks.h — the call stacks of an image.
- * In: NODE, SEGMENT, FRAME and CODE of the file. Out: the frames of one stack on request, and figures of all stacks in
- * one pass over the nodes. It never expands all stacks: a million stacks that share segments would have a hundred
- * million frames. */
+ * In: the sections NODE, SEGMENT, FRAME and CODE of the file. Out: the frames of one stack on request, and figures of
+ * all stacks in one pass over the nodes. It never expands all stacks: a million stacks that share segments would have a
+ * hundred million frames. */
 #ifndef MEMSTOW_STACKS_H
 #define MEMSTOW_STACKS_H
 

@@ -14,7 +14,8 @@ struct thread_name {
     char text[64];
 };
 
-/* with_tid: adds the thread id if another thread has the same name. */
+/* with_tid: adds the thread id if another thread has the same name, or if there are too many threads to find that
+ * out. */
 struct thread_name thread_name(const struct image *image, size_t slot, bool with_tid);
 /* A sentence about a row that is not a thread; NULL for a thread. */
 const char *thread_name_note(const char *name);

@@ -32,7 +32,8 @@ class Host:
         self.runs, self.functions = runs, functions
         self.waiting: dict[str, Waiting] = {}
         self.ended: dict[str, Waiting] = {}      # ended prompts whose outputs are still in the node cache
-        # by the serial of a running loop: the cache keys of outputs that all its iterations use (a dict as ordered set)
+        # by the serial of a running loop: the cache keys of outputs that all its iterations use (a dict that serves as
+        # an ordered set)
         self.constant: dict[str, dict] = {}
 
     # ---- hooks in ComfyUI
@@ -64,8 +65,8 @@ class Host:
         waiting.succeeded = status.get("status_str") == "success"
 
     def _tidy(self, executor: Any, prompt_id: str) -> None:
-        """On the worker thread, after a run: drops outputs that depend on this iteration's values, because no other
-        iteration can use them."""
+        """Runs on the worker thread after a run. Drops the outputs of the prompt's `fresh` nodes from the node cache,
+        because no later prompt may use them. Notes the outputs of its `constant` nodes, which end() drops."""
         waiting = self.ended.pop(prompt_id, None)
         if waiting is None:
             return

@@ -51,8 +51,8 @@ export function labelOf(model) {
 const sum = (list, bytesOf) => list.reduce((all, one) => all + bytesOf(one), 0);
 const residentOf = (model) => Math.min(model.resident_bytes, model.live_bytes);
 const stowedOfHost = (model) => model.stowed_bytes - model.device_stowed_bytes;
-// Stowed memory of a model that has come back by use. Its pages belong to a file, and the kernel counts them with the
-// files.
+// The part of a model's stowed memory that has come back by use. The pages of this part belong to a file, and the
+// kernel counts them with the files.
 const cameBack = (model) => Math.max(residentOf(model) - model.live_bytes + stowedOfHost(model), 0);
 
 // The parts of the machine's memory. A model counts with its resident bytes on the host. The rest of the process is

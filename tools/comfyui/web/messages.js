@@ -274,7 +274,7 @@ export function outcomeOf(run) {
 }
 
 const DIGITS = { minimumFractionDigits: 1, maximumFractionDigits: 1, useGrouping: false };
-const formats = new Map(); // by language. To make a format takes long, and badges are drawn with each picture
+const formats = new Map(); // by language. Making one takes long, and badges need one in each frame of the canvas
 
 function format() {
     const wanted = language();

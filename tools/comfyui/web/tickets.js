@@ -4,7 +4,7 @@ import { api } from "../../scripts/api.js";
 import { text } from "./messages.js";
 
 const POLL_MS = 5_000, MOST = 64;
-const ends = new Map();    // by ticket: an end that came while nobody waited for it, mostly before the ticket itself
+const ends = new Map();    // by ticket: an end that nobody waited for, mostly because it came before the ticket
 const waiting = new Map(); // by ticket: the function that takes the end
 
 function noteEnd(end) {

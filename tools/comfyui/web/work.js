@@ -10,7 +10,8 @@ export class Work {
         this.seconds = element("span", { class: "memstow-number", "aria-hidden": "true" });
         const label = text("cancelOf", { work: words });
         const button = element("button", { type: "button", "aria-label": label, onclick: async () => {
-            // disabled until cancel() answers. If it answers false, nothing could be cancelled yet: enabled again
+            // The button is disabled until cancel() answers. If cancel() answers false, nothing could be cancelled yet,
+            // and the button is enabled again.
             button.disabled = this.isCancelled = true;
             button.disabled = this.isCancelled = await cancel().catch(() => false);
         } }, text("cancel"));

@@ -32,7 +32,7 @@ from .stitch import stitch
 __all__ = ["ClassesHere", "Loop", "LoopError", "Loops", "OPERATORS", "Outcome", "Port", "Ports", "convert_workflow",
            "discover_ports", "run_sequential", "start_loop", "stitch_workflows"]
 
-MOST_NAME, MOST_NAME_BYTES = 100, 127 # characters of a loop's name; and its bytes, for the store
+MOST_NAME, MOST_NAME_BYTES = 100, 127 # limits of a loop's name: characters; bytes, for the store
 NO_PACK = ("loops run in a ComfyUI that has memstow's node pack and was started under memstow: memstow run -- python "
            "main.py …. "
            "From another process, say which one: server=\"http://127.0.0.1:8188\"")

@@ -17,7 +17,7 @@ from .driver import DONE, ENDED
 from .graph import InfoClasses, LoopError
 
 SECONDS, PAUSE = 120, 0.2 # seconds: to wait for an answer; between two requests
-END_SECONDS = 30 # seconds for the end of a loop that was cancelled: a node may take long to notice it
+END_SECONDS = 30 # seconds for the end of a loop that was cancelled: a node may take long to notice the interrupt
 DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({})) # proxies do not apply to this machine's servers
 
 

@@ -1,6 +1,6 @@
-"""Converts a workflow that ComfyUI's editor saved to the format of the server. In: a document with nodes and links,
-whose widgets are known by position; and the node classes. Out: a workflow in API format, with the titles. Never
-guesses: an error names what cannot be converted."""
+"""Converts a workflow that ComfyUI's editor saved to the format of the server. In: a document with nodes and links, in
+which the value of a widget is known only by its position; and the node classes. Out: a workflow in API format, with the
+titles. Never guesses: an error names what cannot be converted."""
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -135,7 +135,8 @@ class Converter:
     # ---- the values of widgets
 
     def _widgets(self, number: str, node: Mapping[str, Any], specs: Mapping[str, Input]) -> dict[str, Any]:
-        """The values of a node's widgets by name. The editor saves them in the order of the class's inputs."""
+        """The values of a node's widgets by name. The editor saves the values without names, in the order of the
+        class's inputs."""
         saved = node.get("widgets_values") or []
         if isinstance(saved, Mapping):
             return {name: _literal(saved[name]) for name in specs if name in saved}

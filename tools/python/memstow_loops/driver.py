@@ -239,7 +239,7 @@ class Loop:
                     for port, place in places.items() if place in self.committed}
 
     # ---- a batch: each iteration takes one element of a list. In the store, the value of each element has a key of its
-    # own, and each key takes a file descriptor. So many values are folded into one chunk
+    # own, and each key takes a file descriptor. Therefore the values of many elements are folded into one chunk
 
     def _places(self) -> list[str]:
         return [self.plan.place(port) for port in self.plan.ids()]
@@ -468,7 +468,7 @@ class Loop:
         return {number for first, last in self.elements for number in range(first, last + 1)}
 
     def _drop_inputs(self, names: Iterable[str]) -> None:
-        """Forgets the values of inputs that are in the store."""
+        """Drops the plan's references to the values of these inputs, which are in the store."""
         self.plan.inputs.update(dict.fromkeys(names))
 
     def _is_enough(self) -> bool:
@@ -479,8 +479,8 @@ class Loop:
         self.failures = [*self.failures, {"iteration": number, "error": str(error)}][-MOST_FAILURES:]
 
     def _one(self) -> None:
-        """Runs one iteration. Its values become visible with the commit. If the iteration fails, none of its values
-        does."""
+        """Runs one iteration. Its values become valid with the commit. If the iteration fails, all of them are
+        dropped."""
         self.store.begin()
         try:
             if not self.plan.independent:
@@ -586,7 +586,7 @@ class Loop:
             f"{self._where()}: {who + ': ' if outcome.node else ''}{text}")
 
     def _versions(self) -> dict[str, int]:
-        """A version for each value, above 0 if the value may change from iteration to iteration."""
+        """A version for each value that may change from iteration to iteration, by port. Versions are above 0."""
         if self.plan.independent:
             return {port: self.iteration for step in self.plan.steps for port in step.takes}
         return {port: self.versions.get(port, 0) + 1 for port in self.plan.carried}
@@ -657,8 +657,8 @@ class Loops:
         self.is_closing = False
 
     def _name(self, name: str) -> str:
-        """The name for a new loop: the given name, or a new one. LoopError if a running loop has the name. self.lock
-        must be held."""
+        """The name for a new loop: the given name or, if it is "", a name that no loop has. LoopError if a running loop
+        has the name. self.lock must be held."""
         if not name:
             name = next(text for number in self.numbers if (text := f"loop {number}") not in self.loops)
         known = self.loops.get(name)
@@ -709,7 +709,8 @@ class Loops:
 
     def _begin(self, make: Callable[..., Plan], name: str, serial: str, store: Store,
                plan: Optional[tuple[Plan, set[str]]] = None, *, persist_prefix: Optional[str], storage: str) -> Loop:
-        """A loop that can start. `plan`, which was made before, is used if the store still has the same ids."""
+        """A loop that can start. `plan`: a plan that was made before, and the ids that the store had then. The plan is
+        used if the store has the same ids now."""
         known = set(store.ids())
         if plan is None or plan[1] != known:
             plan = self._plan(make, name, serial, known, storage), known

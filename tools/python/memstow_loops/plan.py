@@ -133,7 +133,8 @@ def _check_iterations(iterations: Any) -> int:
 
 
 def _check_source(plan: Plan, number: int, port: Port, known: Collection[str]) -> None:
-    """Checks that an INPUT gets a value in the first iteration, and that all its sources have its type."""
+    """Checks that an INPUT gets a value in the first iteration, and that all OUTPUT ports that feed it have its
+    type."""
     step = plan.steps[number]
     where = f"{step.name}: {name_of(port.node, step.graph[port.node])}, port {port.id}"
     givers = plan.steps[:number] if plan.independent else plan.steps

@@ -12,7 +12,7 @@ from .graph import (ANY, Classes, Graph, LoopError, class_of, consumers, fault_o
 PORT, COMBO = "DiscomfortPort", "COMBO"
 INPUT, OUTPUT, PASSTHRU = "INPUT", "OUTPUT", "PASSTHRU"
 OURS = "memstow:"    # the beginning of ids that this package gives to values of its own
-MOST_ID = 176        # bytes of an id; the driver adds OURS and the number of an element, as [999936:]
+MOST_ID = 176        # most bytes of an id; the driver adds OURS, and the number of an element, such as [999936:]
 VALUE = "input_data" # the input for the port's value; its id and tags are inputs, too
 
 
@@ -72,7 +72,7 @@ class _Types:
         self.taking = consumers(graph)
         self.warnings: list[str] = []
         self.of_port: dict[str, str] = {}  # the type that a port gives, from its source
-        # by port, then by type and choices that its takers want: the first such taker, its input, and the choices
+        # port → (type, choices) that a node takes from it → the first node that takes these, its input, and the choices
         self.takers: dict[str, dict[tuple[str, str], tuple[str, str, Any]]] = {}
         ports = [node_id for node_id in nodes if graph[node_id]["class_type"] == PORT]
         for node_id in ports:

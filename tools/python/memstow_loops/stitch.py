@@ -23,8 +23,10 @@ class _Joints:
 
     def __init__(self, found: Sequence[Ports]) -> None:
         self.joined: dict[tuple[int, str], tuple[int, str]] = {} # an INPUT → the OUTPUT that feeds it
-        self.merged: dict[tuple[int, str], tuple[int, str]] = {} # an INPUT that none feeds → the first with its id
-        self.dropped: set[tuple[int, str]] = set()               # ports whose id a later port has in the same mode
+        # an INPUT that no OUTPUT feeds → the first INPUT with its id
+        self.merged: dict[tuple[int, str], tuple[int, str]] = {}
+        # ports that the result does not get, because a later port has the same id and mode
+        self.dropped: set[tuple[int, str]] = set()
         self._outputs: dict[str, tuple[int, Port]] = {}
         self._open: dict[str, tuple[int, Port]] = {}
         for number, ports in enumerate(found):
@@ -129,8 +131,8 @@ def _pair(value: Any) -> tuple[Any, Any]:
 
 
 def _moves(documents: Sequence[Mapping[str, Any]]) -> list[float]:
-    """How far each whole workflow is moved to the right: no further than needed, so that it does not overlap earlier
-    workflows."""
+    """How far each workflow is moved to the right. A workflow that overlaps an earlier one is moved behind the
+    rightmost of all earlier workflows; any other workflow stays where it is."""
     moves: list[float] = []
     taken: list[tuple[float, float, float, float]] = []
     for document in documents:

@@ -35,8 +35,8 @@ def as_bytes(value: Any) -> Serialized:
 
 
 def unpacked(line: bytes, read: Callable[[int], Any]) -> tuple[Any, dict[str, Any]]:
-    """Document and values. `read(n)` gives the next n bytes after the line, or fewer at the end. LoopError: the bytes
-    are not of this format."""
+    """Returns document and values. `read(n)` gives the next n bytes after the line, or fewer at the end. LoopError: the
+    bytes are not of this format."""
     try:
         head = json.loads(line)
         document, tables = head["document"], head["values"]
