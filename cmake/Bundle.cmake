@@ -1,7 +1,8 @@
-# Installs the command with private copies of the libraries that it is linked with, so that it runs where these are not
-# installed. The copies lie in lib/memstow and find one another there. The licence of each is beside it, if Debian's
-# package has it, and so is the licence of libiberty, which is linked into the command itself. Some of these texts only
-# name a licence, such as the LGPL; its text is in common-licenses.
+# Installs the command with private copies of the libraries that it is linked with, so that the command runs where these
+# libraries are not installed. The copies lie in lib/memstow and find one another there. Beside each copy lies its
+# copyright file, if Debian's package of the library has one. The copyright file of libiberty lies there, too, because
+# libiberty is linked into the command itself. Some of these files only name a licence, such as the LGPL; the text of
+# that licence is then in common-licenses.
 find_program(PATCHELF patchelf REQUIRED)
 set(bundle ${CMAKE_INSTALL_LIBDIR}/memstow)
 # The second path is for auditwheel: in a wheel that is not installed yet, lib is in the folder data beside the

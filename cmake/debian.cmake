@@ -1,5 +1,5 @@
-# What Debian asks of a package beyond what is installed elsewhere: copyright, changelog, man pages in compressed form,
-# and reasons for what lintian would warn of. CPack runs this before it makes a package.
+# Adds to the package what Debian asks for and CMakeLists.txt does not install: copyright, changelog, man pages in
+# compressed form, and reasons for what lintian would warn of. CPack runs this before it makes a package.
 if(NOT CPACK_GENERATOR STREQUAL "DEB")
     return()
 endif()

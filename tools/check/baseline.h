@@ -17,8 +17,8 @@
  *
  *     site 4096 2 at "make@libx.so" "main@prog" of "model:UNET" from "wan.safetensors" "node:KSampler"
  *
- * Earlier versions have no origins there, so call sites of models of one name are one. Figures that are compared with
- * such a file are added up in the same way (figures.without_origins). */
+ * Earlier versions have no origins there, so call sites that differ only in the origin of an owner are one call site.
+ * Figures that are compared with such a file are added up in the same way (figures.without_origins). */
 #ifndef MEMSTOW_BASELINE_H
 #define MEMSTOW_BASELINE_H
 

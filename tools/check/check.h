@@ -42,8 +42,8 @@ int check_files(const struct check *check);
 /* check_launch.c: from now on, SIGINT, SIGQUIT, SIGTERM and SIGHUP are only noted when they come for the first
  * time, and check_interrupted reports them. */
 void check_launch_begin(void);
-/* From now on, these signals also interrupt a call of the system that waits, such as the opening of a pipe that nobody
- * reads. */
+/* From now on, these signals also interrupt a system call that waits, such as the opening of a pipe that nobody reads.
+ */
 void check_launch_end(void);
 /* Whether a signal asks memstow check to end. */
 bool check_is_interrupted(void);
@@ -54,8 +54,8 @@ int check_interrupted(void);
  * of the command goes to standard error. */
 int check_launch(char **argv, const char *name, int *status);
 
-/* check_program.c: runs the program check->runs times or, without --update, until no limit is passed and there is no
- * warning. Returns 0, or an exit code after an error message. */
+/* check_program.c: runs the program check->runs times or, without --update-baseline, until no limit is passed and there
+ * is no warning. Returns 0, or an exit code after an error message. */
 int check_program(struct check *check);
 /* check_comfy.c: runs a workflow in a ComfyUI. Returns 0, or an exit code after an error message. */
 int check_comfy(struct check *check);

@@ -51,7 +51,7 @@ static int why_unwritable(const char *path, bool replaced) {
     return access(folder, W_OK | X_OK) < 0 ? errno : 0;
 }
 
-/* Returns 0, or the exit code of a file that cannot be written after an error message. */
+/* Returns 0; or, if the file cannot be written, an exit code after an error message. */
 static int check_writable(const char *path, bool replaced) {
     int error = why_unwritable(path, replaced);
     if (!error) return EXIT_FINE;
@@ -85,7 +85,8 @@ int check_files(const struct check *check) {
                 return complain_usage("check", "--%s=%s: is %s", files[i].option, TEXT_SAFE(files[i].path),
                                       files[j].words);
     int code = check->update ? check_baseline(check->baseline) : EXIT_FINE;
-    for (size_t i = check->update ? 2 : 3; i < count && code == EXIT_FINE; i++) /* baseline and page are replaced */
+    /* The baseline, files[2], and the page, the last file, are replaced by a new file (new_file.h). */
+    for (size_t i = check->update ? 2 : 3; i < count && code == EXIT_FINE; i++)
         if (files[i].path && strcmp(files[i].path, "-") != 0)
             code = check_writable(files[i].path, i == 2 || i + 1 == count);
     return code;

@@ -1,6 +1,6 @@
 /* check_junit.c — a verdict as JUnit's XML; see check.h. The test cases are all totals, all owners, and the
- * call sites that are over a limit, have a warning or are suppressed. Characters that XML allows not even escaped, and
- * bytes that are not UTF-8, become U+FFFD. */
+ * call sites that are over a limit, have a warning or are suppressed. Characters that XML forbids even in escaped
+ * form, and bytes that are not UTF-8, become U+FFFD. */
 #include "tools/check/check.h"
 
 #include "preload/shared/utf8.h"

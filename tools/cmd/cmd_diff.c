@@ -97,8 +97,8 @@ static void take_total(struct diff *diff, int side, const struct image *image) {
     at_peak_words(image, total->peak_words, sizeof total->peak_words);
 }
 
-/* Adds the CUDA memory of one side to the comparison. Threads have no figures of CUDA memory. Of the peak of CUDA
- * memory, only the total is known. */
+/* Adds the CUDA memory of one side to the comparison. Threads have no figures of CUDA memory. At the peak, only the
+ * total of CUDA memory is known. */
 static int add_cuda(struct diff *diff, int side, const struct image *image) {
     if (!image->cuda.used) return 0;
     struct image view = cuda_view(image);

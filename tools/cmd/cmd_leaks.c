@@ -169,7 +169,8 @@ static int count_paths(const struct leaks_ask_stack *stacks, size_t count) {
     return paths;
 }
 
-/* Says why the program has not looked for all holders. If one search was enough, the reason is the program's answer. */
+/* Says why the program has not looked for all holders. If all call stacks fit into one search, the program's answer has
+ * the reason. */
 static void say_what_is_left(const struct choice *choice, const struct leaks_ask *ask, int found, int paths) {
     if (paths <= LEAKS_ASK_PATHS)
         complain("process %d: %s", (int)choice->pid, TEXT_SAFE(ask->text));

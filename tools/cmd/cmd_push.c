@@ -190,7 +190,7 @@ static bool push_is_over(const struct push *push) {
 }
 
 /* Sends profiles again and again, until the command is to end. While the server is down, no profile is taken; the next
- * one then has all memory that was allocated since the last one. */
+ * profile then has all memory that was allocated since the previous profile. */
 static int push_repeat(struct push *push) {
     uint64_t next = duration_now();
     int code = EXIT_FINE;

@@ -143,8 +143,8 @@ static bool some_have_marks(const struct registered *list, size_t count) {
 }
 
 /* Gives MARK_KEEP or, if `keep` is false, MARK_END to the processes whose environment has a mark that is_behind()
- * finds. A later process with the same pid is safe: its start time is not that of the table. Returns whether any
- * process was marked. */
+ * finds. A later process with the same pid is safe: its start time differs from the one in the table. Returns whether
+ * any process was marked. */
 static bool mark_behind(struct reap *reap, bool keep) {
     const struct registry *registry = &reap->registry;
     char mark[STARTED_MARK];

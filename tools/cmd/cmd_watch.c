@@ -1,6 +1,6 @@
 /* cmd_watch.c — memstow watch: runs a program as `run` does, and reports everything that is left of it after its end.
- * It follows the whole process tree as subreaper, and looks from outside only. Apart from signals that it passes on to
- * the program, it sends none without --end. If memstow is killed, the program goes on undisturbed. */
+ * It follows the whole process tree as subreaper, and looks from outside only. It passes signals on to the program, and
+ * sends signals of its own only with --end. If memstow is killed, the program goes on undisturbed. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/duration.h"

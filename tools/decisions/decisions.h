@@ -57,8 +57,8 @@ enum event_number {
 
 /* Members of a line whose value is one word of a short list. */
 enum event_word { WORD_POLICY, WORD_ACTION, WORD_INSTEAD, WORD_WHY, WORD_CATEGORY, WORD_RULE, WORDS };
-/* Where a READ found its policy: on the patcher, on one of the patcher's parents, on the inner model, nowhere (a
- * default), or in a flag of another node pack. */
+/* Where a READ found its policy: on the patcher (an object around the inner model), on one of the patcher's parents, on
+ * the inner model, nowhere (a default), or in a flag of another node pack. */
 enum rule { RULE_PATCHER, RULE_PARENT, RULE_INNER, RULE_DEFAULT, RULE_FLAG };
 enum { WORD_NONE = 255 /* the member is missing, or has an unknown word */ };
 

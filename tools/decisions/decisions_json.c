@@ -14,11 +14,11 @@ enum { PART_BYTES = 1 << 20, PART_NAME = 300 };
 struct part {
     const struct decisions *decisions;
     const struct image *image;
-    uint64_t after; /* triggers that went on behind this line */
+    uint64_t after; /* only triggers with a line behind this one are written */
     uint8_t *shown; /* by trigger: 1: its lines are written. NULL: all lines are */
     uint8_t *named; /* by owner of the image: 1: a line that is written names it. NULL: all owners are written */
-    size_t *bytes;  /* by trigger: of its lines, and of the names in them */
-    size_t count, left_out; /* triggers that went on behind `after`; of these, how many are left out */
+    size_t *bytes;  /* by trigger: the size of its lines, and of the names in them */
+    size_t count, left_out; /* how many triggers have a line behind `after`; how many of these are left out */
 };
 
 uint64_t decisions_lines_before(const struct decisions *decisions) {

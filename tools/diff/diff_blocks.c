@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 enum {
-    BLOCKS_MOST = 100000, /* in a page, as in that of a report */
-    SITE_LETTERS = 4,     /* for the site of a block, at most: three bytes in base64 */
-    STAYED_PART = 8,      /* a block that stayed counts an eighth, as memory that did not change does for sites */
+    BLOCKS_MOST = 100000, /* the most blocks in a page; the same as HTML_BLOCKS_MOST for a report */
+    SITE_LETTERS = 4,     /* the most letters that the page has for the site of a block: three bytes in base64 */
+    STAYED_PART = 8,      /* a block that stayed has at least an eighth of its size as weight, as sites have */
 };
 
 void diff_blocks_end(struct diff_blocks *self) {
@@ -70,7 +70,7 @@ static bool is_same(const struct diff_block *a, const struct diff_block *b) {
     return a->address == b->address && a->birth_ns == b->birth_ns && !a->kind == !b->kind && a->side != b->side;
 }
 
-/* Puts the block of A into that of B, which is the next one. */
+/* Copies A's figures of a block into B's item for the same block, which comes next in the list. */
 static void unite(struct diff_block *a, struct diff_block *b) {
     b->size[0] = a->size[0];
     b->resident[0] = a->resident[0];
@@ -89,7 +89,7 @@ static void find_both(struct diff_blocks *self) {
     self->count = kept;
 }
 
-/* Marks blocks of the later file that should be in the earlier one, because they are older than that file. */
+/* Marks as unclear the blocks that only the later file has, although they are older than the earlier file. */
 static void find_unclear(struct diff_blocks *self) {
     uint8_t later = diff_blocks_later(self);
     for (size_t i = 0; i < self->count; i++) {

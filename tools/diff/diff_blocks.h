@@ -10,23 +10,23 @@
 #include "tools/image/image.h"
 
 /* Where a block is. DIFF_BLOCK_UNCLEAR: only in the file that was taken later, although the block is older than the
- * other file. A mapping was cut or moved, or the other file has no record of it: it came while that file was written,
- * say. */
+ * other file. A mapping was cut or moved, or the other file has no record of the block, for example because the block
+ * came while that file was written. */
 enum diff_block_place { DIFF_BLOCK_IN_A, DIFF_BLOCK_IN_B, DIFF_BLOCK_IN_BOTH, DIFF_BLOCK_UNCLEAR, DIFF_BLOCK_PLACES };
 
 struct diff_block {
     uint64_t address, birth_ns;
     uint64_t size[2], resident[2]; /* by side: A, B */
     uint64_t age_ns;               /* in B, or in A if B does not have the block */
-    uint32_t row;                  /* 1 + index of the row of its site; 0: none. Of both files, B's */
-    uint8_t kind;                  /* 0: a block; else twice the kind of the mapping, and 1 where it is shared */
+    uint32_t row;                  /* 1 + index of the row of its site (in B, if B knows the site); 0: none */
+    uint8_t kind;                  /* 0: a block; else twice the kind of the mapping, plus 1 if it is shared */
     uint8_t side, place;           /* side: the file that has it, 0 or 1; place: enum diff_block_place */
 };
 
 struct diff_blocks {
     struct diff_block *list;
     size_t count, capacity;
-    size_t shown;         /* so many have room in the page: those whose change is largest */
+    size_t shown;         /* how many blocks have room in the page: those with the largest weight */
     uint64_t taken_ns[2]; /* when the file was taken; UINT64_MAX: at the end of a killed process */
     uint64_t start_ns[2];
     bool measured[2]; /* whether resident bytes are known */

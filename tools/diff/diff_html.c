@@ -312,7 +312,7 @@ static int write_trace(struct diff *diff, const struct decisions traces[2], int 
     return result;
 }
 
-/* The files were read again, as for write_curves. */
+/* Writes both traces. The files were read again, so a trace may be newer than the totals (see write_curves). */
 static int write_traces(struct diff *diff, struct html_out *out) {
     struct decisions traces[2] = {{0}, {0}};
     int result = 0;

@@ -33,7 +33,7 @@ static void json_owner(struct json *json, const char *key, const struct groups *
     json_string(json, key, groups_owner_words(groups, name, false, text, sizeof text) ? text : NULL);
 }
 
-/* Rows of owners that have one name differ by origin. */
+/* Writes the origin of an owner, which tells rows of owners with the same name apart. */
 static void json_origin(struct json *json, const char *key, const struct groups *groups, uint32_t name) {
     struct groups_owner owner;
     char text[2048];

@@ -47,7 +47,8 @@ void gate_end(struct gate *gate);
 /* Whether the present runs have memory of CUDA devices which is not judged, because the baseline has no figures for
  * devices. */
 bool gate_leaves_out_cuda(const struct gate *gate);
-/* Whether call sites of models of one name were judged as one, because the baseline has no origins for call sites. */
+/* Whether call sites that differ only in the origin of an owner were judged as one, because the baseline has no origins
+ * for call sites. */
 bool gate_leaves_out_origins(const struct gate *gate);
 /* Whether the call site belongs to the owner: the site's name contains the owner's kind and name. If it also contains
  * an origin of that owner, the origins must be equal. */

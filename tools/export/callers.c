@@ -10,7 +10,7 @@ void caller_begin(struct caller *caller, uint32_t stack, uint64_t bytes) {
     *caller = (struct caller){.bytes = bytes, .node = stack, .position = UINT32_MAX};
 }
 
-/* After so many nodes in a row that have no frame to show, frame_out takes the stack as ended. */
+/* After this many nodes in a row without a frame to show, frame_out treats the stack as ended. */
 enum { NODES_MOST = 1000 };
 
 /* Goes to the next frame outwards; to node 0 if there is none. */

@@ -75,8 +75,8 @@ static int64_t pprof_string(struct pprof *pprof, const char *text) {
     return id;
 }
 
-/* `native`: the name is also the system name. pprof shortens such a name as a name of C++; it would make "py:" of
- * "py:<module>". */
+/* The number of a function, which is written if it is new. `native`: the name is also written as the system name. pprof
+ * shortens a function with a system name like a name of C++, and would shorten "py:<module>" to "py:". */
 static uint64_t pprof_function(struct pprof *pprof, const char *name, const char *file, bool native) {
     char key[2 * sizeof(struct text_line)];
     int64_t id;

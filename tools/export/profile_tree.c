@@ -221,8 +221,8 @@ static void write_stackless(struct walk *walk, size_t first, size_t end) {
     }
 }
 
-/* Compares parts for qsort: by root. Of one root, parts with a stack come first, then parts without a stack, by
- * name. */
+/* Compares parts for qsort: by root. Among the parts of one root, those with a stack come first, then those without a
+ * stack, which are sorted by name. */
 static int by_root(const void *left, const void *right) {
     const struct profile_part *a = left, *b = right;
     if (a->root != b->root) return a->root < b->root ? -1 : 1;

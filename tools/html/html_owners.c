@@ -35,7 +35,8 @@ static void hide_owner(struct html_owners *self, const struct snap_owner *owner)
     self->count++;
 }
 
-/* The rows are sorted: those without memory are the last ones, by their ids. */
+/* Hides owners beyond the first `most`, and owners that are gone, except the latest HTML_OWNERS_GONE of them. Rows
+ * without memory are last, and sorted by id, so the loop from the end meets the latest owners first. */
 static void hide_owners(struct html_owners *self, const struct roster *roster, size_t most) {
     size_t gone = 0;
     for (size_t i = roster->count; i-- > 0;) {

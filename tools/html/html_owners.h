@@ -1,5 +1,5 @@
-/* html_owners.h — the owners that a page leaves out: of those that are gone and hold nothing, all but the latest; and
- * if there is no room, also those with the least memory.
+/* html_owners.h — the owners that a page leaves out. Owners that are gone and hold nothing are left out, except for the
+ * latest of them. If there is no room, owners with the least memory are left out, too.
  * In: an image and its roster. Out: which owners are hidden, and the tags without them. One hidden owner stands for all
  * hidden ones, so that sites whose tags differ in hidden owners only can be merged. */
 #ifndef MEMSTOW_HTML_OWNERS_H

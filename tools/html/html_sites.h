@@ -19,7 +19,7 @@ struct html_sites {
     struct html_tree tree;
     struct listed_site *sites; /* sites of host memory, then of devices */
     size_t count, host_count, block_count;
-    size_t blocks_shown;  /* so many that their columns fit */
+    size_t blocks_shown;  /* how many blocks the page has: as many as fit */
     struct image devices; /* cuda_view of the image: its totals are those of device memory */
     struct listed *blocks;
     struct html_fit packed;    /* the columns of lines, stacks and sites */

@@ -129,7 +129,7 @@ struct site_words {
     bool on_device;
 };
 
-/* Writes a text. A long one is cut, and says so. */
+/* Writes a text. A long text is cut, and then ends with "…". */
 static void json_cut(struct json *json, const char *key, const char *text) {
     char cut[NAME_MOST + 1];
     bool is_long = text && strnlen(text, NAME_MOST) == NAME_MOST;
@@ -137,7 +137,7 @@ static void json_cut(struct json *json, const char *key, const char *text) {
     json_string(json, key, is_long ? cut : text);
 }
 
-/* Writes the line that stands for a site, as the page has lines. */
+/* Writes the line of code that stands for a site: its function, file, line number and module. */
 static void json_line(struct json *json, const struct report *report, const struct site_words *words) {
     struct innermost_line line = {NULL, NULL};
     if (!words->is_gone && words->stack) innermost_caller(&line, report->image, report->symbols, words->stack);

@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DROPPED_FIRST = 4095 /* bytes: smaller items are dropped first; then four times as much, and so on */ };
+/* Items that never had more bytes than this are dropped first; if that is not enough, those up to four times as much,
+ * and so on. */
+enum { DROPPED_FIRST = 4095 };
 enum { DROPPED = 1, HELD = 2 /* a dropped item held something at some moment */ };
 
 void html_track_end(struct html_track *self) {
@@ -59,7 +61,8 @@ static size_t track_mark_small(struct html_track *self, const uint64_t *most, ui
 static int track_drop_small(struct html_track *self) {
     uint64_t *most = track_most(self), small = DROPPED_FIRST;
     if (!most) return -1;
-    while (track_mark_small(self, most, small) > LEAK_CHANGES_MOST / 2) small = small << 2 | 3; /* at last all bits */
+    /* The loop ends at the latest when all bits of `small` are set, because then every item is dropped. */
+    while (track_mark_small(self, most, small) > LEAK_CHANGES_MOST / 2) small = small << 2 | 3;
     size_t kept = 0;
     for (size_t i = 0; i < self->moved.count; i++)
         if (!self->dropped[self->moved.list[i].site]) self->moved.list[kept++] = self->moved.list[i];
@@ -99,7 +102,7 @@ int html_track_add(struct html_track *self, const uint64_t *bytes, size_t count,
 
 /* ---- choosing items */
 
-/* What counts of an item: the most that it had, and how much that differs from the least. */
+/* The weight of an item: the most bytes that it had, plus the difference between the most and the least. */
 static double track_weigh(const struct leak_entries *moved, size_t first, size_t end, uint32_t moments) {
     int64_t now = 0, most = 0, least = INT64_MAX;
     for (size_t i = first; i < end; i++) {

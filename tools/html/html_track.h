@@ -9,7 +9,7 @@
 struct html_track {
     struct leak_entries moved; /* changes; an entry's `site` is the item, its `point` the moment */
     uint64_t *last;            /* by item: its bytes at the latest moment */
-    uint8_t *dropped;          /* by item: bits: DROPPED: it is not followed, because it was too small; HELD */
+    uint8_t *dropped;          /* by item, bits: DROPPED: too small, so not followed; HELD: it once had bytes */
     uint64_t small;            /* items that never had more bytes than this were dropped; 0: none were */
     size_t count, capacity, dropped_capacity;
 };
@@ -22,7 +22,7 @@ int html_track_add(struct html_track *self, const uint64_t *bytes, size_t count,
 size_t html_track_dropped(const struct html_track *self);
 void html_track_end(struct html_track *self);
 
-/* The items that held or changed most, the first of them first. */
+/* The items that held or changed most, the one with the largest weight first. */
 struct html_chosen {
     struct html_chosen_item {
         uint32_t item;

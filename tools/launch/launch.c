@@ -69,9 +69,8 @@ static void take_end(struct launch *launch, int status) {
     launch->elapsed_ns = duration_now() - launch->elapsed_ns;
 }
 
-/* Takes the exit status of the program if it has ended. If launch->adopts is true, takes that of all other children
- * that have ended, too. Otherwise they are left alone: this process may have had them before it became memstow by
- * exec. */
+/* Takes the exit status of the program if it has ended. If launch->adopts is true, reaps all other children that have
+ * ended, too. Otherwise they are left alone: this process may have had them before it became memstow by exec. */
 static void look_for_ends(struct launch *launch) {
     int status = 0;
     if (!launch->ended) {

@@ -84,13 +84,14 @@ static const char *http_failure(void) {
 }
 
 /* Receives the next part. Returns its length; 0: the connection has ended; -1 and errno: it failed. A server that
- * refuses a request before it has read all of it resets the connection behind its answer. */
+ * refuses a request before it has read all of it resets the connection after its answer. So a reset after some data
+ * counts as the end. */
 static ssize_t receive_part(struct exchange *exchange) {
     ssize_t got = may_wait(exchange) ? recv(exchange->socket, exchange->data + exchange->length, READ_SIZE, 0) : -1;
     return got < 0 && errno == ECONNRESET && exchange->length ? 0 : got;
 }
 
-/* Receives the answer. True: the answer has ended: by its length, or with the connection, which may be too early. A NUL
+/* Receives the answer. True: the answer has its whole length, or the connection has ended, perhaps too early. A NUL
  * follows the data. False: *why says why not. */
 static bool receive_all(struct exchange *exchange, const char **why) {
     while (http_grow(exchange)) {

@@ -3,8 +3,9 @@
  * In: chunks of counters, which a running process may be adding to. Out: totals. They are exact if the counters held
  * still for a moment, else marked inexact. It never stops the process.
  *
- * The order of reading matters, because one thread can free a block of another. If allocations are read first, frees of
- * later blocks may be counted. If frees are read first, a block that comes and goes in between looks live.
+ * The order of reading matters, because one thread can free a block of another. Of a block that comes and goes between
+ * the two readings, only one event is counted. If allocations are read first, this is the free. If frees are read
+ * first, this is the allocation, so the block looks live.
  * - With marks of the chunks (snapshot.h): the marks are read before and after the counters. If they are the same, the
  *   figures are exact.
  * - Without marks, or if they do not hold still: frees are read before and after the allocations. If the frees of all

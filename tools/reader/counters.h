@@ -34,7 +34,8 @@ struct counters_chunk {
 /* A chunk of a section, whose thread and index have not been read yet. */
 struct counters_chunk counters_chunk_at(const struct section *section, uint64_t record);
 
-/* Whether the chunk's mark tells of all its events. */
+/* Whether the chunk's mark changes with each event. It does not in chunks of index 0 (snapshot.h), and chunks of older
+ * libraries have no mark. */
 bool counters_chunk_tells(const struct counters_chunk *chunk);
 int counters_mark(const struct reader *reader, const struct counters_chunk *chunk, uint64_t *mark); /* 0 or -1 */
 

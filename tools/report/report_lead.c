@@ -44,7 +44,8 @@ static const struct snap_owner *largest_model(const struct roster *roster, uint6
     return largest;
 }
 
-/* Names the largest model, if it holds at least `floor` bytes. Returns 1 if it was named, else 0; -1: no memory. */
+/* Names the largest model, if it holds at least `floor` bytes on the host. Returns 1 if it was named, else 0; -1: no
+ * memory. */
 static int where_model(const struct report *report, struct report_lead *lead, uint64_t floor) {
     struct roster roster;
     struct text_line words;

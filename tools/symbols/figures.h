@@ -42,8 +42,8 @@ struct figures {
     uint64_t floor; /* call sites that stay below this many bytes in every run may be missing; 1: none are missing */
     bool peak;      /* figures of the peak, not of live memory */
     bool with_cuda; /* devices were looked at, so a missing figure of a device means 0 */
-    /* Call sites are named without the origins of their owners, as earlier versions of memstow named them. So sites of
-     * models of one name are one site. */
+    /* Call sites are named without the origins of their owners, as earlier versions of memstow named them. So sites
+     * that differ only in the origin of an owner are one site. */
     bool without_origins;
 };
 

@@ -23,8 +23,8 @@ struct interned {
 /* BAD: the module's file cannot be used. SAID: that was reported. */
 enum { MODULE_BAD = 1, MODULE_SAID = 2 };
 
-/* Texts that no name uses any more, such as those of JIT-compiled code, stay. So symbols_follow fails when there are
- * more texts than twice the number at the first rest plus this number. */
+/* Texts that no name uses any more, such as names of JIT-compiled code, are not freed. So symbols_follow fails once
+ * there are more than 2 * strings_first + STRINGS_LEAST texts. */
 enum { STRINGS_LEAST = 10000 };
 
 struct symbols {

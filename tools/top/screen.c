@@ -182,7 +182,7 @@ void screen_show(void) {
         reset_prog_mode();
         clearok(curscr, TRUE);
     }
-    /* refresh() ignores SIGTSTP, so that a Ctrl-Z would be lost. A blocked SIGTSTP comes afterwards */
+    /* refresh() ignores SIGTSTP, so a Ctrl-Z during it would be lost. A blocked SIGTSTP is delivered afterwards */
     sigset_t stop, mask;
     sigemptyset(&stop);
     sigaddset(&stop, SIGTSTP);

@@ -215,7 +215,7 @@ static void wish_drill(struct watch *watch) {
 }
 
 static void wish_rise(struct watch *watch) {
-    /* Back from a stack to the rows, which stay as they are. */
+    /* If the user comes back from a stack, the rows stay as they are. */
     if (!watch->grouping.focus.on || watch->face.focused) return;
     watch->face.view = watch->grouping.focus.view;
     watch->grouping.focus.on = false;

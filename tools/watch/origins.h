@@ -22,7 +22,7 @@ void origins_load(struct origins *origins, pid_t pid);
 void origins_clear(struct origins *origins);
 /* The reason why nothing is known of a process; NULL: something may be known. */
 const char *origins_missing(const struct origins *origins);
-/* Begins a new list of lines. A line whose stack is that of the line before it says so, and does not repeat the
+/* Begins a new list of lines. If a line has the same stack as the line before it, it says so, and does not repeat the
  * stack. */
 void origins_list(struct origins *origins);
 /* The reason why a handle (an open descriptor, or a thing that is only mapped; holdings.h) has no stack: it was

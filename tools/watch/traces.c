@@ -52,8 +52,8 @@ static bool is_temporary(const char *path) {
     return lies_in(path, "/tmp") || lies_in(path, "/var/tmp") || (own && own[0] == '/' && lies_in(path, own));
 }
 
-/* Whether the file is a result that the user wants: the command line names it or its folder, or it lies in the current
- * folder and that is a temporary one. */
+/* Whether the file is a result that the user wants: the command line names it or its folder, or the file lies in the
+ * current folder and that folder is a temporary one. */
 static bool is_asked_for(const struct traces *traces, const char *path) {
     char cwd[4096];
     for (char **argument = traces->arguments; argument && *argument; argument++) {
