@@ -43,7 +43,8 @@ def nap(seconds, kind="Nap"):
 
 
 def close(comfy, again_after=None):
-    """Sends Ctrl-C while a workflow runs, and once more. Returns the exit status."""
+    """Sends Ctrl-C while a workflow runs; with `again_after`, once more this many seconds after the server has stopped.
+    Returns the exit status."""
     support.wait_for(lambda: "naps" in comfy.log(), 60, "the workflow")
     pid = comfy.pid()
     os.kill(pid, signal.SIGINT)
@@ -59,6 +60,6 @@ def log(comfy):
 
 
 def steps(comfy):
-    """Name → result, from the log."""
+    """ComfyUI's steps in the log: name → result."""
     return {line["name"]: line["result"] for line in log(comfy) if "result" in line
             and line["name"].startswith("ComfyUI")}

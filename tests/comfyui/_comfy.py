@@ -9,7 +9,7 @@ import _double, _models # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
 MB = 2**20
-AGAIN = "memstow: starting ComfyUI again, under memstow" # the line of prestartup_script.py
+AGAIN = "memstow: starting ComfyUI again, under memstow" # what prestartup_script.py says
 
 
 def prepare(folder, ffn=8192):
@@ -24,8 +24,8 @@ def install_pack(folder):
 
 
 def around_pack(before, after):
-    """The text of a pack that does something, loads ours, and does more. Otherwise packs are loaded in the order of the
-    folder, which a test cannot choose."""
+    """The text of a pack that runs `before`, loads memstow's pack, and runs `after`. ComfyUI itself loads packs in the
+    order of the folder, which a test cannot choose."""
     return f'''{before}
 import importlib.util, sys
 spec = importlib.util.spec_from_file_location("memstow_pack", "{support.ROOT}/tools/comfyui/__init__.py")
@@ -264,7 +264,8 @@ def mixed(seed=1, unet_policy="free", clip_policy="keep", vae_policy=None):
 
 
 def held(is_held, seed):
-    """mixed(), whose UNET is to be freed, with a node that keeps this UNET; or lets go of what it kept."""
+    """mixed(), whose UNET is to be freed, with one more node: it keeps this UNET if `is_held`, and otherwise lets go of
+    the UNETs that were kept."""
     workflow = mixed(seed, unet_policy="free")
     inputs = {"latent": link("sample"), "seed": seed, **({"model": link("unet_policy")} if is_held else {})}
     workflow["hold"] = {"class_type": "Hold" if is_held else "LetGo", "inputs": inputs}

@@ -141,7 +141,7 @@ int64_t memstow_shares(struct memstow_share *out, uint32_t room, uint32_t size) 
     return found;
 }
 
-/* The peak of an interval: the live bytes. */
+/* The peak of an interval. The double returns the bytes that are live now. */
 int64_t memstow_peak(uint32_t anew) {
     int64_t live = 0;
     (void)anew;
@@ -211,7 +211,8 @@ int32_t memstow_run_end(uint32_t run, uint32_t outcome) {
     return memstow_owner_retire(run);
 }
 
-/* How much of the owner's memory is on a device; whether the device or the disk is full. */
+/* Tests set how much of an owner's memory is on a device, and whether the device or the disk is full. They ask whether
+ * an owner was declared idle, and whether its content may be discarded. */
 static int device_is_full, disk_is_full;
 void memstow_double_on_device(uint32_t id, uint64_t bytes) { owner_of(id)->on_device = bytes; }
 void memstow_double_device_full(int full) { device_is_full = full; }
@@ -279,7 +280,7 @@ int64_t memstow_trigger(uint32_t reason, const char *text) {
     return begun < 0 ? begun : memstow_trigger_end();
 }
 
-/* Each line with its number in front, from 1. */
+/* Adds the line to the trace, with its number in front. Numbers begin at 1. */
 int32_t memstow_trace(const char *json) {
     if (strlen(json) > 4000) return fail(E2BIG, "the line is too long");
     pthread_mutex_lock(&lock);
@@ -344,7 +345,7 @@ uint64_t memstow_double_ask_trigger(uint32_t reason, uint64_t needed) {
     return ++asked;
 }
 
-/* The reason of the last trigger. */
+/* The reason of the last trigger, and the bytes that it needed. */
 uint32_t memstow_double_reason(void) { return last_reason; }
 uint64_t memstow_double_needed(void) { return last_needed; }
 

@@ -1,5 +1,5 @@
-"""Runs ComfyUI's main.py (argument 1: its folder) many times. Each run is complete, and is a fork of this process,
-which has only imported slow modules.
+"""Runs ComfyUI's main.py (argument 1: its folder) many times. Each run is a whole ComfyUI in a fork of this process,
+which has already imported the modules that take long to import.
 
 In: lines on standard input, each the path of a log. Out: for each, a line with the pid of the process that writes this
 log."""
@@ -18,7 +18,7 @@ import comfy.options # ComfyUI's own
 comfy.options.enable_args_parsing()
 import folder_paths, utils.extra_config, execution, nodes, server # noqa: E402, F401
 
-signal.signal(signal.SIGCHLD, signal.SIG_IGN) # nobody waits for them
+signal.signal(signal.SIGCHLD, signal.SIG_IGN) # nobody waits for the forks
 for line in sys.stdin:
     if child := os.fork():
         print(child, flush=True)

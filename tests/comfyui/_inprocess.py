@@ -1,13 +1,14 @@
 """ComfyUI's modules and the node pack in this process, on the CPU, for tests that need access to objects. A test that
-imports it runs under the double, or under memstow. `runs` is the pack's state; None: the pack found no memstow."""
+imports this file runs under the double, or under memstow. load() returns the pack's state, which tests call `runs`;
+None: the pack found no memstow."""
 import asyncio, gc, importlib.util, os, sys
 
 import support
 
 
 def load(freeze=True):
-    """freeze: what is loaded is left out of collections of garbage, each of which takes a quarter of a second
-    otherwise. Then a search for holders does not see it."""
+    """freeze: garbage collections leave out the objects that exist after loading; otherwise each collection takes a
+    quarter of a second. A search for holders does not see these objects."""
     import _quick # it imports PyTorch
     sys.argv[1:] = []
     sys.path.insert(0, str(support.COMFYUI))
@@ -18,7 +19,7 @@ def load(freeze=True):
     (web / "index.html").write_text("<html></html>")
     args.cpu, args.front_end_root = True, str(web)
     args.base_directory = str(support.HERE)
-    # before nodes.py puts a folder with another utils into sys.path, as in main.py
+    # Like main.py, this imports ComfyUI's utils before nodes.py puts a folder with another utils into sys.path.
     import utils.extra_config # noqa: F401
     import execution, nodes, server # noqa: F401
     loop = asyncio.new_event_loop()

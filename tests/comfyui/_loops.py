@@ -92,12 +92,13 @@ class Loops(Comfy):
         super().__init__(under=under, pack=False, name=name, before=(text,), arguments=arguments, **options)
 
     def failed_hooks(self):
-        """Nodes of the pack may fail; the log says why."""
+        """Leaves out the nodes of the pack: they may fail in these tests, and the log says why."""
         nodes = ("loops/nodes.py", "loops/images.py", "loops/describer.py")
         return [line for line in super().failed_hooks() if not any(f"tools/comfyui/{name}" in line for name in nodes)]
 
     def settle(self, done):
-        """Waits until the worker has handled a run. The last report may already be of a loop's run."""
+        """Waits until the worker has handled a run. It does not wait for the run's report, as Comfy.settle() does: the
+        last report may already be that of a loop's run."""
         if self.has_pack():
             assert self.get("/memstow/trigger", {"wait": True, "reason": "the test waits"})
 
@@ -126,8 +127,8 @@ class Loops(Comfy):
         return self.get(f"/memstow/loops?name={urllib.parse.quote(name)}{'&values=1' if values else ''}")
 
     def over(self, name, seconds=400, values=True):
-        """The state of the loop when it has ended. Without `values` no answer of the server's holds a value while the
-        pack looks for what holds a model."""
+        """The state of the loop when it has ended. Use values=False where the pack looks for what holds a model: an
+        answer with values would be a holder, too."""
         support.wait_for(lambda: self.loop(name, False)["state"] in ("done", "failed", "cancelled"), seconds,
                          f"the end of {name}")
         return self.loop(name, values)

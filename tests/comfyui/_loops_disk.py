@@ -1,6 +1,6 @@
-"""A loop whose state lies in files takes no memory for it, whatever its size: neither during a put nor between
-iterations. The test compares it with the same loop with a tiny state, in the same ComfyUI. Afterwards no files are
-left."""
+"""A loop whose state lies in files takes no memory for the state, whatever its size: neither during a put nor between
+iterations. The test compares this loop with the same loop with a tiny state, in the same ComfyUI. Afterwards no files
+are left."""
 import os, pathlib, shutil
 
 import support
@@ -63,7 +63,8 @@ def step(size):
 
 
 def measure(comfy, size, folder):
-    """The memory of the loop with a state of this many bytes, from its second iteration on."""
+    """Runs the loop with a state of this many bytes. Returns the memory that it measured in each iteration. Callers
+    leave out the first iteration: this loop had put nothing before it."""
     name = comfy.begin(step(size), inputs={"number": 0, "large": [0]}, iterations=ITERATIONS, use_ram=False)
     found = comfy.over(name, 600)
     assert found["state"] == "done" and found["committed"] == ITERATIONS, found
@@ -92,7 +93,7 @@ def held_on_disk(pid, folder):
 
 
 def run(size, beyond):
-    """Runs the loop with a state of this many bytes. `most`: the bytes that it may take beyond the tiny loop."""
+    """Runs the loop with a state of this many bytes. `beyond`: the bytes that it may take beyond the tiny loop."""
     folder = support.HERE / "stowed"
     folder.mkdir()
     if shutil.disk_usage(folder).free < 4 * size:
@@ -101,7 +102,7 @@ def run(size, beyond):
     if int(memory["MemAvailable"].split()[0]) * 1024 < 2 * size + 4096 * MB:
         support.skip(f"there is not enough memory for a tensor of {size / MB:.0f} MiB beside ComfyUI")
     with Loops(env={"MEMSTOW_STOW_DIR": str(folder)}) as comfy:
-        measure(comfy, 1000, folder) # memory of the first loop, which stays
+        measure(comfy, 1000, folder) # the first loop takes memory that stays: it must not count
         tiny, large = measure(comfy, 1000, folder), measure(comfy, size, folder)
     assert not list(folder.iterdir()), "a file is left"
     base = max(one["between"] for one in tiny[1:])

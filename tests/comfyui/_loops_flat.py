@@ -1,13 +1,16 @@
-"""The memory of a loop that carries a latent of a megabyte, a number and a text, with one of ComfyUI's node caches. In
-each of two hundreds of iterations, after the first 20 or more, these grow by less than 1 MB each: live memory, and the
-resident set without memory that the allocator retains. The report says how much that is. The ledger file is counted by
-itself, and grows by less than 1 MB, too. Its two pictures of the peak are filled before, because the program has two
-peaks early. Views of the latent do not count: each takes its megabyte as long as a node or the node cache has it, and
-the last one may be let go of late. There is at most one of them at the end. Of the last four readings the least counts,
-because an iteration may free its memory late. If counting begins at iteration 20, the list of the last 32 run reports
-(4 KiB each) still grows. The first two readings do not count: they take memory themselves. While the loop runs,
-the report names its values by loop and id. memstow leaks finds nothing. The values are gone when the loop is
-forgotten."""
+"""The memory of a loop that carries a latent of a megabyte, a number and a text, with one of ComfyUI's node caches.
+
+After the first 20 iterations or more, in each of two hundreds of iterations, these grow by less than 1 MB each: live
+memory; and the resident set without the memory that the allocator retains (the report says how much that is). The
+ledger file is counted by itself, and grows by less than 1 MB, too: the program has two peaks early, so that both
+pictures of the peak in the file are filled before. A view of the latent takes a megabyte as long as a node or the node
+cache has the view, which may be long. So views do not count, and at most one of them is there at the end. An iteration
+may free its memory late, so the least of four readings counts. The first two readings do not count, because reading
+takes memory the first times. If counting begins at iteration 20, the list of the last 32 run reports (4 KiB each) still
+grows.
+
+While the loop runs, the report names its values by loop and id. memstow leaks finds nothing. The values are gone when
+the loop is forgotten."""
 import json, time
 
 import support
@@ -91,7 +94,7 @@ def run(*cache, first=20, resident=all):
         owners = {owner["name"]: owner for owner in report["owners"]}
         assert {"state:flat/latent", "state:flat/number", "state:flat/text"} <= set(owners), sorted(owners)
         assert owners["state:flat/latent"]["live_bytes"] >= MB, owners["state:flat/latent"]
-        # Seldom: on a busy machine there would be thousands of requests, which the test does not measure.
+        # Asks seldom: on a slow machine there would be thousands of requests, and the test does not measure requests.
         support.wait_for(lambda: time.sleep(2) or comfy.loop(name, False)["state"] != "running", 1500, "its end")
         found = comfy.loop(name)
         assert found["state"] == "done" and found["committed"] == iterations, found
@@ -104,7 +107,7 @@ def run(*cache, first=20, resident=all):
         print(f"{found['seconds'] / iterations * 1000:.1f} ms an iteration")
         assert all(one["live"] < 10**6 and one["ledger"] < 10**6 for one in growth), measured
         assert resident(one["rss"] < 10**6 for one in growth), measured
-        assert readings[-1]["views"] < 2 * MB, measured # one may be let go of late
+        assert readings[-1]["views"] < 2 * MB, measured # the last view may be let go of late
         leaks = support.memstow("leaks", comfy.pid(), status=None)
         assert leaks.returncode == 0 and "No leak found" in leaks.stdout, leaks.stdout + leaks.stderr
         assert comfy.request("DELETE", "/memstow/loops?name=flat")[0] == 200

@@ -1,6 +1,6 @@
 """Loops with a prefix are killed many times. Each time they go on from their last committed iteration, and they come to
-the same result as a loop that nobody killed. The latent depends on every earlier iteration: one that is lost or runs
-twice changes all later ones."""
+the same result as a loop that nobody killed. The latent depends on every earlier iteration: an iteration that is lost
+or runs twice changes all later latents."""
 import concurrent.futures, os, random, signal, subprocess, time
 
 import support

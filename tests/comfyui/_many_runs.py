@@ -7,7 +7,7 @@ need_real("trigger_begin", "trigger_end", "trace", "decisions")
 
 
 def workflow(seed):
-    """The text stays the same, because the test is not about its encoding or the picture."""
+    """The text stays the same, and no picture is decoded: the test is about neither."""
     found = mixed(seed)
     found["text"]["inputs"]["text"] = "a text"
     del found["image"], found["image_digest"]
@@ -22,7 +22,7 @@ def runs(comfy, seeds):
 
 
 def held(comfy):
-    """Live bytes of the ledger; RSS; memstow's own part of it; the freed part that glibc keeps."""
+    """Live bytes of the ledger; RSS; memstow's own part of RSS; the freed part of RSS that glibc keeps."""
     support.memstow("snapshot", comfy.pid(), "-o", "now.mst")
     report = support.report("now.mst", "--top=1")
     parts = report["residency"]
@@ -30,14 +30,14 @@ def held(comfy):
 
 
 def folded(comfy):
-    """How many dead call stacks the ledger has counted at outer ones to make room."""
+    """How many call stacks without live blocks the ledger has folded to make room."""
     return support.report(comfy.pid(), "--top=1")["lost"].get("folded", 0)
 
 
 def warm_up(comfy, least):
-    """Makes at least this many runs, in which libraries fill their caches, and goes on until memstow gives ids of
-    earlier runs to later runs. It begins to do so after 32,768 call sites of runs. One run of this workflow makes some
-    1,500 (65 KB), so that takes about twenty runs."""
+    """Makes at least this many runs, in which libraries fill their caches. Goes on until memstow gives ids of earlier
+    runs' call sites to later runs, which it begins to do after 32,768 call sites of runs. One run of this workflow
+    makes some 1,500 of them (65 KB), so about twenty runs are needed."""
     runs(comfy, range(1))
     before, count = folded(comfy), 1
     while count < least or folded(comfy) == before:
@@ -48,10 +48,10 @@ def warm_up(comfy, least):
 
 
 def measure(first, count, with_retained, windows=1):
-    """Warms up. Then measures the growth of `count` runs, `windows` times in a row, and returns the least. Python now
-    and then takes one more arena of 1 MiB, which is no growth unless it happens each time. memstow's trace of decisions
-    is a ring of 1 MiB that fills once, by 4 KB a run. Memory that glibc keeps changes by a megabyte within a few runs;
-    `with_retained` says whether it counts."""
+    """Warms up. Then measures the growth of `count` runs, `windows` times in a row, and asserts that the least growth
+    is below 1 MiB. Python now and then takes one more arena of 1 MiB, which is no growth unless it happens each time.
+    memstow's trace of decisions is a ring of 1 MiB that fills once, by 4 KB a run. Memory that glibc keeps changes by a
+    megabyte within a few runs; `with_retained` says whether it counts."""
     with Comfy("memstow", ffn=4096) as comfy:
         warm_up(comfy, first)
         owner, grown = comfy.owners()["CLIP"]["id"], []

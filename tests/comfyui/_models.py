@@ -1,5 +1,6 @@
 """Small models for a ComfyUI: put(folder, ffn) copies them into a folder. They are made once, in build/test-models,
-because each test that makes them would import PyTorch for it. Their folder is named after what they are made of."""
+because each test that makes them would import PyTorch for it. Their folder is named by a hash of the code and the
+figures that make them."""
 import hashlib, os, pathlib, shutil, tempfile
 
 import support
@@ -19,7 +20,7 @@ def unet_file(path, ffn):
 
 
 def vae_dim():
-    """The dimension of a small VAE. Older versions know one size only."""
+    """The dimension of a small VAE. Older versions of ComfyUI know one size only."""
     return 8 if '["decoder.head.0.gamma"].shape' in (support.COMFYUI / "comfy/sd.py").read_text() else 96
 
 
@@ -34,7 +35,7 @@ def make(folder, ffn):
     vae = {
         "decoder.middle.0.residual.0.gamma": torch.ones(4 * dim, 1, 1, 1),
         "decoder.head.0.gamma": torch.ones(dim, 1, 1, 1),
-        # only newer versions need these
+        # only newer versions of ComfyUI need these
         "encoder.conv1.weight": torch.zeros(dim, 3, 3, 3, 3), "decoder.head.2.weight": torch.zeros(3, dim, 3, 3, 3)
     }
     safetensors.torch.save_file({**{f"model.diffusion_model.{k}": v for k, v in unet.items()},
@@ -69,5 +70,5 @@ def put(folder, ffn):
         make(folder, ffn)
     else:
         shutil.copytree(kept(ffn), folder, dirs_exist_ok=True)
-    with open(folder / "diffusion_models/tiny.safetensors", "rb") as file: # its size, a header, and the weights
+    with open(folder / "diffusion_models/tiny.safetensors", "rb") as file: # the header's size, the header, the weights
         return os.fstat(file.fileno()).st_size - 8 - int.from_bytes(file.read(8), "little")

@@ -36,7 +36,8 @@ def copy_comfyui(folder):
 
 
 class Direct:
-    """A ComfyUI that was started by these words, with environment `env` in folder `cwd`. It answers when it is made."""
+    """A ComfyUI that was started by these words, with environment `env` in folder `cwd`. The constructor waits until it
+    answers."""
 
     def __init__(self, name, words, cwd, env, pid_of=lambda pid: pid):
         self.port, self.log_file = support.free_port(), support.HERE / f"{name}.log"

@@ -6,7 +6,8 @@ from _comfy import AGAIN, Comfy
 
 
 def started(name, expect, count=1, **env):
-    """Starts a ComfyUI with this environment. Returns whether memstow is in it, and the log's line about it."""
+    """Starts a ComfyUI with this environment, and asserts that its log has the text `expect` `count` times. Returns the
+    ComfyUI, and whether memstow is in it."""
     is_new = not (support.HERE / name / "custom_nodes").exists()
     comfy = Comfy(under=None, name=name, pack=is_new, env={"MEMSTOW_COMMAND": str(support.MEMSTOW), **env})
     log = comfy.log()

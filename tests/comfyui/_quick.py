@@ -1,4 +1,4 @@
-"""Makes the start of a ComfyUI on the CPU cheaper, which dozens of tests need. Needs the folder tests in sys.path."""
+"""Makes the start of a ComfyUI on the CPU cheaper: dozens of tests start one. Needs the folder tests in sys.path."""
 import importlib, sys, types
 
 import torchvision_operators

@@ -1,6 +1,6 @@
-"""Starts ComfyUI as tests/comfyui_main.py does, with the savings of _quick.py. The modules that ComfyUI imports before
-it makes its event loop are left out of collections of garbage, of which each takes a quarter of a second otherwise, and
-each run needs some. Needs the folder tests in PYTHONPATH."""
+"""Starts ComfyUI as tests/comfyui_main.py does, with the savings of _quick.py. Garbage collections leave out the
+modules that ComfyUI imports before it makes its event loop. Otherwise each collection takes a quarter of a second, and
+each run makes several. Needs the folder tests in PYTHONPATH."""
 import asyncio, gc, pathlib, runpy
 
 import _quick

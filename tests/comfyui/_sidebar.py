@@ -24,7 +24,7 @@ def with_front_end(version, *tests):
 
 
 def settle(name):
-    """The settings of a user who has seen ComfyUI before, so that no dialogue covers its page."""
+    """Writes the settings of a user who has seen ComfyUI before, so that no dialogue covers its page."""
     settings = support.HERE / name / "user/default/comfy.settings.json"
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps({"Comfy.TutorialCompleted": True, "Comfy.InstalledVersion": "1.32.9"}))
@@ -34,8 +34,8 @@ def settle(name):
 def browse(browser, comfy, address="127.0.0.1"):
     """Opens the page and the tab. window.said has what toasts say from now on."""
     browser.driver.get(f"http://{address}:{comfy.port}/")
-    support.wait_for(lambda: browser.all(TAB), 300, "ComfyUI's page") # it is compiled anew
-    browser.requests() # those of the page itself
+    support.wait_for(lambda: browser.all(TAB), 300, "ComfyUI's page") # the browser compiles its scripts anew
+    browser.requests() # drops the requests of the page itself
     browser.js(CLICK)
     browser.wait("document.querySelector('.memstow-body')")
     browser.js("""
@@ -45,7 +45,7 @@ def browse(browser, comfy, address="127.0.0.1"):
 
 
 def audit(browser, picture=None):
-    """axe finds no fault in the tab. A test that calls it needs pip:axe-core-python==0.1.0"""
+    """Asserts that axe finds no fault in the tab. A test that calls this needs pip:axe-core-python==0.1.0"""
     if picture is not None:
         browser.driver.save_screenshot(str(picture))
     file = pathlib.Path(importlib.util.find_spec("axe_core_python").origin).parent / "axe.min.js"
@@ -67,7 +67,8 @@ def rows(browser):
 
 
 def in_row(browser, model, script, *arguments):
-    """Runs a script once, with the row of a model as `row`. The tab shows a model a while after its run."""
+    """Runs a script once, with the row of a model as `row`. It waits for the row: the tab shows a model a while after
+    the model's run."""
     support.wait_for(lambda: browser.js(f"""
         const row = [...document.querySelectorAll('.memstow-models > li')].find(
             (row) => row.querySelector('strong').textContent.startsWith(arguments[0]));

@@ -164,7 +164,7 @@ class AsyncPlant:
 
 
 class AsyncLoad:
-    """An asynchronous loader; comfy.sd does the work in between."""
+    """An asynchronous loader, in which comfy.sd loads the model between two awaits."""
     RETURN_TYPES, FUNCTION, CATEGORY = ("MODEL",), "run", "test"
 
     @classmethod

@@ -3,7 +3,8 @@
 # timeout: 300
 """Requests from outside reach the worker thread unchanged. A trigger because of short memory says how much is missing.
 A request that was withdrawn, or that names no owner, harms no other request. No request is served during a run. A model
-is declared idle between two runs, never during one, and not if the disk was full or its policy has changed since."""
+that is to be stowed is declared idle between two runs, even if the disk is full and it cannot be stowed; it is never
+idle during a run, nor after its policy has changed to keep."""
 import ctypes
 
 import _inprocess
@@ -75,13 +76,14 @@ assert is_idle() == [False]
 double.memstow_double_disk_full(1)
 double.memstow_restore(runs.last["owners"][0]["owner"])
 queue.run(prompt("stow", 3), ["look"])
-assert not runs.last["owners"][0]["stowed_bytes"] and is_idle() == [True], runs.last # it was refused
+assert not runs.last["owners"][0]["stowed_bytes"] and is_idle() == [True], runs.last # the disk is full
 queue.run(prompt("stow", 4), ["look"])
 assert answer(double.memstow_double_ask(STOW, runs.last["owners"][0]["owner"], b"")) < 0 and is_idle() == [True]
 queue.run(prompt("keep", 5), ["look"])
 assert in_run == [[False]] * 5 and is_idle() == [False], in_run
 
-# The trigger of the page's order to free a model names the model with its file, which tells models of one name apart.
+# If the page orders that a model be freed, the trigger's text names the model with its file, which tells models of one
+# name apart.
 texts, decide = [], memstow.decide
 
 

@@ -2,8 +2,8 @@
 # needs: comfyui comfyui-manager
 # timeout: 300
 # long
-"""The real ComfyUI-Manager beside the pack, under memstow. Both work. Its two buttons, as its own page sends them, free
-models that are to be freed and leave models that are to be kept."""
+"""The real ComfyUI-Manager beside the pack, under memstow. Both work. Manager's two buttons free models that are to be
+freed and leave models that are to be kept. (The test sends the requests that Manager's page sends.)"""
 import re, urllib.request
 
 import _manager, support
@@ -19,7 +19,7 @@ def text_of(comfy, path):
 
 
 def buttons(comfy):
-    """Posts what the page posts to /free, for "Unload Models" and for "Free model and node cache"."""
+    """Returns what Manager's page posts to /free, for "Unload Models" and for "Free model and node cache"."""
     function = re.search(r"function free_models\(.*?\n}",
                          text_of(comfy, "/extensions/comfyui-manager-legacy/common.js"), re.S)[0]
     assert "fetchApi(`/free`" in function, function

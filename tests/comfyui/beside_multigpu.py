@@ -47,7 +47,7 @@ def by_multigpu(workflow, **options):
 
 
 def behind_lora(workflow):
-    """The sampler's model has a LoRA, so that a clone is loaded."""
+    """Gives the sampler's model a LoRA, so that ComfyUI loads a clone of the model."""
     workflow["lora"] = {"class_type": "LoraLoaderModelOnly", "inputs": {
         "model": workflow["sample"]["inputs"]["model"], "lora_name": "tiny.safetensors", "strength_model": 0.5}}
     workflow["sample"]["inputs"]["model"] = link("lora")
@@ -67,7 +67,7 @@ def ids(comfy):
 
 
 def kept_by_flag(comfy):
-    """2.5.0: keep_loaded of each loader."""
+    """2.5.0: each loader says by keep_loaded whether its model is to be kept."""
     comfy.run(behind_lora(by_multigpu(mixed(1, None, None), clip={"keep_loaded": True}, vae={"keep_loaded": False},
                                       unet={"keep_loaded": False})))
     rules = freed(comfy)
@@ -84,7 +84,7 @@ def kept_by_flag(comfy):
 
 
 def marked(comfy):
-    """From 2.5.1 on: eject_models, which marks all models that are loaded when the loader runs."""
+    """From 2.5.1 on: a loader with eject_models marks all models that are loaded when it runs."""
     comfy.run(
         by_multigpu(mixed(1, None, "keep"), **{name: {"eject_models": False}
                                                for name in ("unet", "clip", "vae")}))

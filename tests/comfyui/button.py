@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""/free and unload_all_models() in a real ComfyUI, on the test double. As long as every model is to be kept, they are
-ComfyUI's own. If one model is to be stowed or freed, kept models and the outputs that lead to them stay, unless
-MEMSTOW_FREE_BUTTON=all. full_cleanup() acts as the button, at the end of the run."""
+"""/free and unload_all_models() in a real ComfyUI, on the test double. As long as every model is to be kept, both do
+what they do in ComfyUI without the pack. If one model is to be stowed or freed, kept models and the outputs that lead
+to them stay, unless MEMSTOW_FREE_BUTTON=all. full_cleanup() acts as the button, at the end of the run."""
 import support
 from _comfy import Comfy, link, mixed, sample, unet
 
@@ -39,7 +39,7 @@ def selective(comfy):
     assert {"clip", "clip_policy", "vae"} <= cached(done) and "words" not in cached(done), cached(done)
     assert {t: o["id"] for t,
             o in comfy.owners().items() if t != "MODEL"} == {t: i for t, i in ids.items() if t != "MODEL"}
-    # a node calls it in the middle of a run
+    # a node calls unload_all_models() in the middle of a run
     workflow = mixed(4, "stow", "keep")
     workflow["unload"] = {"class_type": "UnloadAll", "inputs": {"latent": link("sample"), "seed": 1}}
     workflow["image"]["inputs"]["samples"] = link("unload")
@@ -62,7 +62,8 @@ def all_of_it(comfy):
 
 def deferred(comfy):
     comfy.run({"unet": unet(), **sample("unet", 1), "ask": {"class_type": "AskCleanup", "inputs": {}}})
-    # the workflow before kept the CLIP, by its user's choice; ComfyUI's own function does not know of it
+    # The workflow before set the CLIP to be kept, so the pack still has it. But no model is to be stowed or freed now,
+    # so the cleanup unloads the CLIP, as in ComfyUI without the pack.
     support.wait_for(lambda: set(comfy.owners()) == {"CLIP"}, 15, "the cleanup")
     assert not comfy.owners()["CLIP"]["is_loaded"] and not comfy.lines("LOST"), comfy.lines("LOST")
     assert "full cleanup: a node asks" in comfy.log()

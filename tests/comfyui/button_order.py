@@ -3,9 +3,9 @@
 # timeout: 900
 # long
 """The buttons in a real ComfyUI under memstow do four steps in this order: unload, reset, collect, empty. They do no
-others, under each combination of flags and with any policies. If every model is explicitly kept, they are ComfyUI's own
-functions, and yet no model is lost: the next run finds all of them and loads none. MEMSTOW_FREE_BUTTON=all takes
-them."""
+others, under each combination of flags and with any policies. If every model is explicitly kept, ComfyUI's own
+functions do the steps, and yet no model is lost: the next run finds all of them and loads none. With
+MEMSTOW_FREE_BUTTON=all the buttons take kept models, too."""
 
 import support
 from _comfy import Comfy, around_pack, mixed, need_real
@@ -100,7 +100,7 @@ with Comfy("memstow", pack=False, before=(around_pack(FIRST, LAST),)) as comfy:
     in_order(comfy, mixed(1, None, None), is_selective=False)
     support.wait_for(lambda: not comfy.owners(), 30, "all models gone")
 
-    # all of them are explicitly kept
+    # all models are explicitly kept
     kept = mixed(2, "keep", "keep", "keep")
     done = comfy.run(kept)
     there, digests = ids(comfy), [comfy.digest(done), comfy.digest(done, "image_digest")]
@@ -121,7 +121,7 @@ with Comfy("memstow", pack=False, before=(around_pack(FIRST, LAST),)) as comfy:
             assert digests == [comfy.digest(done), comfy.digest(done, "image_digest")], flags
     in_order(comfy, kept, is_selective=False)
 
-    # one of them is to be stowed
+    # one model is to be stowed
     stowed = mixed(3, "stow", "keep", "keep")
     in_order(comfy, stowed, is_selective=True)
     done = comfy.run(stowed)

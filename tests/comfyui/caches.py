@@ -99,7 +99,7 @@ for kind, arguments in ((execution.CacheType.CLASSIC, {}), (execution.CacheType.
         cached = queue.run(prompt(loader=loader), ENDS)
         assert {"plain", "kept", "end2"} <= cached and not cached & {"load", "policy", "wrapped", "cond"}, cached
         assert ran == ["x"] and models() == kept, (kind, loader, ran, models(), kept)
-        # keep → free → keep by a cached node: an LRU cache still has the output of the first one
+        # keep → stow → keep: caches other than the classic one still have the policy node's output for the first keep
         queue.run(prompt("keep", loader=loader), ENDS)
         owner = max(models(), key=lambda m: m[1])[1]
         queue.run(prompt("stow", loader=loader), ENDS)

@@ -2,9 +2,9 @@
 # needs: comfyui
 # timeout: 300
 """memstow.comfy under memstow, with ComfyUI's own loaders in this process. A node of another pack sets the policy of
-models. A program that drives PromptExecutor without ComfyUI's worker calls run_ended(), which applies it. If it does
-not call that, it is told so once. Without the node pack, or for an object that is no model, the calls do nothing and
-say why."""
+models. A program that drives PromptExecutor without ComfyUI's worker calls run_ended(), which applies the policy. If
+the program does not call run_ended(), a warning says so once. Without the node pack, or for an object that is no model,
+the calls do nothing and say why."""
 import _inprocess
 
 _inprocess.under_memstow(__file__)
@@ -61,7 +61,7 @@ def say(self, model, call, seed):
 
 
 def nest(self, model, seed):
-    """A pack with an executor of its own inside of a node."""
+    """A node of a pack that has an executor of its own, and says run_ended() in the middle of ComfyUI's run."""
     try:
         return (model,)
     finally:
@@ -128,7 +128,7 @@ assert set(first) == {"CLIP", "VAE"} and ends() == ["run 1 ok"], (first, ends())
 action = {line["owner"]: (line["policy"], line["action"]) for line in lines("DECISION")}
 assert action[first["CLIP"]] == ("keep", "keep") and action[first["VAE"]] == ("stow", "stow"), action
 assert {line["node"] for line in lines("SET") if line.get("by") == "comfyui"} == {None}
-# it holds until it is changed, not only while a node sets it
+# the policy holds until it is changed, not only while a node sets it
 assert drive(workflow(clip=None, vae=None)) and set(models()) == {"CLIP", "VAE"} and models() == first
 assert [line["policy"] for line in lines("READ") if line["owner"] == first["VAE"]] == ["stow", "stow"]
 assert drive(workflow(clip="free_after_run", vae="keep", seed=2)) and models() == {"VAE": first["VAE"]}

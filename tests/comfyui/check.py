@@ -2,9 +2,9 @@
 # needs: comfyui
 # long
 # timeout: 900
-"""memstow check --comfy with a real ComfyUI: a clean workflow passes. A workflow with a node that keeps 3 MB of each
-run fails, and the verdict names the node, also with a baseline from another process. check_long.py has the clean
-workflow without a baseline."""
+"""memstow check --comfy with a real ComfyUI. A workflow with a node that keeps 3 MB of each run fails without a
+baseline, and the verdict names the node. A clean workflow passes with a baseline from another process. check_long.py
+has the clean workflow without a baseline."""
 import json, pathlib
 
 from _check import check, folder, workflow

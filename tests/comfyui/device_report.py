@@ -89,7 +89,8 @@ gone = {**runs.last, "owners": [found["vae"]], "freed": [{**found["unet"], "afte
 assert "freed 1 (80 B and 20.0 MiB on CUDA devices)" in report.line(gone), report.line(gone)
 assert "on CUDA devices" in report.text(gone), report.text(gone)
 
-# The devices of the tab, by a double of torch.cuda: the free memory of each is the driver's, the kept memory PyTorch's.
+# The devices in the tab, by a double of torch.cuda. The driver says how much memory is free on each device, and PyTorch
+# how much it keeps there.
 assert panel.devices() == [], "there is no GPU here"
 GIB = 1 << 30
 for name, answer in (("is_available", True), ("is_initialized", True), ("device_count", 2)):

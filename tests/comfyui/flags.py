@@ -90,7 +90,7 @@ for words in (("flag on the inner model", "flag on the base", "flag on the clone
     assert all(found == outcomes[0] for found in outcomes), outcomes
 assert [policy for policy, *_ in outcomes[0][:-1]] == ["stow"] * 4 and outcomes[0][-1] == 2
 
-# A model that is not loaded is looked up by the patcher with a policy, not by whichever comes first.
+# For a model that is not loaded, the patcher with a flag or a policy counts, not the first patcher.
 for of in (0, 1, 2, 3):
     people = family()
     setattr(people[of], FLAG, True)
@@ -122,7 +122,7 @@ assert (read["rule"], read["flag"], read["on_patcher"], read["on_inner"],
         read["from"]) == ("run", FLAG, True, False, id(base)), read
 assert not faults(base), faults(base)
 
-# Set on one object, read on another.
+# A flag is set on one object, and read on another.
 base, clone, cousin, grandchild = people = family()
 unload.management().load_models_gpu([clone])
 setattr(cousin, FLAG, True)

@@ -2,10 +2,10 @@
 # needs: comfyui cc
 # timeout: 300
 """A list keeps one more model each run, although the models are to be freed; in this process. The holder of each model
-is looked for once, and a run with a dozen of them costs no more than one with two. Cached outputs are searched once,
-however many models there are. The log has their number, not a line for each. Text tells models apart by their files.
-Reports of runs are kept: a later trigger does not replace them. While the tab "Memory" reads figures of models, it
-holds none of them, so that a trigger meanwhile can free them."""
+is looked for once, and a run with a dozen models costs no more than a run with a few. Cached outputs are searched once,
+however many models there are. The log has the number of models, not a line for each. Text tells models apart by their
+files. Reports of runs are kept: a later trigger does not replace them. While the tab "Memory" reads figures of models,
+it holds none of them, so that a trigger meanwhile can free them."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -51,7 +51,7 @@ def reached_(root):
 
 
 def run(number):
-    """How often this run looked at all objects, and at how many cached outputs."""
+    """Makes a run. Returns how often it looked at all objects, and at how many cached outputs."""
     del asked[:], reached[:]
     queue.run({"load": {"class_type": "LoadOne", "inputs": {"name": str(number)}},
                "end": {"class_type": "End", "inputs": {"value": ["load", 0]}}}, ["end"])
@@ -82,7 +82,7 @@ for age in range(20):
 memstow.referrers().find = real_find
 assert sorted(set(due)) == [1, 2, 4, 8, 16, 32], due
 
-# a loop that holds a model is its place, said once, and nothing is searched for until the loop lets it go
+# A loop that holds a model is named once, as the model's place. Nothing is searched for until the loop lets it go.
 by_loop, number = held.Held(runs.registry), identities[0].owner.id
 by_loop.references = lambda: [("port m of loop l", [identities[0].model()])]
 _lines, first = memstow.decisions()

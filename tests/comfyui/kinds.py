@@ -20,7 +20,7 @@ folder.mkdir(parents=True)
 
 
 def save(name, model):
-    """Saves it to a file. Returns the bytes of its weights."""
+    """Saves a model with random weights to a file. Returns the bytes of the weights."""
     weights = {key: torch.randn_like(value) for key, value in model.state_dict().items()}
     safetensors.torch.save_file(weights, folder / name)
     return sum(value.numel() * value.element_size() for value in weights.values())

@@ -2,9 +2,9 @@
 # needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
 # timeout: 600
 """A ComfyUI on --listen 0.0.0.0 tells a client that is not on this machine no more than ComfyUI itself tells it. The
-pack takes no order from such a client: each route is refused but the word that says whether memstow is there. So are
-the files of snapshots. The tab "Memory" of such a client says why it is empty. The client is this machine, by its other
-address."""
+pack takes no order from such a client: each route is refused but the one that says whether memstow is there. The files
+of snapshots are refused, too. The tab "Memory" of such a client says why it is empty. (The client of this test is this
+machine, by an address that is not on loopback.)"""
 import json, socket, sys, urllib.error, urllib.request
 
 import support

@@ -2,7 +2,7 @@
 # needs: comfyui
 # long
 # timeout: 400
-"""Translations of the node pack: ComfyUI serves them as they are in the files. Each of them is of a node, an input, a
+"""Translations of the node pack: ComfyUI serves them as they are in the files. Each belongs to a node, an input, a
 setting or a category that exists. The English texts are those of the nodes and settings. French has all that English
 has."""
 import json, re
@@ -70,7 +70,7 @@ english = languages["en"]
 assert set(english["settings"]) == set(declared)
 for key, texts_of in english["settings"].items():
     assert (texts_of["name"], texts_of["tooltip"]) == declared[key][1:], key
-internal = {"MemstowLoopLoad", "MemstowLoopSave"} # stand in runs of loops only
+internal = {"MemstowLoopLoad", "MemstowLoopSave"} # nodes that only the prompts of loops have
 assert set(english["nodeDefs"]) == set(nodes) - internal, nodes.keys()
 for key, texts_of in english["nodeDefs"].items():
     assert texts_of["display_name"] == nodes[key]["display_name"], key

@@ -3,9 +3,10 @@
 # timeout: 400
 # long
 """Several workflows and loops at once. `when` takes both branches; `condition` stops at the expected iteration; the
-bound holds; a batch goes on after an element that failed. Two loops and a user's prompts take turns, and no value of
-one loop reaches another. The node for users starts a loop and returns before it has run. Also: another name, a saved
-workflow, and the routes that list and delete."""
+bound of iterations holds; a batch goes on after an element that failed. Two loops and a user's prompts take turns, and
+no value of one loop reaches another. The node for users starts a loop and returns before it has run, also for a saved
+workflow. Routes list and delete loops, but not for a page of another site. A script outside of ComfyUI runs loops,
+too."""
 import json
 
 import support
@@ -72,7 +73,7 @@ with Loops() as comfy:
     again = comfy.run({"start": start, "show": node("Fingerprint", value=link("start"))})
     assert (comfy.over("by node")["seconds"]
             and again["outputs"]["show"]["digest"] == ["'by node'"]), "it starts each time it is queued"
-    # another client does not get its page
+    # a page of another site may neither start nor delete a loop
     other = {"Origin": "http://evil.example", "Host": f"127.0.0.1:{comfy.port}"}
     assert comfy.status_of("/memstow/loops", json.dumps({"workflows": [counter()], "inputs": {"n": 1}}).encode(),
                            other) == 403

@@ -2,10 +2,10 @@
 # needs: comfyui
 # long
 # timeout: 400
-"""A loop gives the same result as its workflow without a loop. One iteration: IMAGE and STRING, bit for bit. A hundred
-iterations that carry a latent, a number and a text give the same as one graph with the whole chain, and the nodes of
-each iteration ran. ComfyUI's history has nothing of the loop. A list of outputs is carried as a list. A node that
-writes into what it gets changes no later iteration, also not by an input that never changes."""
+"""A loop gives the same result as its workflow without a loop. One iteration gives the same IMAGE and STRING, bit for
+bit. A hundred iterations that carry a latent, a number and a text give the same as one graph with the whole chain, and
+the nodes of each iteration ran. ComfyUI's history has nothing of the loop. A list of outputs is carried as a list. A
+node that writes into its input changes no later iteration, not even if all iterations get the same input."""
 import sys
 
 import support
@@ -105,7 +105,7 @@ with Loops() as comfy:
         }))
     assert again["image"] == bare["image"] and again["inverted"] == once["inverted"], (again, once)
 
-    # nor that of an input that no iteration changes; "m in" passes the same tensor on
+    # Nor does it change an input that all iterations get. ("m in" passes this input on without a copy.)
     halved = {"image": port("image"), "m in": port("m", "image"), "number": port("n"),
               "halve": node("Halve", image=link("m in"), number=link("number")), "m": port("m", "halve"),
               "add": node("AddInts", a=link("number"), b=1), "n": port("n", "add")}

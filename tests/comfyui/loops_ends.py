@@ -2,9 +2,9 @@
 # needs: comfyui
 # timeout: 400
 """Other ends of loops: a node raises an error, the user interrupts, somebody deletes the loop or empties the queue,
-/free comes in between, a store fails. The message names iteration, workflow and node; the state is the last committed
-one; the next loop and the user's prompts run. Ctrl-C while a loop's node runs closes ComfyUI in order, and leaves no
-file; the log names the node."""
+/free comes in between. The message names iteration, workflow and node; the state is the last committed one; the next
+loop and the user's prompts run. Ctrl-C while a loop's node runs closes ComfyUI in order, and leaves no file; the log
+names the node."""
 import json, os, signal, time
 
 import support
@@ -51,7 +51,7 @@ with Loops() as comfy:
     slower = {**SLOW, "sleep": node("Sleepy", number=link("in"), seconds=2.0)}
     name = comfy.begin(slower, inputs={"n": 0}, iterations=40)
     middle(name)
-    # only then: before Sleepy, the interrupt would end another node
+    # the test waits until Sleepy runs: before, the interrupt would end another node
     support.wait_for(lambda: comfy.ran(False).get("Sleepy", 0) > comfy.loop(name, False)["committed"], 60, "Sleepy")
     assert comfy.status_of("/interrupt", b"{}") == 200
     ended(name, "node sleep (Sleepy)", "interrupted")
@@ -87,7 +87,7 @@ with Loops() as comfy:
     left = [file for file in files(comfy) if file not in before and not file.startswith("output/memstow/")]
     assert not left, f"files are left: {left}"
 
-    # Ctrl-C, while a node of the second iteration runs that would run for long
+    # Ctrl-C in the second iteration, while a node runs that would run for a minute
     comfy.ran()
     long = {**SLOW, "sleep": node("Sleepy", number=link("in"), seconds=60.0)}
     comfy.begin(counter(), long, inputs={"n": 0}, iterations=40, name="closed",

@@ -14,7 +14,7 @@ STEP = {"n": port("n"), "constant": node("NewImage", seed=1, size=8),
         "latent": port("latent"), "mix": node("Mix", latent=link("latent"), number=link("n")),
         "n out": port("n", "add"), "latent out": port("latent", "mix")}
 BEGIN = {"new": node("NewLatent", size=16), "out": port("latent", "new")}
-COUNT = 3 # ComfyUI collects garbage for each output that it evicts
+COUNT = 3 # few, because ComfyUI collects garbage for each output that it evicts
 
 
 def run(*cache):

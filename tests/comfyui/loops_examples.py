@@ -35,7 +35,7 @@ with Loops() as comfy:
 
     refined = start("refine")
     widths, width = 0, 64
-    while width < 256: # ten times 64 · 1.25, each rounded to a multiple of eight by the VAE
+    while width < 256: # each iteration widens the picture by 1.25, after the VAE has cut it to a multiple of eight
         width, widths = round(width // 8 * 8 * 1.25), widths + 1
     assert refined["values_of_ports"]["width"] == width and refined["committed"] == widths, (refined, width, widths)
     assert refined["values_of_ports"]["image"]["shape"] == [1, width, width, 3], refined

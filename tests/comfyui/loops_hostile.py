@@ -2,11 +2,11 @@
 # needs: comfyui
 # long
 # timeout: 600
-"""Hostile requests to a running ComfyUI, and a hostile folder around it. Bodies with wrong values everywhere:
-each is refused, nothing is queued, and the server goes on. Ids with `/`, `..` and `%` stay within the prefix's folder.
-Loops whose names and ids give the same owner's name do not meet. The prefix's folder is removed, or replaced by a link,
-while the loop runs. A loop is deleted at any moment, also while it commits, and goes on from what it committed. Many
-clients start, read and delete one loop at once."""
+"""Hostile requests to a running ComfyUI, and a hostile folder around it. Bodies with wrong values everywhere: each is
+refused, nothing is queued, and the server goes on. Ids with `/`, `..` and `%` stay within the prefix's folder. Loops
+whose names and ids give the same owner's name do not get each other's values. The prefix's folder is removed, or
+replaced by a link, while the loop runs. A loop is deleted at any moment, also while it commits, and goes on from what
+it committed. Many clients start, read and delete one loop at once."""
 import concurrent.futures, json, random, shutil, time, urllib.error, urllib.parse, urllib.request
 
 import support
@@ -22,7 +22,7 @@ def carry(id):
 
 
 def asked(comfy, method, path, body=None):
-    """The status of a request with a body as it is."""
+    """The status of a request, whose body is sent as it is."""
     request = urllib.request.Request(f"http://127.0.0.1:{comfy.port}{path}", body,
                                      {"Content-Type": "application/json"}, method=method)
     try:
@@ -86,13 +86,13 @@ def names(comfy):
     folder = comfy.folder / "user/memstow"
     files = [path.relative_to(folder) for path in folder.rglob("*") if path.is_file()]
     assert len(files) == len(ids) + 3 and {str(path.parent) for path in files} == {"odd names.state"}, files
-    # both have an owner state:a/b/c
+    # both of these loops have an owner state:a/b/c
     first = comfy.loop_of(carry("b/c"), inputs={"b/c": 1}, name="a", iterations=2)
     second = comfy.loop_of(carry("c"), inputs={"c": 100}, name="a/b", iterations=2)
     assert (first["values_of_ports"], second["values_of_ports"]) == ({"b/c": 3}, {"c": 102}), (first, second)
     assert asked(comfy, "DELETE", "/memstow/loops?name=a") == 200
     assert comfy.loop("a/b")["values_of_ports"] == {"c": 102}
-    # one name: refused while it runs, replaced when it has ended
+    # A second loop with the name of a first one is refused while the first one runs, and replaces it when it has ended.
     comfy.begin(SLOW, inputs={"n": 0}, iterations=1000, name="a b")
     assert comfy.post(workflows=[counter()], inputs={"n": 0}, name="a b") == (
         400, "loop a b runs already: cancel it, or take another name")
@@ -111,7 +111,8 @@ def folders(comfy):
     def second_iteration(name):
         support.wait_for(lambda: comfy.loop(name, False)["committed"] >= 2, 60, "the second iteration")
 
-    # removed: the loop cannot keep its values any more, and says so; it begins anew when it is asked for again
+    # The prefix's folder is removed: the loop fails, because it cannot keep its values any more. Asked for again, it
+    # begins anew.
     comfy.begin(SLOW, inputs={"n": 0}, iterations=10_000, persist_prefix="gone", name="gone")
     second_iteration("gone")
     shutil.rmtree(folder / "gone.state")
@@ -123,7 +124,8 @@ def folders(comfy):
     assert asked(comfy, "DELETE", "/memstow/loops?name=gone") == 200 and not (folder / "gone.state").exists()
     found = comfy.loop_of(SLOW, inputs={"n": 0}, iterations=2, persist_prefix="gone", name="gone")
     assert found["resumed_after"] == 0 and found["values_of_ports"] == {"n": 2}, found
-    # replaced by a link: nothing is written where it leads, and the next loop of the prefix is refused
+    # The folder is replaced by a link: nothing is written where the link leads, and the next loop of the prefix is
+    # refused.
     comfy.begin(SLOW, inputs={"n": 0}, iterations=10_000, persist_prefix="moved", name="moved")
     second_iteration("moved")
     (folder / "moved.state").rename(folder / "elsewhere")

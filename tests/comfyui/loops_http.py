@@ -2,8 +2,8 @@
 # needs: comfyui
 # timeout: 400
 """A script outside of ComfyUI gives tensors to a loop and gets tensors, bit for bit, also in a batch. Without PyTorch
-it gets a description of them. Of a script that is interrupted nothing stays. A pickle is never read from a request,
-and damaged bytes start nothing."""
+the script gets a description of the tensors. If the script is interrupted, its loop is cancelled, and its values are
+dropped. A pickle is never read from a request, and damaged bytes start nothing."""
 import json, os, pickle, sys, time, urllib.error, urllib.request
 
 import support
@@ -73,17 +73,17 @@ with Loops() as comfy:
     client.time = time
     assert comfy.request("GET", "/memstow/loops?name=slow")[0] == 404, "its values are still there"
 
-    # no PyTorch there
+    # the script's Python has no PyTorch
     image = {"seed": port("seed"), "image": node("NewImage", seed=link("seed"), size=4), "out": port("image", "image")}
     told = support.run("/usr/bin/env", "-i", "PATH=/usr/bin:/bin", "python3", "-S", "-c", WITHOUT,
                        support.ROOT / "tools/python", server, json.dumps(image)).stdout
     assert json.loads(told) == {"image": {"not_json": "torch.Tensor"}}, told
     comfy.ran()
 
-    # refused
+    # requests that are refused
     trap = memstow_serialize.serialize({"latent": Trap()})
     assert trap.type == "CUSTOM"
-    (support.HERE / "trapped").rmdir() # serialize tried, in the test, whether the pickle can be read
+    (support.HERE / "trapped").rmdir() # serialize() tried here whether the pickle can be read
     good = memstow_serialize.serialize(latent)
     body = {"workflows": [MIX], "inputs": {"n": 0}, "iterations": 1}
     for words, sent in (("pickle", b"".join(memstow_loops.wire.packed(body, {"latent": trap}))),
@@ -96,7 +96,7 @@ with Loops() as comfy:
                          json.dumps({"document": body, "values": {"latent": ["TORCH_TENSOR", [99, 0]]}}).encode() +
                          b"\n" +
                          json.dumps({"type": "", "value": {"T": [1, "uint8", [10**12], [1]]}}).encode().ljust(99)),
-                        ("number of elements", # 300 MB, of a single byte
+                        ("number of elements", # a tensor of 300 MB, with a single byte of content
                          json.dumps({"document": body, "values": {"latent": ["TORCH_TENSOR", [99, 1]]}}).encode() +
                          b"\n" + json.dumps({"type": "", "value": {"T": [1, "uint8", [3 * 10**8], [0]]}}).encode()
                          .ljust(99) + b"\0"),

@@ -4,9 +4,9 @@
 # long
 """The nodes beside loops. Images of a folder: in the order that people expect, the first of mixed sizes by the chosen
 rule, damaged files named, a changed folder read again; turned pictures, animations, a single pixel, names that are no
-files, ten thousand files. The describer, over a local server that speaks OpenAI's chat API: its requests, another try
-after a failure and when that is, the time limit, an interrupt, answers that are none. The key is in no log, no history
-and no message."""
+files, ten thousand files. The describer, over a local server that speaks OpenAI's chat API: its requests, whether and
+when it tries again after a failure, the time limit, an interrupt, answers without a description. The key is in no log,
+no history and no message."""
 import base64, hashlib, http.server, io, json, os, struct, threading, time, zlib
 
 import support
@@ -27,7 +27,7 @@ class Endpoint(http.server.BaseHTTPRequestHandler):
         if status == "slow":
             time.sleep(20)
             return
-        if status == "slow head": # a byte of a header that never ends, again and again
+        if status == "slow head": # a header that comes byte by byte, and never ends
             self.send_response(200)
             self.wfile.write(b"".join(self._headers_buffer) + b"X-Long: ")
             for _ in range(100):
@@ -88,7 +88,7 @@ def load(rule="refuse", path=folder, **more):
             "names": node("Fingerprint", value=link("load", 2))}
 
 
-with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # the end of a line in a file from Windows
+with Loops(env={"MEMSTOW_DESCRIBER_KEY": KEY + "\r"}) as comfy: # "\r": the key was a line of a file from Windows
     def shown(workflow, status="success"):
         done = comfy.run(workflow, status)
         return {name: of.get("digest") for name, of in done["outputs"].items()}

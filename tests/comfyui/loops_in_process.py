@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 400
-"""Loops that code within ComfyUI starts: conditions that are functions, and a caller's tensor that no node changes. The
-threads that a loop needs may not wait for one: run_sequential() is refused on the worker's and on the server's thread,
-start_loop() at once on the server's. The Loop node has storage, ram_limit_mb and persist_prefix. Only a loop's own
-prompts can write into it. A node that blocks an OUTPUT ends the loop, and the message names the port's node."""
+"""Loops that code within ComfyUI starts: conditions that are functions, and a caller's tensor that no node changes. A
+thread that loops need may not wait for a loop: run_sequential() is refused on ComfyUI's worker thread, and
+run_sequential() and start_loop() on the server's thread, each at once. The Loop node has storage, ram_limit_mb and
+persist_prefix. Only a loop's own prompts can write into it. A node that blocks an OUTPUT ends the loop, and the message
+names the port's node."""
 import json
 
 import _loops
@@ -59,7 +60,7 @@ with Loops() as comfy:
     words = comfy.run({"calls": node("Calls", number=1)})["outputs"]["calls"]["words"]
     assert "this thread runs the prompts of loops" in words[0], words
 
-    # a saver without the serial
+    # a user's prompt has a node that saves into the loop, but does not have the loop's serial
     slow = {**counter(), "sleep": node("Sleepy", number=link("add"), seconds=0.5), "out": port("n", "sleep")}
     name = comfy.begin(slow, inputs={"n": 0}, iterations=6)
     prompt = comfy.queue({"add": node("AddInts", a=100, b=0),
@@ -70,7 +71,7 @@ with Loops() as comfy:
     support.wait_for(lambda: comfy.get(f"/history/{prompt}"), 60, "the other prompt")
     assert "with this serial" in json.dumps(comfy.get(f"/history/{prompt}")), "the saver was not refused"
 
-    # a node that blocks
+    # a node that blocks an OUTPUT
     blocks = {"in": port("n"), "block": node("Blocks", number=link("in"), at=2),
               "add": node("AddInts", a=link("block"), b=1), "out": port("n", "add")}
     found = comfy.loop_of(blocks, inputs={"n": 0}, iterations=5, state="failed")

@@ -2,8 +2,8 @@
 # needs: comfyui
 # timeout: 600
 # long
-"""A node key that another pack has registered is left to that pack, and the log says so: for each key of the loops'
-nodes, whichever of them the other pack has. The other keys are this pack's, and its loops still run."""
+"""If another pack has registered keys of the loops' nodes, these keys are left to that pack, and the log says so for
+each key. The other keys are this pack's. If DiscomfortPort is one of them, its loops still run."""
 from _comfy import link
 import _loops
 from _loops import Loops, counter, node

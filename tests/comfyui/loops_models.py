@@ -3,8 +3,9 @@
 # timeout: 900
 # long
 """Models in loops. The loader of a carried MODEL runs once under each policy, and the result is the same: kept, stowed
-or freed between iterations, and with /free in the middle. The report says that a loop holds it. When the loop is
-forgotten, it can go. With a prefix or on disk, a model at a wildcard port is a clear error that names the port."""
+or freed between iterations, and with /free in the middle. The report says that a loop holds the model. When the loop is
+forgotten, the model can go. With a prefix or on disk, a model at a wildcard port is a clear error that names the
+port."""
 import json
 
 from _comfy import link, policy, sample, unet
@@ -69,7 +70,7 @@ with Loops() as comfy:
         elif word:
             comfy.run({"unet": unet(), "policy": policy("unet", "free"), **sample("policy", 99)})
     assert len({json.dumps(d) for d in digests.values()}) == 1, digests
-    # at a wildcard, nobody knows that it is a model before it comes
+    # at a wildcard port, nobody knows that the value is a model before it comes
     wild = {"unet": unet(), "wire": node("DiscomfortLoopResult", loop="holder", unique_id="model"),
             "out": port("m", "wire")}
     holder = comfy.begin(begin(None), name="holder")

@@ -56,7 +56,7 @@ def workflows(name, policies):
 
 def digests(comfy, name):
     graph = {}
-    comfy.free(free_memory=True) # else the node cache answers
+    comfy.free(free_memory=True) # otherwise the node cache answers
     for id in IDS:
         graph |= {f"read {id}": node("DiscomfortLoopResult", loop=name, unique_id=id),
                   id: node("Fingerprint", value=link(f"read {id}"))}
@@ -83,7 +83,7 @@ with Loops() as comfy:
                                          "n": "ram"}, places(comfy, "policies")
     assert digests(comfy, "policies") == expected, "it reads the file"
 
-    # between the iterations it was the end of a run that moved them
+    # the triggers at the ends of runs moved the value between iterations
     ids = {owner: id for id, owner in comfy.get("/test/owners_of?name=policies").items()}
     lines = [line for line in comfy.lines() if line["n"] > begun]
     ends = {line["trigger"] for line in lines if line.get("kind") == "TRIGGER" and line["reason"] == "run_ended"}

@@ -79,7 +79,7 @@ LOOP = {"inputs": {"n": -1}, "iterations": 4, "when": [{"port": "n", "op": "==",
 CLASSES = {"clip": "comfy.sd.CLIP", "vae": "comfy.sd.VAE", "net": "comfy.controlnet.ControlNet"}
 
 with Loops() as comfy:
-    # they are refused before anything is queued, each by its port
+    # each is refused before anything is queued, and the message names its port
     for options in ({"persist_prefix": "references"}, {"use_ram": False}):
         for kind, loader in LOADERS.items():
             comfy.refused(f"port {kind} gives {TYPES[kind]}", "by reference", next(iter(options)),
@@ -123,7 +123,7 @@ with Loops() as comfy:
     support.wait_for(lambda: not any(seen[-1][2] for seen in comfy.get("/test/met").values()), 60, "their end")
     support.wait_for(lambda: not comfy.owners(), 60, "the end of their owners")
 
-    # at a wildcard nobody knows before it comes; then the message names the port
+    # At a wildcard port nobody knows the type of a value before the value comes. Then the message names the port.
     wild = {kind: {"load": loader, "meet": node("Meet", of=kind, value=link("load")), "out": port(kind, "meet")}
             for kind, loader in LOADERS.items()}
     for options in ({"persist_prefix": "references"}, {"use_ram": False}):

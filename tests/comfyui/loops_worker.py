@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 300
-"""ComfyUI's worker thread ends: a node fails, and an input of it has no text, which ComfyUI does not expect. The loop
-that ran then fails and says so, and so does a loop that begins later. Both can be deleted, and nothing waits in the
-queue. The log does not say that ComfyUI has no worker of its own."""
+"""ComfyUI's worker thread ends: a node fails, and ComfyUI does not expect that str() of the node's input fails, too.
+The loop that ran then fails and says so, and so does a loop that begins later. Both can be deleted, and nothing waits
+in the queue. The log does not say that ComfyUI has no worker of its own."""
 from _comfy import link
 from _loops import Loops, counter, node, port
 
@@ -26,7 +26,7 @@ STEP = {"in": port("n"), "make": node("MakeMute", number=link("in")), "fail": no
 
 class Lost(Loops):
     def failed_hooks(self):
-        return [] # the error passes through the pack's hook
+        return [] # tracebacks of the planted error have the pack's hooks in them, although no hook fails
 
 
 with Lost(packs={"mute": {"__init__.py": NODES}}) as comfy:

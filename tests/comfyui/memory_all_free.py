@@ -2,9 +2,9 @@
 # needs: comfyui
 # long
 # timeout: 600
-"""A real ComfyUI under memstow. All free: the memory of the load is back, compared with the time before the first load.
-All keep: the trigger changes nothing. Parity: without kept models, /free with both flags gives back as much as in a
-ComfyUI without memstow. Our own trigger gives back as much as /free. Both hold by the ledger and by RSS.
+"""A real ComfyUI under memstow. All free: of the memory that loading took, at most 5 % are left. All keep: the trigger
+changes nothing. Parity: without kept models, /free with both flags gives back as much as in a ComfyUI without memstow.
+Our own trigger gives back as much as /free. Both hold by the ledger and by RSS.
 
 RSS is read at moments when it is comparable. ComfyUI makes weights that nobody writes, and chance decides how many of
 their pages exist, so the test writes all of them. Garbage and free pages of the C library are removed first: without
@@ -83,7 +83,7 @@ with comfy:
     assert by_button >= comfy.weights + CLIP, f"/free gave back {by_button / MB:.1f} MB"
     assert ours >= 0.98 * by_button, f"the trigger gave back {ours / MB:.1f} MB, /free {by_button / MB:.1f} MB"
     print(f"by the ledger: /free {by_button / MB:.1f} MB, trigger {ours / MB:.1f} MB")
-    # Against the state in which libraries are imported: versions differ by megabytes in what their import takes.
+    # `least` was read after libraries were imported: versions differ by megabytes in what their import takes.
     left = live(comfy) - least
     print(f"left: {left / MB:.1f} MB, and {(least - unloaded) / MB:.1f} MB of imports and of the runs before")
     assert left <= 0.05 * (loaded - least), f"{left / MB:.1f} MB are left of what loading took"

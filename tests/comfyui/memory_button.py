@@ -3,9 +3,9 @@
 # long
 # timeout: 600
 """A real ComfyUI under memstow with three models: one is stowed, one is kept, one has no policy. `memstow stow`,
-`restore` and `trigger` from outside move the stowed one, by its ledger and by RSS. The button Free leaves kept models
-with their memory, and the next run finds them. With MEMSTOW_FREE_BUTTON=all it takes all models, and the memory is
-back."""
+`restore` and `trigger` from outside move the stowed one, as the ledger and RSS show. The button Free leaves kept models
+with their memory, and the next run finds them. With MEMSTOW_FREE_BUTTON=all the button takes all models, and the memory
+is back."""
 import support
 from _comfy import MB, Comfy, mixed, need_real
 
@@ -25,7 +25,7 @@ def model(comfy):
 
 
 def from_outside(comfy, owner):
-    """Back and out again, by its id."""
+    """Moves the model back and out again, by its owner's id, and once more by a trigger."""
     stowed, rss = model(comfy)["stowed_bytes"], comfy.rss()
     text = ask(comfy, "restore", owner)
     assert model(comfy)["stowed_bytes"] == 0 and comfy.rss() - rss >= 0.9 * comfy.weights, (text, rss, comfy.rss())

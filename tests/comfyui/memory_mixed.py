@@ -41,7 +41,7 @@ def is_reported(number):
     assert (node, run, before) == ("UNETLoader #unet", f"run {number}", 0), shares(freed["owner"])
     assert comfy.weights <= most and after <= 0.05 * comfy.weights, (most, after)
     loader = next(n for n in report["nodes"] if n["node"] == "unet")
-    # of the process: arenas of Python's own, 1 MiB each, may go while the model comes
+    # these figures are the whole process's: arenas of Python's own, 1 MiB each, may go while the model comes
     assert loader["peak_bytes"] >= loader["after_bytes"] >= loader["before_bytes"] + comfy.weights - 4 * MB, loader
     live = report["live"]
     assert live["peak_bytes"] >= live["before_bytes"] + comfy.weights, live
@@ -64,7 +64,7 @@ with comfy:
     done = comfy.run(mixed(2))
     is_back()
     is_reported(2)
-    node, run, before, most, after = shares(kept["CLIP"]["id"])[0] # from the run before
+    node, run, before, most, after = shares(kept["CLIP"]["id"])[0] # loaded in the run before
     assert (node, run) == ("CLIPLoader #clip",
                            "run 1") and 230 * MB <= after <= before <= most, (node, run, before, most, after)
     clip = next(o for o in comfy.report()["owners"] if o["type"] == "CLIP")

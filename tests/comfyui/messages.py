@@ -26,8 +26,8 @@ def table():
 
 
 def template(source, at, found):
-    """Adds the fixed parts of a template, one space for each value between them, and the strings within the values.
-    Returns the place behind it."""
+    """Adds to `found` the fixed parts of a template, with a space for each value, and the strings within the values.
+    Returns the place behind the template."""
     fixed = ""
     while source[at] != "`":
         part = FIXED.match(source, at)
@@ -39,7 +39,8 @@ def template(source, at, found):
 
 
 def code(source, at, found):
-    """Adds the strings of code up to the brace that closes it, or to the end. Returns the place behind it."""
+    """Adds to `found` the strings of code up to the brace that closes the code, or to the end. Returns the place behind
+    the code."""
     depth = 0
     while at < len(source):
         letter = source[at]
@@ -98,7 +99,7 @@ asked = {key for source in scripts.values() for call in re.findall(r'\btext\(([^
          for key in re.findall(r'"([^"]+)"', call)}
 assert len(asked) > 60 and asked <= set(english), asked - set(english)
 
-# --- no text stands elsewhere. The first lines show that the search finds one
+# --- no text stands elsewhere. The planted texts show that the search finds such a text
 for planted in ('element("p", {}, "Nothing here yet")', 'toast("info", `Run ${number} has ended`)', '"Models"',
                 'x ? `${size(n)}: held by ${y ? "Someone" : ""}` : ""'):
     assert texts_of(planted, set()), planted

@@ -11,7 +11,7 @@ from _comfy import Comfy, mixed
 
 OPEN = "application/openmetrics-text"
 real = pathlib.Path(support.MEMSTOW)
-command, calls = support.HERE / "memstow", support.HERE / "calls" # counts its calls, and does as it is told
+command, calls = support.HERE / "memstow", support.HERE / "calls" # counts its calls, and waits or fails if told
 command.write_text(f'#!/bin/sh\necho "$LD_PRELOAD" >>{calls}\n[ -e {support.HERE}/slow ] && sleep 2\n'
                    f'[ -e {support.HERE}/broken ] && {{ echo "memstow: on purpose" >&2; exit 3; }}\nexec {real} "$@"\n')
 command.chmod(0o755)
@@ -28,7 +28,7 @@ def value(found, name, *labels):
                if key.partition("{")[0] == name and all(label in key for label in labels))
 
 
-# `memstow run` names itself in MEMSTOW_COMMAND, so another pack puts this one there.
+# `memstow run` names itself in MEMSTOW_COMMAND, so another pack puts the command above there instead.
 instead = f"""import os
 assert os.environ["MEMSTOW_COMMAND"] == {str(real)!r}
 os.environ["MEMSTOW_COMMAND"] = {str(command)!r}
@@ -96,7 +96,7 @@ with Comfy(under="memstow", env={"MEMSTOW_POLICY": "keep"}, before=[instead]) as
         prometheus.terminate()
         prometheus.wait(60)
 
-    # Eight requests while one is answered: they get its answer.
+    # Eight requests at once: a request that comes while another is answered gets the same answer.
     pathlib.Path("slow").touch()
     before = len(calls.read_text().splitlines())
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
@@ -108,4 +108,4 @@ with Comfy(under="memstow", env={"MEMSTOW_POLICY": "keep"}, before=[instead]) as
     pathlib.Path("broken").touch()
     assert comfy.status_of("/memstow/metrics", method="GET") == 503
     assert "no metrics: memstow: on purpose" in comfy.log()
-    comfy.run(mixed(2, None, None)) # and goes on
+    comfy.run(mixed(2, None, None)) # ComfyUI goes on

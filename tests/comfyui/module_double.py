@@ -174,7 +174,7 @@ for number in range(3000):
     memstow.trace({"line": "TEST", "number": number, "text": "ä" * 10})
 lines, following = memstow.decisions()
 collected = sum(line.get("kind") == "COLLECTED" for line in lines)
-assert collected >= 1 # runs began: memstow leaks wants to know what may still be garbage
+assert collected >= 1 # the runs above left notes of garbage collections, which memstow leaks reads
 assert [line["number"] for line in lines if "number" in line] == list(range(3000))
 assert memstow.decisions(following) == ([], following) and len(memstow.decisions(2991)[0]) == 10 + collected
 raises("E2BIG", memstow.trace, {"text": "x" * 4000})

@@ -71,7 +71,7 @@ assert 7 * MB <= live(workers[0]) - before < 7 * MB + 4096
 kept.clear()
 assert all(live(owner) < 40_000 for owner in workers)
 
-# memory from before the scope
+# memory that was allocated in no scope, and is assigned
 buffer, tensor = bytearray(2 * MB), torch.ones(MB)
 module = torch.nn.Sequential(torch.nn.Linear(512, 1024), torch.nn.Linear(1024, 16))
 model = memstow.owner("assigned", policy="stow", priority=3)

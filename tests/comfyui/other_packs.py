@@ -89,7 +89,7 @@ with comfy:
     comfy.run(flagged(False, False, 6))
     assert comfy.owners()["MODEL"]["policy"] == "keep"
 
-    # set before a LoRA, which makes a clone: the loaded object has no flag
+    # the flag is set before a LoRA, which makes a clone: the loaded object has no flag
     lora = {"class_type": "LoraLoaderModelOnly",
             "inputs": {"model": link("flag"), "lora_name": "tiny.safetensors", "strength_model": 0.5}}
     comfy.run({**flagged(False, True, 7), "lora": lora, **sample("lora", 7)})

@@ -56,7 +56,7 @@ with comfy:
     freed = comfy.report()["freed"]
     assert [(o["type"], o["origin"], o["rule"]) for o in freed] == [("MODEL", "tiny.safetensors", "patcher")], freed
 
-    # a policy node in a run that ended before it
+    # another UNET in a run that fails: it is freed, too
     workflow = failing("Fail", 7)
     workflow["unet"] = unet("other.safetensors")
     comfy.run(workflow, status="error")

@@ -35,7 +35,7 @@ def overview(browser, page, document):
 
 
 def marks(browser, page, document):
-    """The marks of the curve: all of them stand in the list of the whole time as a range."""
+    """With the whole time as the range, the list has the marks of the curve: fifty of them, and a line for the rest."""
     history = document["history"]
     end = max(history["seconds"][-1], document["process"]["elapsed_seconds"])
     browser.open(page, f"#overview?from=0&to={end + 1}")
@@ -65,7 +65,8 @@ def owners(browser, page, document):
 
 
 def inverted(browser, page):
-    """The innermost Python functions come first, with what they hold by the page's data; and back again."""
+    """Inverted, the graph has the innermost Python functions first, with what they hold by the page's data. Inverted
+    once more, it is as before."""
     sums = Data(page).by_innermost(lambda line: "python" in line[4] and "import" not in line[4], "live_bytes")
     functions = collections.Counter()
     for line, value in sums.items():
@@ -84,7 +85,7 @@ def inverted(browser, page):
 
 
 def flame(browser, page, document):
-    """The flame graph of all, inverted; a search; a zoom into the largest model."""
+    """The flame graph of all memory, also inverted; a search; a zoom into the largest model."""
     host = document["totals"]["live_bytes"]
     browser.open(page, "#flame")
     assert browser.total() == host, (browser.total(), host)

@@ -47,7 +47,7 @@ assert all(kept.get(name) == value for name, value in env.items() if value is no
 assert f"{conda}/lib/libz.so.1" in pathlib.Path(f"/proc/{comfy.pid}/maps").read_text()
 comfy.stop()
 
-# --- memstow cannot start there: the file by itself says so, and goes on
+# --- memstow cannot start there: the pack's script, run by itself, says so and goes on
 def said(why, **env):
     plain = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = support.run(conda / "bin/python3", support.ROOT / "tools/comfyui/prestartup_script.py", cwd=elsewhere,
@@ -65,7 +65,7 @@ said("a path with a colon or a blank cannot be preloaded", MEMSTOW_COMMAND=f"{bl
 said("libdw.so.1", LD_LIBRARY_PATH=f"{conda}/lib")
 said("no such directory", MEMSTOW_OPTIONS="-o nowhere/out.mst")
 
-# --- the file that the ledger would be is another program's: the ledger goes to the folder of temporary files
+# --- where the ledger would be is another program's file: the ledger goes to the folder of temporary files
 temporary = support.HERE / "tmp"
 temporary.mkdir()
 support.run("sh", "-c", 'echo mine > memstow.python3.$$.mst && exec "$@"', "sh", conda / "bin/python3",

@@ -14,6 +14,6 @@ settings.write_text('{"memstow.start": true}')
 comfy, preloaded = started("by-setting", AGAIN)
 assert preloaded
 comfy.stop()
-comfy, preloaded = started("by-setting", "ComfyUI was not started under memstow", MEMSTOW="0") # before the setting
+comfy, preloaded = started("by-setting", "ComfyUI was not started under memstow", MEMSTOW="0")
 assert not preloaded and comfy.get("/memstow/owners") is None
 comfy.stop()

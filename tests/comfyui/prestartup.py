@@ -2,8 +2,9 @@
 # needs: comfyui
 # timeout: 600
 """A ComfyUI that was not started under memstow starts itself again in place if its user says so: the same process, the
-same arguments, and the same environment except memstow's variables, once. If the command does not fit, it runs as
-always, as the file by itself shows without ComfyUI. One line says which. prestart_setting has the user's setting."""
+same arguments, and the same environment except memstow's variables, once. If the command does not fit, ComfyUI runs as
+always. (For this the test runs the pack's script by itself, without ComfyUI.) One line on standard error says what
+happened. prestart_setting has the user's setting."""
 import json, os, pathlib, signal, subprocess
 
 import support
@@ -32,7 +33,7 @@ missing = support.HERE / "misfit.sh"
 missing.write_text("#!/bin/sh\necho 'memstow: does not fit' >&2\nexit 2\n")
 missing.chmod(0o755)
 
-# The file by itself, in front of a program that goes on as always.
+# The pack's script by itself, in a program that then goes on as always.
 PROGRAM = """import os, runpy, sys
 runpy.run_path(sys.argv[1])
 print("goes on", os.getpid(), "libmemstow" in open("/proc/self/maps").read())

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""The registry, with ComfyUI's own patchers, in this process: the one look-up of policies and its order; ids that are
-used again, by force; no leak over a thousand models; lost models and others. The test `flags` is about flags of other
-packs."""
+"""The registry, with ComfyUI's own patchers, in this process: the one look-up of policies and its order; ids of dead
+models that are used again; no leak over two thousand models; models that are lost, held, unloaded or of unusual kinds.
+The test `flags` is about flags of other packs."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -65,7 +65,7 @@ registry.this_run = {}
 registry.clear(registry.find(base.model), "7")
 assert rule(grandchild) == ("free", "parent")
 count = len(lines("SET"))
-registry.set(base.model, base, r.Setting("free", 2, "8")) # nothing new after the patcher's own
+registry.set(base.model, base, r.Setting("free", 2, "8")) # it has this policy already
 registry.set(base.model, base, r.Setting("free", 2, "8"))
 assert len(lines("SET")) <= count + 1
 assert lines("SET")[0] == {"kind": "SET", "by": "comfyui", "owner": registry.find(base.model).owner.id,
@@ -109,7 +109,8 @@ assert again > 0, "no id was used twice: this showed nothing"
 assert len(registry.identities) == 1 and len(registry.settings) == 2, registry.identities
 assert registry.find(base.model).owner.figures().retired is False
 
-# the ids of a dead model, by force: a registry that remembers only ids would find it
+# An identity is entered under the id of an object that is not its model: a registry that compares only ids would find
+# it.
 victim = patcher()
 stale = registry.find(victim.model)
 registry.identities[id(victim)] = stale
@@ -132,8 +133,8 @@ lost = lines("LOST")
 assert [(line["owner"], line["phase"]) for line in lost] == [(number, "the test")], lost
 assert any("dropper registry.py" in frame for frame in lost[0]["stack"]), lost
 
-# the list of loaded models: dead entries compare equal, and entries go by themselves; kept models are named, not
-# counted
+# ComfyUI's list of loaded models: entries of dead models compare equal, and go by themselves. Yet of the others exactly
+# the kept models stay.
 first, second, third = patcher(), patcher(), patcher()
 mm.load_models_gpu([first, second, third])
 registry.set(second.model, second, r.Setting("free"))
@@ -179,7 +180,7 @@ text = report.text(runs.last)
 assert f"\nfree, and kept by glibc: {report.size(runs.last['glibc_free_bytes'])}\n" in text, text
 kept = None
 
-# models on more than one device: ComfyUI's own function frees one at a time
+# models on more than one device: ComfyUI's own function frees one device at a time
 here, there = patcher(), patcher()
 mm.load_models_gpu([here, there])
 next(e for e in mm.current_loaded_models if e.model is there).device = torch.device("cpu", 1)
@@ -193,22 +194,22 @@ memstow.outside_pools = lambda: (dropped.append("outside"), contextlib.nullconte
 mm.soft_empty_cache()
 assert dropped == ["dropped", "outside"], dropped
 
-# comfy-aimdo's ranges, as newer versions of ComfyUI put them on a model: their owner, and their resident bytes after
-# each trigger
+# comfy-aimdo's ranges, as newer versions of ComfyUI put them on a model: after each trigger the trace has their owner
+# and their resident bytes
 import types
 class ModelVBAR:
     device, base_addr, max_size, _ptr = 0, 1 << 40, 10 << 30, 1
     get_residency, loaded_size = (lambda self: [1, 0]), (lambda self: 32 << 20)
 module = sys.modules["comfy_aimdo.model_vbar"] = types.ModuleType("comfy_aimdo.model_vbar")
 module.ModelVBAR = ModelVBAR
-first.model.dynamic_vbars = {"cuda:1": object(), "cuda:0": ModelVBAR()} # the first model is of an unknown kind
+first.model.dynamic_vbars = {"cuda:1": object(), "cuda:0": ModelVBAR()} # the first range is of an unknown kind
 runs.trigger("request", "the test asks again")
 noted = [line for line in memstow.decisions()[0] if line["kind"] == "VBARS"][-1]["vbars"]
 number = registry.find(first.model).owner.id
 assert [(v["owner"], v["bytes"], v["resident_bytes"]) for v in noted] == [(number, 10 << 30, 32 << 20)], noted
 del first.model.dynamic_vbars, sys.modules["comfy_aimdo.model_vbar"]
 
-# a module without weak references, a patcher without a model
+# values that nodes pass: none, a list, a patcher, a module without a patcher
 assert list(r.patchers_in(None)) == [] and list(r.patchers_in([first])) == []
 assert list(r.patchers_in(first)) == [(first, first.model)]
 assert list(r.patchers_in(first.model)) == [(None, first.model)]

@@ -42,7 +42,7 @@ class Elsewhere(torch.Tensor):
         return super().__torch_function__(function, types, arguments, options or {})
 
 
-# The device part of the double: a model comes back with memstow's answer.
+# The device's part of the double: a model is back on the device when memstow.restore() has answered.
 restore = memstow.restore
 
 
@@ -96,7 +96,7 @@ def hook():
     return comfy.hooks.HookGroup()
 
 
-# The methods of a patcher, with arguments for each.
+# The methods of a patcher that access weights, with arguments for each. None: this test does not call the method.
 METHODS = {"get_model_object": (KEY,), "add_patches": (DIFF,), "get_key_patches": (), "model_state_dict": (),
            "patch_weight_to_device": (KEY, cpu), "load": (cpu,), "patch_model": (cpu,), "unpatch_model": (cpu,),
            "partially_unload": (cpu, 1), "partially_load": (cpu, 1 << 20), "calculate_weight": ([], torch.ones(4), KEY),

@@ -125,7 +125,8 @@ with comfy:
                  "memstow/20260101-000000-1-000000.mst", f"memstow/{file.name}%00", "../evil.mst"):
         assert comfy.status_of(f"/memstow/snapshot?file={name}", method="DELETE") == 404, name
     assert comfy.status_of("/memstow/snapshot", method="DELETE") == 404 and file.exists()
-    # files of snapshots whose writing was killed: of this ComfyUI, of one that is gone, and of one that may write yet
+    # Files of snapshots whose writing was killed: an old one of this ComfyUI, an old one of a process that is gone. The
+    # last two may still be written: one is new, the other's process runs.
     left = [file.parent / f"20260101-000000-{pid}-000001.mst.{name}"
             for pid, name in ((comfy.pid(), "Ab12Cd"), (2**22 + 1, "gone00"), (2**22 + 1, "new000"), (1, "other0"))]
     for one in left:

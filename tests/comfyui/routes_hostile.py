@@ -4,8 +4,8 @@
 """Hostile clients of the pack's routes, with ComfyUI's own server and its checks, in this process. A page of another
 site that sends no Origin starts no command. Texts that UTF-8 cannot express are answered. Many clients that wait for a
 trigger leave the server's threads to others. An Origin that cannot be read is refused. A folder of snapshots that
-cannot be made is an answer with the reason. A client on another machine, whom a proxy names here, is refused on each
-route of the pack but one; MEMSTOW_REMOTE lets it in."""
+cannot be made is an answer with the reason. A client on another machine, whose request comes by a proxy on this one, is
+refused on each route of the pack but one; MEMSTOW_REMOTE lets it in."""
 import _inprocess
 
 _inprocess.under_double(__file__)

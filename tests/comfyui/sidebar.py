@@ -14,7 +14,7 @@ from _sidebar import CLICK, PAGE, browse, press, rows, settle, size as size_text
 sys.path.insert(0, str(support.ROOT / "tests/html"))
 from _page import Browser # noqa: E402
 
-PICTURES = pathlib.Path(os.environ.get("SIDEBAR_PICTURES", ".")) # by hand: a folder that stays
+PICTURES = pathlib.Path(os.environ.get("SIDEBAR_PICTURES", ".")) # set it by hand to keep the pictures
 UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 browser = Browser(1400, 1000)
 browser.driver.set_script_timeout(60)
@@ -71,7 +71,7 @@ def says_what_the_trigger_did(comfy, run, *parts):
     assert f"memstow: {line}" in comfy.log(), (line, comfy.log())
 
 
-# Figures of the server's with two devices in them, which are made up: there is no GPU here.
+# Puts two made-up devices into the server's figures, because there is no GPU here. Returns what the tab then shows.
 DEVICES = """
     const GiB = 2 ** 30, [figures, models] = [structuredClone(arguments[0]), arguments[1]];
     figures.devices = [{ device: 0, name: "Made-up A", total_bytes: 24 * GiB, free_bytes: 10 * GiB, kept_bytes: GiB },
@@ -139,7 +139,7 @@ def nothing_came_from_elsewhere(comfy):
                "window.planted = element('img', { src: 'http://127.0.0.1:9/planted.png' }) })")
     support.wait_for(lambda: [url for url, _scripts in from_elsewhere()] == ["http://127.0.0.1:9/planted.png"],
                      what="a request that the test makes")
-    browser.complaints() # of what was planted
+    browser.complaints() # drops those about the planted request
 
 
 def is_as_reported(comfy, run):
@@ -169,7 +169,7 @@ def is_as_reported(comfy, run):
     marks = {one["kind"]: one for one in report["history"]["marks"] if one["name"] == f"run {run}"}
     cells = browser.js("return [...document.querySelectorAll('.memstow-run tbody:first-of-type td')].map("
                        "(cell) => cell.textContent)")
-    if not cells: # the run was not told yet: models are told while it still ends
+    if not cells: # the tab does not have the run yet: it gets models while the run still ends
         return False
     found += [browser.text(".memstow-run h3") == f"Run {run}: {marks['run_ended']['detail']}",
               close(bytes_of(cells[0]), marks["run_began"]["rss_bytes"], 4 * 2**20),
@@ -219,7 +219,7 @@ with start("memstow", "comfyui") as comfy:
     browser.wait("window.times.some(([, run]) => run === 2)")
     browser.wait("document.querySelector('.memstow-run h3').textContent === 'Run 2: ok'")
     times, begun, now = browser.js("return [window.times, window.begun, performance.now()]")
-    assert len(times) <= 2 + (now - begun) / 2000, (times, begun, now) # one may have been on its way
+    assert len(times) <= 2 + (now - begun) / 2000, (times, begun, now) # one event may have been on its way
 
     # after a restart of ComfyUI, another model may have the id of an earlier one
     names = browser.js("""
@@ -256,9 +256,9 @@ with start("memstow", "comfyui") as comfy:
     comfy.run(mixed(3, None, None))
     assert set(comfy.owners()) == {"MODEL", "VAE"}, comfy.owners()
     browser.wait("document.querySelector('.memstow-run h3').textContent === 'Run 3: ok'")
-    says_what_the_trigger_did(comfy, 3, "kept 2 (", "freed 1") # "not freed 1" while the tab just looks at the model
+    says_what_the_trigger_did(comfy, 3, "kept 2 (", "freed 1") # or "not freed 1", if the tab just looks at it
 
-    # the buttons of all
+    # the buttons for all models
     for button, condition in (("Apply policies now", lambda: "a trigger after run 3" in comfy.report()["about"]),
                               ("Snapshot", lambda: comfy.get("/memstow/snapshot")["snapshots"])):
         browser.js("[...document.querySelectorAll('.memstow-buttons button')].find((one) => one.textContent === "
@@ -304,7 +304,7 @@ with start("memstow", "comfyui") as comfy:
     browser.wait("document.querySelector('.memstow-curve details').open")
     picture("curve")
 
-    # closed: nothing comes any more
+    # the tab is closed: no figures come any more
     browser.js("""
         const api = window.comfyAPI.api.api, before = api.fetchApi;
         api.fetchApi = async function (path, options) {

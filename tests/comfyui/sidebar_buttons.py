@@ -19,7 +19,7 @@ from _page import Browser # noqa: E402
 from _sidebar import (PAGE, TAB, browse, choose, drag_edge, faults_of_layout, press_button, set_to, # noqa: E402
                       settle)
 
-PICTURES = pathlib.Path(os.environ.get("SIDEBAR_PICTURES", ".")) # by hand: a folder that stays
+PICTURES = pathlib.Path(os.environ.get("SIDEBAR_PICTURES", ".")) # set it by hand to keep the pictures
 browser = Browser(1400, 1000)
 browser.driver.set_script_timeout(60)
 
@@ -153,13 +153,14 @@ def use_by_keyboard(comfy):
 def be_narrow():
     for palette in ("dark", "light"):
         set_to(browser, "Comfy.ColorPalette", palette)
+        # The page allows a side bar of no less than a tenth of the page's width.
         for width, size, least, most in ((10, (900, 700), 60, 95), (10, (1400, 1000), 110, 145),
-                                         (200, (1400, 1000), 195, 205)): # the page's own least is a tenth of it
+                                         (200, (1400, 1000), 195, 205)):
             browser.size(*size)
             support.wait_for(lambda w=width, a=least, b=most: a <= drag_edge(browser, w) <= b, what=f"{least} pixels")
             browser.driver.save_screenshot(str(PICTURES / f"{palette}-{least}.png"))
             assert not (faults := faults_of_layout(browser)), (palette, least, faults)
-    browser.js("document.querySelector('.memstow-where').style.marginTop = '-1.5em'") # shows that it finds a fault
+    browser.js("document.querySelector('.memstow-where').style.marginTop = '-1.5em'") # a planted fault is found
     assert faults_of_layout(browser)
 
 
@@ -173,7 +174,7 @@ with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE))) as comfy:
     loaded = {kind for kind, owner in comfy.owners().items() if owner["is_loaded"]}
     assert loaded, comfy.owners()
     says("unload", loaded)
-    assert named("unload")[1] == "0 B", named("unload") # it is on the CPU
+    assert named("unload")[1] == "0 B", named("unload") # all models are on the CPU: none leaves a device
     use_by_keyboard(comfy)
     comfy.run(mixed(4, None, None)) # everything is loaded again
     says("unload", loaded)

@@ -3,8 +3,8 @@
 # timeout: 900
 # long
 """The tab "Memory" in a French ComfyUI: its texts, sizes and toasts are French, and so is the offer where ComfyUI does
-not run under memstow. It follows a change of the language. All words of the tab come from its table of messages, but
-names and the sentences of the server: the test puts brackets around each message, and finds no other words."""
+not run under memstow. The tab follows a change of the language. Except names and the sentences of the server, all words
+of the tab come from its table of messages: the test puts brackets around each message, and finds no other words."""
 import json, re, sys
 
 import support
@@ -106,7 +106,7 @@ with start("memstow", "comfyui") as comfy:
     shown, data = browser.js(WORDS), [*server, "keep", "stow", "free", "none"]
     assert sum("⟦" in word for word in shown) > 60, shown
     assert not others(shown, data), others(shown, data)
-    assert others([*shown, "Some words"], data) # shows that it can find a word
+    assert others([*shown, "Some words"], data) # a planted word is found
 
 with start(None, "plain") as comfy:
     browse(browser, comfy)

@@ -5,7 +5,7 @@
 # long
 """A node that leaks: the tab "Memory" warns of it, with the node, its line and what a run leaves, as `memstow leaks`
 says it; and not before there is a verdict. The page of the present moment opens, and has the leak, too. Pages of other
-sites cannot make ComfyUI work for either. axe finds no fault in the tab, dark or light."""
+sites cannot make ComfyUI look for leaks or make that page. axe finds no fault in the tab, dark or light."""
 import json, os, pathlib, sys
 
 import support
@@ -15,7 +15,7 @@ sys.path.insert(0, str(support.ROOT / "tests/html"))
 from _page import Browser # noqa: E402
 from _sidebar import PAGE, audit, browse, settle # noqa: E402
 
-PICTURES = pathlib.Path(os.environ.get("SIDEBAR_PICTURES", ".")) # by hand: a folder that stays
+PICTURES = pathlib.Path(os.environ.get("SIDEBAR_PICTURES", ".")) # set it by hand to keep the pictures
 KEEPER = """
 kept = []
 

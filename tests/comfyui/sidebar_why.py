@@ -62,9 +62,9 @@ with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE)), before=[K
     assert "CLIPLoader" in why("CLIP") and "CLIPTextEncode" not in why("CLIP"), why("CLIP")
     assert any("CLIPLoader" in said for said in browser.js("return window.said"))
     assert comfy.owners()["CLIP"]["why"] == why("CLIP").removeprefix("Here because: ")
-    assert not comfy.lines("HELD"), comfy.lines("HELD") # a question is no finding
+    assert not comfy.lines("HELD"), comfy.lines("HELD") # "Why?" notes no holder in the trace
 
-    # held by a pack
+    # a pack holds a model
     run(comfy, 2, "model", "free")
     [owner] = [owner for owner in comfy.report()["owners"] if owner["type"] == "MODEL"]
     [held] = [reason for reason in owner["why"] if reason.startswith("held by")]
@@ -72,7 +72,7 @@ with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE)), before=[K
     support.wait_for(lambda: held in why("MODEL"), what="the holder in the page")
     assert not browser.all(".memstow-gone li")
 
-    # gone, and not its weights
+    # the model is gone, but a pack holds its weights
     run(comfy, 3, "weights", "free")
     assert "MODEL" not in comfy.owners(), comfy.owners()
     support.wait_for(lambda: "aaa_other.kept['weights']" in (browser.text(".memstow-gone li") or ""),

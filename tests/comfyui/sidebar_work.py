@@ -72,15 +72,15 @@ def begin(text, model=None):
 
 
 def cancel():
-    """Presses Cancel, again where there was nothing to cancel at that moment, until the work has ended."""
+    """Presses Cancel until the work has ended. Once may not do: at that moment there may be nothing to cancel yet."""
     def attempt():
         browser.js("document.querySelector('.memstow-work-line button:not(:disabled)')?.click()")
         return browser.js("return !window.pressed.disabled && !document.querySelector('.memstow-work-line')")
     support.wait_for(attempt, 300, "the end of the work")
 
 
-# Notes in window.ends the ends of requests that come by the web socket, and in window.asked when the tab asks for one.
-# With window.isDeaf the requests name no client, so that no end comes.
+# Notes in window.ends the ends of requests that come by the web socket, and in window.asked when the tab asks for an
+# end. With window.isDeaf the requests name no client, so that no end comes by the web socket.
 LISTEN = """
     const api = window.comfyAPI.api.api, before = api.fetchApi;
     Object.assign(window, { ends: [], asked: [], isDeaf: false });
@@ -195,7 +195,7 @@ with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE)), pack=Fals
     assert comfy.owners()["MODEL"]["stowed_bytes"] == 0, comfy.owners()
     assert comfy.digest(comfy.run(mixed(1, "keep", None, "keep"))) == before
 
-    # refused
+    # requests that are refused
     assert comfy.get("/memstow/cancel", {"what": "move", "owner": 1})["cancelled"] is False
     for body in (b"[]", b"{}", b'{"what": "run"}', b'{"what": "move"}', b'{"what": "move", "owner": true}',
                  b'{"what": ["page"]}'):

@@ -1,6 +1,6 @@
-"""Lifecycles of a real ComfyUI on the CPU with the shipped scenario, for shutdown_no_leaks.py (3) and
-shutdown_no_leaks_long.py (102). memstow's node pack ends it in order. Without it, a ComfyUI 0.3.75 that is closed while
-a workflow runs aborts ("terminate called without an active exception")."""
+"""Lifecycles of a real ComfyUI on the CPU with the shipped scenario, for shutdown_no_leaks.py (3 lifecycles) and
+shutdown_no_leaks_long.py (102). memstow's node pack ends ComfyUI in order. Without the pack, a ComfyUI 0.3.75 that is
+closed while a workflow runs aborts ("terminate called without an active exception")."""
 import json, os, pathlib, re, shlex, shutil, sys
 
 import support
@@ -38,7 +38,7 @@ EXAMPLE = support.ROOT / "examples/lifecycle"
 
 
 def scenario(program):
-    """The shipped scenario for this program, which needs no folder."""
+    """The shipped scenario with this program in place of its own, and without its folder."""
     lines = (EXAMPLE / "comfyui.scenario").read_text().splitlines()
     kept = [line for line in lines if not line.startswith(("folder:", "program:"))]
     assert len(kept) == len(lines) - 2
@@ -61,8 +61,8 @@ def prepare(quick=False):
     shutil.copy(EXAMPLE / "child.json", ".")
     (folder / "custom_nodes/child_server.py").symlink_to(EXAMPLE / "child_server.py")
     text = scenario(shlex.join(command).replace("'{port}'", "{port}"))
-    # Two prompts instead of one: on a busy machine the first of them may get to run. The program is closed during the
-    # nap, so no more than the nap is left of the workflow, even on a slow machine.
+    # Two prompts wait behind the workflow instead of one: on a busy machine the first of them may get to run. The
+    # program is closed while the workflow naps, so that even on a slow machine only the nap's rest delays the end.
     queued = "behind: prompt workflow.json within 2m\n"
     assert queued in text
     naps = f"behind: file {folder / 'output/naps-2'} within 2m\n"
@@ -72,15 +72,16 @@ def prepare(quick=False):
 
 
 TESTS = ("T1", "T2", "T3", "T4", "T5", "T6")
-# Warnings that are no failure here. A life that still drains after five seconds has a thread for which Python waits.
+# Warnings that are no failure here. The last one comes if a life still drains after five seconds: Python waits for the
+# thread that drains.
 WARNINGS = re.compile(r"took [12]\d\.\d s to close, more than 10 s|"
                       r"grew by (\d+(\.\d+)? [KM]i?B|\d+ B), measured from 10 s after the close|"
                       r"\d+ Python threads? (is not a daemon|are not daemons): Python waits for (it|them) at exit")
 
 
 def check(life):
-    """Asserts that the life is gone within 30 s, with nothing left, and that after the tenth second it did not grow by
-    more than 5 MB or 10 %."""
+    """Asserts that the life is gone within 30 s, with nothing left, and that from the tenth second on it grew by at
+    most 5 MiB and at most 10 % (or 1 MiB, if 10 % are less)."""
     assert not life["left_processes"] and not life["left_traces"] and life["exit_status"] == 0, life
     assert life["verdict"] != "failed" and life["gone_seconds"] is not None and life["gone_seconds"] <= 30, life
     assert life["growth_bytes"] <= 5 << 20 and life["growth_bytes"] <= max(1 << 20, life["close_bytes"] / 10), life

@@ -1,6 +1,6 @@
 /* The faults that the tests of endings plant, one for each word on the command line. The program ends soon, or with
- * "stay" runs until it is asked to end. The faults are in a process that outlives it: an orphan in a session of its
- * own. */
+ * "stay" runs until it is asked to end. The faults are in a process that outlives the program: an orphan in a session
+ * of its own. If the first word is "here", the faults are in the program itself. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -40,7 +40,7 @@ static void thread(void *(*run)(void *)) {
     pthread_create(&id, NULL, run, NULL);
 }
 
-/* 150 KB a second. */
+/* stay_on() calls this ten times a second: 150 KB a second. */
 __attribute__((noinline)) static void leak_some(int turn) { memset(kept[turn] = malloc(15000), 1, 15000); }
 
 static void listen_on_socket(void) {
@@ -96,7 +96,7 @@ static void plant(const char *word) {
         temporary_file();
     else if (!strcmp(word, "handle"))
         open_handle("held.txt");
-    else if (!strcmp(word, "planted")) /* the last word: the others are done */
+    else if (!strcmp(word, "planted")) /* as the last word it tells the test that all faults are planted */
         close(open_handle("planted"));
     else if (!strcmp(word, "ignore"))
         signal(SIGTERM, SIG_IGN);
@@ -107,7 +107,7 @@ static void plant(const char *word) {
 }
 
 static int leak, first_ends;
-static void *large[200]; /* one is freed a turn */
+static void *large[200]; /* stay_on() frees one in each turn */
 
 /* There is always one process, and it is never the same for long. */
 static void hop(void) {
@@ -143,7 +143,8 @@ static void linger(char **words) {
     pthread_exit(NULL);
 }
 
-/* Forks twice, so that the last process is an orphan. The first words are for this process: here, stay, orphan. */
+/* Forks twice, so that the last process is an orphan. The words "here", "stay" and "exit=STATUS" are for the first
+ * process. */
 int main(int argc, char **argv) {
     int status = 0, stay = 0;
     if (argc > 1 && !strcmp(argv[1], "here")) linger(argv + 2);

@@ -31,7 +31,7 @@ time.sleep(600)
 
 
 def begin(way, seconds, *options):
-    """Starts one life of the program, which takes this long to close."""
+    """Starts one life of the program, which takes this many seconds to close, in this way."""
     name = f"{way}{len(options)}"
     if not (app := pathlib.Path("app.py")).exists(): # an earlier life may be about to read it
         app.write_text(WAYS)

@@ -1,7 +1,7 @@
 """Processes that a kept process has started live on with it. The rule is the same for the coordinator, with and without
 memstow, for `watch`, and for `reap` after a crash. These processes stay:
 - a worker of a kept server, in the group of a launcher that ends;
-- another one, although it is itself registered to end;
+- another worker, although it is itself registered to end;
 - a process behind a double fork, in the group of a kept process;
 - a process in the session of a manager that the server has started.
 Other members of the launcher's group end."""

@@ -12,7 +12,8 @@ KEYS = {"KIN": "parent group session", "SURVIVORS": "parent group session",
 
 
 def read_cases():
-    """Dictionaries of numbers and words: the program first, with the rule and the name of the case, then the others."""
+    """Returns a list for each case. Its first dictionary is the program, with the rule and name of the case; the others
+    are the other processes."""
     cases = []
     for line in pathlib.Path(ROOT / "tests/unit/kin_cases.h").read_text().splitlines():
         if not (match := re.fullmatch(r'(KIN|SURVIVORS|PROCESS)\((?:"(.*)", )?(.*)\)', line)):
@@ -27,7 +28,7 @@ def read_cases():
 
 
 def fields(process):
-    """As in /proc/PID/stat, from the state on."""
+    """The fields of /proc/PID/stat, from the state on."""
     return ["S", *(str(process[key]) for key in ("parent", "group", "session")), *["0"] * 15, str(process["start"])]
 
 

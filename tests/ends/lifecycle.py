@@ -92,7 +92,7 @@ assert "FAILED" in text and "1 process left after 1.0 s" in text and "ended on S
 pathlib.Path("z.scenario").write_text("program: sh -c 'read line; exit 5'\nset: A=b\nexit: 5\nclose: input quit\n")
 assert "1 passed" in memstow("lifecycle", "--test=T1", "--repeat=1", "--untracked", "z.scenario").stdout
 
-# Servers that leave the connection open, and one that cuts its answer short; a line that nobody reads.
+# A server leaves its connections open, empties its output file again and again, and never reads its input.
 pathlib.Path("open.py").write_text("""
 import os, socket, sys, threading, time
 def cut():

@@ -28,7 +28,7 @@ close: input over
 """)
 text = memstow("lifecycle", "--untracked", "--test=T2", "x.scenario").stdout
 assert "2 passed, 0 with a warning, 0 failed; 0 tests skipped" in text, text
-flowing = " ".join(text.split()) # where a line ends depends on the seconds
+flowing = " ".join(text.split()) # where the text is wrapped depends on the number of digits in the seconds
 assert " at the end 0 B; at most 1 process, 1 thread " in flowing and max(map(len, text.split("\n"))) <= 80, text
 assert pathlib.Path("inside/where").read_text() == f"{pathlib.Path.cwd()}/inside\n"
 assert pathlib.Path("inside/told").read_text() == f"red of {port}, {port}\n"

@@ -1,7 +1,7 @@
 """lifecycle's T3 closes a program while one workflow runs and another one waits behind it, if the scenario has steps
-for that (`behind`). No other test makes these steps. If no workflow runs, a message says at once that the second one
-cannot wait behind it. If the second one does not begin to wait, a message says so when the time is over. (A server
-takes ComfyUI's place.)"""
+for that (`behind`). No other of the tests T1 to T6 makes these steps. If no workflow runs, a message says at once that
+a second one has nothing to wait behind. If the second one does not begin to wait, a message says so when the time is
+over. (A server takes ComfyUI's place.)"""
 import json, pathlib
 
 from support import PYTHON, memstow

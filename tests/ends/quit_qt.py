@@ -10,7 +10,7 @@ import concurrent.futures, json, os, pathlib, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, run, skip, start
 
-QT = os.environ.get("QT_PACKAGE", "PyQt5") # another binding, by hand
+QT = os.environ.get("QT_PACKAGE", "PyQt5") # set QT_PACKAGE by hand to test another binding
 found = run(PYTHON, "-c", f"import {QT}.QtCore", status=None)
 if found.returncode:
     skip(f"{QT} cannot be loaded: {(found.stderr.strip().splitlines() or ['?'])[-1]}")

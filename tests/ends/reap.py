@@ -1,6 +1,6 @@
 """reap finds processes that a gone program left, by pid and start time. By default it only lists them. --end ends them,
 their children and their groups; a process that ignores SIGTERM gets SIGKILL. Processes that are to be kept, and a
-recycled pid, are left alone; so are all of them while the program runs."""
+recycled pid, are left alone. While the program runs, all processes on its list are left alone."""
 import json, os, pathlib, re, signal, subprocess
 
 from _ends import faults
@@ -14,7 +14,7 @@ def ticks(pid):
 
 
 def ignored(pid):
-    """The signals that it ignores, a bit for each."""
+    """The signals that the process ignores, a bit for each."""
     return int(re.search(r"SigIgn:\s*(\w+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1], 16)
 
 

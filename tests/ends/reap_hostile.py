@@ -32,7 +32,7 @@ for text, place, message in (
     assert done.stderr.endswith(
         "\nmemstow: no process was ended: this list may name processes that must not be ended\n"), done.stderr
     assert done.stderr.count("\n") == 2 and not done.stdout
-# a process that cannot be looked at, because we have no descriptors left, does not count as gone
+# If reap has no descriptor left to look at a process, the process does not count as gone.
 sleeper = subprocess.Popen(["sleep", "100"])
 ticks = pathlib.Path(f"/proc/{sleeper.pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
 boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()

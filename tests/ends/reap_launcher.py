@@ -1,6 +1,6 @@
 """A program started its servers through launcher scripts, which have ended, and then crashed. reap finds and ends the
 servers by their inherited mark, also in a session of their own. These are left alone: processes that are to be kept,
-those with another program's mark or another number, those in another PID namespace, and a program that was started
+those whose mark names another program or another number, those in another PID namespace, and a program that was started
 through such a launcher and keeps a list of its own."""
 import json, os, pathlib, signal, subprocess
 
@@ -65,15 +65,15 @@ mark = "{pid}.{start_ticks}.".format(**document["parent"])
 
 
 def marked(text, *command):
-    """Processes with that mark that no process of the list has started."""
+    """Starts a process with this mark. No process of the list has started it."""
     return start(*(command or ("sleep", "600")), env={**os.environ, "MEMSTOW_STARTED": text}, stdout=subprocess.DEVNULL)
 
 
-# Other numbers, other programs, no number; and a bad number.
+# Their marks have another number, another program, no number, or a bad number. The last process has no mark.
 strangers = [marked(f"{mark}{first['number']}0"), marked(f"{mark}0"), marked(f"1{mark}{first['number']}"), marked(mark),
              marked(f"{mark}{first['number']}x"), start("sleep", "600")]
 hidden = None
-if subprocess.run(["unshare", "-p", "-f", "true"], stderr=subprocess.DEVNULL).returncode == 0: # may this process?
+if subprocess.run(["unshare", "-p", "-f", "true"], stderr=subprocess.DEVNULL).returncode == 0: # it is permitted
     hidden = marked(f"{mark}{first['number']}", "unshare", "-p", "-f", "sleep", "600")
     inside = wait_for(
         lambda:
@@ -82,7 +82,7 @@ if subprocess.run(["unshare", "-p", "-f", "true"], stderr=subprocess.DEVNULL).re
     wait_for(lambda: os.readlink(f"/proc/{inside}/exe").endswith("sleep"))
 done = memstow("reap", status=1).stdout
 assert all(f"pid {left[name]}, " in done for name in ("server", "apart")) and f"pid {left['kept']}, " not in done, done
-if hidden: # unshare itself is in this namespace, and would be ended
+if hidden: # unshare itself is in the test's namespace, so reap lists it, and would end it
     assert f"pid {hidden.pid}, " in done, done
     os.kill(hidden.pid, signal.SIGKILL), hidden.wait()
 done = memstow("reap", "--end").stdout
@@ -104,7 +104,7 @@ done = memstow("reap", "--end").stdout
 assert "still runs: left alone" in done and f"pid {left['server']}, " in done, done
 wait_for(lambda: is_gone(left["server"]) and is_gone(left["apart"]), 10)
 assert not is_gone(left["again"]) and not is_gone(left["below"])
-os.kill(left["again"], signal.SIGKILL) # after its end only the mark connects its descendants
+os.kill(left["again"], signal.SIGKILL) # once it is gone, only their mark connects its descendants with it
 wait_for(lambda: is_gone(left["again"]), 10)
 for name in ("kept", "wiped"):
     os.kill(left[name], signal.SIGKILL)

@@ -75,10 +75,11 @@ done = memstow("reap", "--end", status=3).stderr # both lists are named
 assert ("process_registry.json:1:2: " in done and "4194301.json:1:1: " in done
         and "no process was ended: these lists may" in done), done
 damaged.unlink()
-assert f"pid {kept.pid}, " in memstow("reap", "--end", aside).stdout and kept.wait(10) == -15 # named: read alone
+# A list that is named on the command line is read alone.
+assert f"pid {kept.pid}, " in memstow("reap", "--end", aside).stdout and kept.wait(10) == -15
 aside.unlink()
 
-# A launcher in the group of a kept process started another process, and ended. That process stays, although it is
+# A launcher in the group of a kept process started another process, and ended. The other process stays, although it is
 # registered to end.
 leader = start("sh", "-c", "(sleep 600 & echo $! > new; mv new behind); exec sleep 600", start_new_session=True)
 wait_for(lambda: pathlib.Path("behind").exists())

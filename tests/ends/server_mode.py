@@ -55,7 +55,7 @@ def spared(text):
 
 
 def write_list(folder):
-    """Writes the list of a running program, which is this one."""
+    """Writes a process list that says that this test is its program. The test runs, so nobody may replace the list."""
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     start = int(pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     pathlib.Path(folder, "process_registry.json").write_text(
@@ -114,7 +114,7 @@ text = life.result()
 assert len(spared(text)) == 2 and "1 passed" in text, text
 life, = json.loads(document.result())["lives"]
 assert life["kept_processes"] == 2 and life["left_processes"] == 0 and life["gone_seconds"] < 30, life
-for folder in pathlib.Path("/proc").glob("[0-9]*"): # this life does not print their pids
+for folder in pathlib.Path("/proc").glob("[0-9]*"): # the JSON does not have the pids of the kept processes
     try:
         if os.readlink(folder / "cwd") == str(HERE) and int(folder.name) != os.getpid():
             atexit.register(kill, int(folder.name))

@@ -40,7 +40,8 @@ environment = {**os.environ, "PYTHONPATH": str(ROOT / "tools/python")}
 
 
 def life(word, *options, status=0):
-    """The steps of its log, and its output. One inherited descriptor is a folder."""
+    """Runs app.py, which inherits a descriptor of a folder. Returns the port, this descriptor, the steps in the log,
+    and the lines of the output."""
     pathlib.Path("shutdown.log").unlink(missing_ok=True)
     before = options[0] if options and not options[0] else [MEMSTOW, "run", "--quiet", "-o", "x.mst", *options, "--"]
     inherited = os.open(HERE, os.O_RDONLY | os.O_DIRECTORY)
@@ -112,7 +113,7 @@ assert handles[inherited] == str(HERE) and str(HERE / "kept.txt") in handles.val
 assert sum(what.startswith("socket:")
            for what in handles.values()) == 3 and not any("gone.txt" in what for what in handles.values()), handles
 
-# A program in C, whose functions have addresses. memstow's own descriptors are not the program's.
+# In a program in C, the functions are given as addresses. memstow's own descriptors are not listed as the program's.
 program = compile(r"""
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -143,7 +144,8 @@ assert set(found) == {"unix ./named.socket", "/etc/group",
 place = re.match(r"opener\+(0x[0-9a-f]+), opener\+0x", found["/etc/passwd"]["opened_by"])[1]
 assert run("addr2line", "-f", "-e", program, place).stdout.split()[0] == "opens", found["/etc/passwd"]
 
-# By the linker: the room uses nothing of the ledger's (hook_ are functions of libc).
+# The symbols of the objects show that the room uses nothing of the ledger's. (If it calls a function of libc that
+# memstow hooks, nm finds this function in a file hook_*.)
 objects = BUILD / "CMakeFiles/libmemstow.dir/preload"
 symbols = {path.name[:-4]: run("nm", path).stdout for path in objects.rglob("*.o")}
 defined = {name: path for path, text in symbols.items() for name in re.findall(r" [TDBR] (\w+)", text)}

@@ -1,7 +1,7 @@
 """The shutdown coordinator for C. Stages and dependencies run in order. Independent handlers run side by side. A
-handler that takes too long is left. A failed drain brings the cancel. Processes end with SIGTERM or SIGKILL, with their
-groups. Registered threads are waited for. Every step is in the log and takes the documented time. If something never
-ends, the process ends at the limit with the requested status."""
+handler that takes too long is left. If a drain fails, the cancel handlers run. Processes end with SIGTERM or SIGKILL,
+with their groups. Registered threads are waited for. Every step is in the log and takes the documented time. If
+something never ends, the process ends at the limit with the requested status."""
 import json, os, pathlib, time
 
 from support import compile, is_gone, memstow, wait_for
@@ -159,12 +159,12 @@ ended = {line["name"]: line["ended"] for line in lines if line["step"] == "proce
 assert ended == {"plain": "SIGTERM", "stubborn": "SIGKILL"}, lines
 took = {line["name"]: line["took_ms"] for line in lines if line["step"] == "process"}
 assert lines[0]["limit_ms"] == 30000 and 4900 < took["stubborn"] < 8000, (lines[0], took)
-# SIGTERM, 5 s, SIGKILL; threads, 3 s
+# the stubborn process gets SIGKILL 5 s after SIGTERM, and threads have 3 s to end
 assert ("thread", "has ended") not in order and 8.5 < seconds < 15, (order, seconds)
 took = {line["name"]: (line["result"], line["took_ms"]) for line in lines if line["step"] == "thread"}
 assert took["ends"][0] == 0 and took["ends"][1] < 2900 and took["goes on"][0] == -110, took
 assert 2900 < took["goes on"][1] < 5000, took
-assert any(line["step"] == "left thread" and line["waits_in"] for line in lines), lines  # the stuck process
+assert any(line["step"] == "left thread" and line["waits_in"] for line in lines), lines  # the stuck handler's
 assert lines[-1]["step"] == "end" and lines[-1]["processes_left"] == 0 and lines[-1]["threads_left"] == 2, lines[-1]
 words = out.split()
 kept, grandchild = int(words[words.index("kept") + 1]), int(words[words.index("grandchild") + 1])
@@ -175,7 +175,8 @@ assert {p["name"]: p["keep"] for p in listed}["kept"] is True, listed
 os.kill(kept, 9)
 
 out, lines, seconds = life("fails")
-assert seconds < 8 and not any(line["step"] == "thread" for line in lines), seconds # the stuck thread is not waited for
+# the thread of the stuck handler is not waited for
+assert seconds < 8 and not any(line["step"] == "thread" for line in lines), seconds
 order = [(line["step"], line.get("name"), line.get("result")) for line in lines]
 assert order.index(("drain", "queue", -5)) < order.index(("cancel", "cancel", 0)), order
 os.kill(int(out.split()[out.split().index("kept") + 1]), 9)
@@ -188,7 +189,7 @@ os.kill(int(out.split()[out.split().index("kept") + 1]), 9)
 
 done = memstow("run", "--quiet", "-o", "y.mst", "--", program, "crash", status=137)
 text = memstow("reap", status=1).stdout
-# the last process is a child
+# the process without a name is a child of "stubborn"
 assert [text.count(f"coordinated{name}, pid") for name in (" (plain)", " (stubborn)", "")] == [1, 1, 1], text
 memstow("reap", "--end")
 assert "none of its processes is left" in memstow("reap").stdout

@@ -1,8 +1,8 @@
 """The processes of a Python program, with and without memstow. A process from start() ends with all of its descendants,
 also if it is a launcher script that has already ended; one that ignores SIGTERM is killed. In server mode (an argument,
 or MEMSTOW_SERVER_MODE) processes with a name live on, or only those with the given names; a process without a name
-ends. This also holds if the list cannot be written. If the table is full, a new process is ended at once with its
-descendants."""
+ends. This also holds if the list cannot be written. If the coordinator has no room for another process, a new process
+is ended at once with its descendants."""
 import os, pathlib, signal, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, is_gone, start, wait_for
@@ -66,7 +66,7 @@ def begin(name, *words, tracked=True, **environment):
 
 
 def end(life):
-    """Its output, and the pids in its files."""
+    """The output of a life, and the pids in its files."""
     folder, process = life
     out = process.communicate(timeout=60)[0]
     assert process.returncode == 0, out

@@ -1,6 +1,6 @@
 """Drains run side by side and have ten seconds together, in C, in Python and in both at once; then comes the cancel. A
-drain may ask for less or more time. A drain that has not begun by then does not begin. A handler that depends on a
-drain with more time gets its own time, too."""
+drain may ask for less or more time. A drain that has not begun when the time is over does not begin. A drain that
+depends on a drain with more time gets its own time, too."""
 import json, os, pathlib, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, compile, start

@@ -1,7 +1,7 @@
 """Handlers in Python, with and without memstow. A listener stops before everything else. Handlers that may run side by
-side do so; others do not. A queue without a cancel fails on its own. shutdown.close() needs
-nothing of an object but close(), and accepts one that is closed already. It also closes an object whose commit()
-fails, and the handler counts as failed."""
+side do so; others do not. A queue that does not drain, and has no cancel handler, fails without a cancel.
+shutdown.close() needs nothing of an object but close(), and accepts an object that is closed already. It also closes an
+object whose commit() fails, and the handler counts as failed."""
 import json, os, pathlib
 
 from support import PYTHON, ROOT, memstow, run

@@ -155,7 +155,7 @@ def begin(word):
 
 
 def life(word, status=0, process=None):
-    """Its output, and the lines of its log."""
+    """The output of a life, the lines of its log, and those of them that name a left process."""
     process = process or begin(word)
     out = process.communicate("\n", timeout=60)[0]
     assert process.returncode == status, (word, process.returncode, out)

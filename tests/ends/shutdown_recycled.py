@@ -1,7 +1,7 @@
 # needs: root
 """A registered process has ended, and another process has its pid and group, before the shutdown or in the middle of
-it. Neither the coordinator nor the forced end touches the other process or its group. It is reported as left, not by
-the name of the registered one."""
+it. Neither the coordinator nor the forced end touches the other process or its group. The log reports the other process
+as left, under its own name."""
 import json, os, pathlib, signal
 
 from support import ROOT, compile, is_gone, memstow, skip

@@ -9,7 +9,7 @@ program = faults()
 
 
 def watch(*options):
-    """A program under watch, once it has its faults."""
+    """Starts the program under watch, and returns when the faults are planted."""
     pathlib.Path("planted").unlink(missing_ok=True)
     split = options.index("here")
     process = start(MEMSTOW, "watch", "--quiet", *options[:split], "--", program, *options[split:], "planted",
@@ -33,7 +33,8 @@ assert re.search(r"\S+ s after faults was asked to end, 1 process is still there
 assert re.search(r"\d+ stuck, since \S+ s: in futex", text) and "ended on SIGKILL" in text, text
 assert is_gone(pids(text)[0])
 
-# A second request while watch waits its five seconds ends the wait. The program would end by itself a little later.
+# Under --end, watch waits five seconds before it sends SIGKILL. A second request ends this wait. The program would end
+# by itself a little later.
 process = watch("--grace=0s", "--end", "here", "ignore", "seconds=4")
 for _ in range(2):
     process.send_signal(signal.SIGTERM)

@@ -14,15 +14,15 @@ done = run(MEMSTOW, *words[1:])
 
 
 def shapes(text):
-    """The lines without their figures; without frames in C, mapped files, and left-out lines."""
+    """The lines, with N in place of figures; without frames in C, mapped files, and lines that begin with "…"."""
     lines = [re.sub(r"python3(\.\d+)?", "python", line) for line in text.splitlines()]
     lines = [line for line in lines if not re.match(r" {9}| {6}/|\s*…", line)]
     lines = [re.sub(r"\d[\d.]*( [KMG]iB| B)?", "N", line) for line in lines]
-    # setsid may end before it is seen
+    # if setsid ends before watch has seen it, watch does not know its pid
     return [line.replace("process N that started it", "the process that started it") for line in lines]
 
 
 said = iter(shapes(done.stderr))
 for line in shapes(shown[2]):
-    # lines that differ are passed over
+    # `in` goes on in `said`, past the lines that the document does not show
     assert line in said, f"{line!r} is not said, or not there:\n{done.stderr}"

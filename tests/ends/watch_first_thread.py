@@ -1,5 +1,5 @@
-"""A process whose first thread has ended runs on in its other threads. It is shown, and ended, also if it is the
-program."""
+"""A process whose first thread has ended runs on in its other threads. watch shows and ends such a process. If the
+program itself is such a process, watch waits for its end."""
 import re
 
 from _ends import faults, pids, watch

@@ -15,6 +15,6 @@ begun = time.monotonic()
 done = hop()
 assert time.monotonic() - begun > 2.9, done # it hops for 3 to 4 seconds, and watch waits until its end
 assert done.returncode == 0 and (not done.stderr or "memstow: nothing is left, " in done.stderr), done
-# With a child that an exec brought along, and that is none of the program's.
+# The shell starts sleep, and becomes memstow by exec. So memstow has a child that is none of the program's.
 done = hop("sh", "-c", "sleep 30 >/dev/null 2>&1 & exec \"$@\"", "sh")
 assert done.returncode == 0 and "sleep" not in done.stderr, done

@@ -14,7 +14,7 @@ grows = float(re.search(r"old, grows by (\S+) KiB/s", first)[1])
 live = float(re.search(r"its live memory grows by (\S+) KiB/s", first)[1])
 assert 75 < grows < 200 and 75 < live < 200, text # 150 on a quiet machine
 assert "leak_some" in first and "linger" in first, text
-assert "(orphan: the process that started it has ended): " in first, text  # before it could be seen
+assert "(orphan: the process that started it has ended): " in first, text  # it ended before watch could see it
 assert re.search(r"\d+ stuck, since \S+ s: in futex", first), text
 assert re.search(r"\d+ endless, since \S+ s: runs, \S+ s of processor time", first), text
 assert re.search(r"1 socket\n +descriptor \d+: tcp 127.0.0.1:\d+, listens", first), text

@@ -1,6 +1,6 @@
 """What is left is shown with the call stack that opened or started it: descriptors of each kind, opened in each way;
-mapped memory; threads. A number that was closed and used again has the newer stack. A descriptor that came unseen, or
-from another process that shares the program's memory, has none."""
+mapped memory; threads. If a descriptor's number was closed and used again, the newer stack is shown. A descriptor that
+memstow did not see opened has no stack. What a vfork child does with its own descriptors changes no stack."""
 import os, re, signal, subprocess
 
 from support import HERE, MEMSTOW, compile, run, start
@@ -127,7 +127,7 @@ def asked(*command, options=(), inherits=()):
     process = start(MEMSTOW, "watch", "--quiet", "--grace=1s", "--end", *options, "--", *command,
                     stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, pass_fds=inherits)
     while (line := process.stdout.readline()) not in ("there\n", ""):
-        missing += line # kinds that this machine does not have
+        missing += line # the program names kinds of descriptors that this machine does not have
     process.send_signal(signal.SIGTERM)
     return process.communicate(timeout=90)[1]
 
@@ -182,7 +182,7 @@ if "no terminals" not in missing:
 if "no queues" not in missing:
     expect(text, r"descriptor \d+: /memstow-origins", "by_mq", "open_more")
 assert stack_of(text, r"descriptor 181: \S+/inherited.txt, inherited$")[1] == "", text
-# it was closed and used again
+# the program closed the inherited descriptor 180, and used the number again
 assert stack_of(text, r"descriptor 180: \S+/again.txt, memstow did not see it opened$")[1] == "", text
 assert text.count(", inherited") == 1 and text.count(", memstow did not see it opened") == 1, text
 
@@ -191,8 +191,8 @@ assert "where these were opened and started is not known: no call stacks are rec
 assert "by_open" not in text, text
 assert "did not see it" not in text and "inherited" not in text, text
 
-# Under two filters: one kills a process that calls statx, as in some containers. The other kills it for fstat on a
-# copied descriptor, because the file server of that file may be dead.
+# Under a filter of system calls, which kills the process in two cases: it calls statx, which some containers forbid; or
+# it calls fstat on the copied descriptor 100. memstow must not do that, because a dead file server would not answer.
 filtered = compile(r"""
 #include <linux/filter.h>
 #include <linux/seccomp.h>

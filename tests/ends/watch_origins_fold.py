@@ -1,5 +1,5 @@
-"""The origin of a descriptor or a thread is known to the end, also if so many stacks came since that stacks without
-live blocks made room."""
+"""The origin of a descriptor or a thread is known to the end, also after so many new stacks that stacks without live
+blocks were folded."""
 import os, re, signal, subprocess
 
 from support import MEMSTOW, ROOT, compile, report, start

@@ -1,6 +1,6 @@
 /* _cfi_oracle.c — reads every row of the unwind tables of the named ELF files with cfi_find and with elfutils. Both
  * compute CFA, return address and the caller's rbp for random registers and memory, so the forms of rules and
- * expressions need not be the same. Out: a line of figures for each file; exit status 1 if one differs. */
+ * expressions need not be the same. Out: a line of figures for each file; exit status 1 if a row differs. */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
 #include <fcntl.h>
@@ -129,7 +129,7 @@ struct answer {
     enum state ra, bp;
 };
 
-/* The address of the caller's register. `usual` stays true if it is CFA + offset. */
+/* Finds where the caller's value of a register is saved. `usual` stays true if this address is CFA + offset. */
 static enum state ask_register(Dwarf_Frame *frame, int number, uint64_t pc, uint64_t cfa, uint64_t *at, bool *usual) {
     Dwarf_Op room[3], *ops;
     size_t count;
@@ -244,7 +244,7 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* The rows from `address` on, to the end of its function. */
+/* Compares the rows from `address` on, to the end of its function. */
 static void compare_function(const struct file *file, Dwarf_CFI *cfi, uint64_t address, uint64_t next) {
     one.functions++;
     while (address < next) {

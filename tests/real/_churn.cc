@@ -1,8 +1,8 @@
 /* Everything that comes and goes in a program, at random and at the same time: threads, coroutines and their stacks,
  * libraries, children, signals, exceptions, deep recursion, and blocks that wander between all of these.
  *
- * _churn SECONDS CHILDREN LIBRARY… It writes a line "warm", "quiet" or "final BYTES BLOCKS", and waits for an answer.
- * warm: each thing has been done once. quiet: it holds no block of its own. final: it holds exactly these. */
+ * _churn SECONDS CHILDREN LIBRARY… It writes three lines, and waits for an answer after each. "warm": each thing has
+ * been done once. "quiet": the program holds no block of its own. "final BYTES BLOCKS": it holds exactly so much. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
@@ -106,7 +106,7 @@ FRAME static void leaf(struct job *job) {
     STAY;
 }
 
-/* --- ways from there to here: two random walks, and between them what is to be done --- */
+/* --- the way to leaf(): a random walk of calls, then middle(), which does what the job says, then another walk --- */
 
 typedef void step(struct job *job);
 extern step *const inner_ways[8], *const outer_ways[8];
@@ -145,7 +145,7 @@ WAY(3) WAY(4) WAY(5) WAY(6)
     WAY(7) step *const inner_ways[8] = {inner0, inner1, inner2, inner3, inner4, inner5, inner6, inner7};
 step *const outer_ways[8] = {outer0, outer1, outer2, outer3, outer4, outer5, outer6, outer7};
 
-/* --- what is done in between --- */
+/* --- what middle() does --- */
 
 typedef void library_call(void (*back)(void *), void *argument);
 
@@ -164,7 +164,7 @@ FRAME static void in_library(struct job *job) {
     __atomic_store_n(&library->held, false, __ATOMIC_RELEASE);
 }
 
-/* A coroutine finds itself only through its worker, which may be on another thread's stack. */
+/* A coroutine begins without an argument, so it finds itself here. */
 static __thread struct coroutine *resumed;
 
 FRAME static void run_coroutine(void) {
@@ -298,7 +298,7 @@ static void *work(void *seed) {
     return NULL;
 }
 
-/* One child allocates and frees inherited blocks; another becomes another program. */
+/* The child becomes another program, or allocates and frees blocks of its own. */
 static void have_child(uint64_t random) {
     pid_t child = fork();
     must(child >= 0, "fork");

@@ -1,5 +1,5 @@
-"""CPython's own test suite (python -m test), as Debian installs it: {test file: (outcome, failed cases, skipped
-cases)}."""
+"""CPython's own test suite (python -m test), as Debian installs it. The result of a run is {test file: (outcome, failed
+cases, skipped cases)}."""
 import re
 import xml.etree.ElementTree as xml
 

@@ -127,7 +127,7 @@ def functions(macro):
 
 
 def found_in(library):
-    """The functions that cupti/library.c finds in a CUPTI. Fails if it opens another CUPTI than this."""
+    """The functions that cupti/library.c finds in this CUPTI. Fails if cupti/library.c opens another CUPTI."""
     program = support.HERE / "opens"
     if not program.exists():
         support.compile(OPENS, name="opens", flags=("-D_GNU_SOURCE", f"-I{support.ROOT}",
@@ -168,11 +168,11 @@ def version_of(includes):
 
 
 def check_layout(*includes):
-    """cupti/abi.h agrees with these headers: those of CUPTI, and those of CUDA of the same version."""
+    """Asserts that cupti/abi.h agrees with these headers: those of CUPTI, and those of CUDA of the same version."""
     (support.HERE / "layout.c").write_text(PROGRAM)
     (support.HERE / "crt").mkdir(exist_ok=True)
     (support.HERE / "crt/host_defines.h").write_text(HOST_DEFINES)
-    # before CUDA 13.2 there are no several subscribers, before 12.6 no source of an allocation
+    # before CUDA 13.2 there cannot be several subscribers; before 12.6 an allocation has no source
     has = {"SEVERAL": "allowMultipleSubscribers" in (includes[0] / "cupti_callbacks.h").read_text(),
            "SOURCE": "CUpti_ActivityMemory4" in "".join(p.read_text() for p in includes[0].glob("cupti_activity*.h"))}
     support.run("cc", "-std=gnu11", "-fsyntax-only", *(f"-D{word}" for word in has if has[word]), f"-I{support.ROOT}",

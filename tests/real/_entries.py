@@ -8,7 +8,7 @@ import support
 ABOUT = re.compile(r"Captur|Alloc|Free|Bind|Pool|Export|External|Import|Ipc|Multicast|Array|Shareable|Graphics|"
                    r"Mem(Create|Map|Unmap|Release|Retain)|Address(Reserve|Free)|Host(Un)?Register|Endpoint|"
                    r"GreenCtx|Checkpoint|(?-i:GL|VDPAU)", re.I)
-# Names (without suffixes) as expressions, and why they need no line.
+# Why functions need no line: the reason, and a regular expression for their names (without suffixes).
 REASONS = {
     "it only tells, or sets what is allocated later":
     r"cu(da)?\w*(Array|Mipmapped)\w*Get\w+|cuda?(Array|GetMipmappedArray)\w+|"
@@ -36,7 +36,7 @@ REASONS = {
     "it calls the driver's, which has a line": r"cudaStreamBeginRecaptureToGraph",
     "it binds a texture or surface to memory that is there; gone since CUDA 12": r"cuda(Unb|B)ind(Texture|Surface)\w*",
 }
-# Versions of CUDA 2 and 3 on 32-bit systems.
+# NVIDIA's version of the oldest entries: those of CUDA 2, in part with addresses of 32 bits. They need no line.
 FIRST = 2000
 
 
@@ -84,5 +84,6 @@ def is_about_memory(name):
 
 
 def meant(base, version, own):
-    """The line that a request means, as its version and stream: the rule of cuda_route_meant. None: no line."""
+    """The line that a request means, as (version, whether the stream is the thread's own), by the rule of
+    cuda_route_meant. None: no line."""
     return max(((v, o) for b, v, o in lines if b == base and v <= version and (own or not o)), default=None)

@@ -17,7 +17,7 @@ def largest(subject, most=60):
 
 
 def names(frame):
-    """The names of a frame: a C++ function, or file:line and function of a Python frame."""
+    """The name of a frame: a C++ function, or function and file:line of a Python frame."""
     if frame["kind"] == "native":
         return frame["function"] or "?"
     return f"py {frame['function']} {frame['file']}:{frame['line']}"

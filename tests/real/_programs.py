@@ -64,7 +64,7 @@ BROWSERS = [
             echo '<html><body>'
             for i in $(seq 500); do echo "<p style='color:#$((100 + i))'>line $i</p>"; done
         } >page.html
-        """, names=("firefox-esr",), killed=("firefox-esr",)), # and so does this
+        """, names=("firefox-esr",), killed=("firefox-esr",)), # Firefox ends its helpers so, too
 ]
 
 RUST = r"""cat >main.rs <<'END'
@@ -649,7 +649,7 @@ int main(int count, char **arguments) {
 END
 """
 CLANG = ["deb:libclang-rt-14-dev"]
-BEHIND = "export ASAN_OPTIONS=verify_asan_link_order=0" # else the library refuses to come behind another one
+BEHIND = "export ASAN_OPTIONS=verify_asan_link_order=0" # otherwise the library refuses to come behind another
 SANITIZERS = [
     sanitized("gcc address static", "-static-libasan"),
     sanitized("gcc address", "", BEHIND),

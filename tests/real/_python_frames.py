@@ -37,7 +37,7 @@ def parse(text):
 
 
 def compare(status, text, want, more=False):
-    got = parse(text)[1:]  # without seen()
+    got = parse(text)[1:]  # without the frame of seen()
     assert status == len(got) + 1, (status, len(got), got, want)
     assert len(got) == len(want) or more and len(got) > len(want), f"{len(got)} frames, not {len(want)}:\n{got}\n{want}"
     for level, (a, b) in enumerate(zip(got, want)):
@@ -447,7 +447,7 @@ def in_the_subinterpreter():
                 compare(status, local.buffer.value, want, more=True)
     Local().method()
     list(map(lambda _: Local().method(), range(3)))
-    assert sys.version_info < (3, 12) or probe.probe_lost() > 0  # the calling interpreter's
+    assert sys.version_info < (3, 12) or probe.probe_lost() > 0  # frames of the calling interpreter
 
 
 if __name__ == "__main__" and sys.argv[2:] == ["sub"]:

@@ -18,7 +18,7 @@
 #define EXPORT __attribute__((visibility("default")))
 enum { FRAMES = 4000, EVALS = 1000 };
 
-uint32_t generation_of_code, generation_of_stacks; /* generation.c and budget.c are not here */
+uint32_t generation_of_code, generation_of_stacks; /* in place of generation.c and budget.c */
 bool budget_is_full(enum budget of) { return of != BUDGET_FRAMES; }
 void generation_end_stacks(void) { __atomic_fetch_add(&generation_of_stacks, 1, __ATOMIC_RELEASE); }
 
@@ -85,7 +85,8 @@ static void take_stack(struct stack *out) {
     }
 }
 
-/* The anchors of one interpreter have the same lowest bits. */
+/* Returns the anchor of the next inner loop of the same interpreter, or 0. Anchors of one interpreter have the same
+ * three lowest bits. */
 static uintptr_t inner_anchor(const struct stack *stack, size_t eval) {
     uintptr_t anchor = stack->eval[eval].anchor;
     while (eval-- > 0)

@@ -43,8 +43,8 @@ def command(argv, tracked, folder):
 
 
 def check_ledgers(folder, named=1):
-    """Each process of the suite left a file that can be read. Every file, or one of so many, is reported with the names
-    of its functions, which takes most of the time."""
+    """Asserts that each process of the suite left a file that can be read. One file of `named` is reported with the
+    names of its functions, which takes most of the time."""
     files = sorted(pathlib.Path(folder).iterdir())
     assert len(files) > 1, files
     for number, file in enumerate(files):

@@ -6,7 +6,7 @@ import support
 
 
 def prepare(folder):
-    """A small diffusion model, and the node that makes its conditioning."""
+    """Writes a small diffusion model, and the node that makes its conditioning, into ComfyUI's folder."""
     import safetensors.torch
     from _tiny_model import tiny_wan
     safetensors.torch.save_file(tiny_wan(), folder / "models/diffusion_models/tiny.safetensors")

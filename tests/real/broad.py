@@ -159,7 +159,7 @@ def settled(program, text):
 
 
 def differences(plain, other):
-    """The differences, as far as people can read them."""
+    """The differences, shortened so that people can read them."""
     text = []
     for what in plain:
         if plain[what] != other[what]:
@@ -223,7 +223,7 @@ def timed(*arguments):
     return text, usage.ru_utime + usage.ru_stime
 
 
-# ---- one program, in a process of its own, which its descendants cannot leave
+# ---- one program, in a process of its own, which becomes the parent of its orphans
 
 def compare(program, show):
     folder = support.HERE / "it"

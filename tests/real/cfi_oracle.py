@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc deb:libdw-dev
 # timeout: 300
-"""Every row of the unwind tables of libc, libstdc++, the interpreter and, if it is installed, PyTorch: the CFI reader
-and elfutils find CFA, return address and rbp in the same places. The reader only refuses unusual rows."""
+"""For every row of the unwind tables of libc, libstdc++, the interpreter and, if it is installed, PyTorch, the CFI
+reader and elfutils find CFA, return address and rbp in the same places. The reader refuses no rows but unusual ones."""
 import pathlib, re, subprocess, sys
 
 import support
@@ -16,7 +16,7 @@ assert made.returncode == 0, made.stderr
 
 
 def mapped(*command):
-    """The mapped objects of a process. Its last command prints its /proc/self/maps."""
+    """The mapped objects of a process that prints its /proc/self/maps."""
     maps = subprocess.run(command, capture_output=True, text=True).stdout
     return {path for path in re.findall(r" (/\S+)$", maps, re.M) if pathlib.Path(path).read_bytes()[:4] == b"\x7fELF"}
 

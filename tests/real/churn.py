@@ -26,7 +26,7 @@ def build():
 
 
 def told(process, word):
-    """The rest of the line at which the program has stopped."""
+    """The numbers in the line at which the program waits."""
     line = process.stdout.readline().split()
     assert line and line[0] == word, (word, line, process.stderr.read())
     return [int(n) for n in line[1:]]

@@ -1,7 +1,7 @@
 # long
 # needs: cc
 # timeout: 3600
-"""churn, for five minutes each way."""
+"""The two checks of churn, for five minutes each."""
 import churn
 
 churn.main(300, 100)

@@ -12,14 +12,14 @@ from _workflow import prepare, run, sampling
 
 
 def child_of(process):
-    """The process that `memstow run` started, which may be itself."""
+    """The process in which the program runs: a child of `memstow run`, or the process of `memstow run` itself."""
     children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     return int(children[0]) if children else process.pid
 
 
 def check_seen(pid):
-    """Asserts that others see that it is tracked, and can take a snapshot that agrees with a report of the process
-    itself."""
+    """Asserts that other commands see that the process is tracked, and can take a snapshot of it that agrees with a
+    report of the process itself."""
     processes = json.loads(support.memstow("ps", "--json").stdout)["processes"]
     assert [p["name"] for p in processes if p["pid"] == pid] == ["python"], processes
     support.memstow("snapshot", pid, "-o", "taken.mst")

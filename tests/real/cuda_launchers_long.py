@@ -3,8 +3,9 @@
 # timeout: 600
 # needs: cc cuda-headers launchers pip:numpy
 """Triton and CuPy over the simulated driver, a test double. Triton compiles a kernel for an H100 and launches it, on
-memory that has left the device and come back; the simulated driver executes a function of its own by that name. CuPy,
-which contains the CUDA runtime, comes as far as that. What both ask for is known to memstow's table."""
+memory that has left the device and come back; the simulated driver executes a function of its own by that name. CuPy
+contains the CUDA runtime, which comes as far as the driver's private tables: the simulated driver has none. What Triton
+and CuPy ask for is known to memstow's table."""
 import os, re, sys
 
 import support, _entries, _requests

@@ -166,13 +166,14 @@ VRAM_FUNCTIONS(F)
 
 
 def theirs(entry):
-    """The type in NVIDIA's headers; for entries of the driver, of the version from which they exist."""
+    """The name in NVIDIA's headers. For an entry with a base, this is the type of the entry's version."""
     side, name, base, since, per_thread, _ = entry
     return f"PFN_{base}_v{since}{'_ptsz' if per_thread == '1' else ''}" if base else name
 
 
 def compare(include, entries, *options):
-    """Compiles it. Each difference is an error of the compiler that names it."""
+    """Compiles a comparison of these entries with the headers. Each difference is an error of the compiler that names
+    the entry."""
     types = [theirs(entry) if entry[2] else f"decltype({entry[1]})" for entry in entries]
     lines = [f"FUNCTION({type_}, {entry[5]})" for type_, entry in zip(types, entries)]
     (support.HERE / "compare.cc").write_text("\n".join(
@@ -201,7 +202,7 @@ for include in generations:
     by_version = [entry for entry in there if entry[2]]
     compare(include, [entry for entry in there if entry not in own + by_version])
     compare(include, own, "-DCUDA_API_PER_THREAD_DEFAULT_STREAM")
-    compare(include, by_version, "-D__CUDA_API_VERSION_INTERNAL") # the first versions of each, too
+    compare(include, by_version, "-D__CUDA_API_VERSION_INTERNAL") # declares the first versions, too
     found |= set(there)
 missing = sorted(entry[1] for entry in set(table) - found)
 assert not missing, f"in no header: {missing}"

@@ -29,7 +29,7 @@ def unknown_in(include, entries):
 
 
 def words(array):
-    """The words of one array beside cuda_route_is_unknown_memory."""
+    """The words of one of the arrays that cuda_route_is_unknown_memory uses."""
     text = (support.ROOT / "preload/cuda/cuda_route.c").read_text()
     return tuple(re.findall(r'"(\w+)"', re.search(rf"const {array}\[\] = {{(.*?)}}", text, re.S)[1]))
 

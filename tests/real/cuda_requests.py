@@ -8,7 +8,7 @@ import sys
 
 import support, _cupti, _entries, _requests
 
-# Its last answer is 500: there is no private table.
+# The last answer of the runtime is 500: the simulated driver has no private table.
 RUNTIME = """
 import ctypes, sys
 library, number, at = ctypes.CDLL(sys.argv[1]), ctypes.c_int(), ctypes.c_void_p()
@@ -32,7 +32,7 @@ from comfy_aimdo import model_vbar
 vbar = model_vbar.ModelVBAR(256 << 20, 0)
 assert vbar.fault(vbar.alloc(32 << 20)[1], 32 << 20) is not None
 """
-# A runtime asks for these, of these versions and flags; with other flags, each thread has its own default stream.
+# A runtime asks for these, of these versions and flags. With the flags 2, each thread has its own default stream.
 ASKED = {("cuMemAlloc", 3020, 0), ("cuMemFree", 3020, 0), ("cuMemAllocAsync", 11020, 0), ("cuMemFreeAsync", 11020, 0),
          ("cuMemAllocAsync", 11020, 2), ("cuMemAllocManaged", 6000, 0)}
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# PyPI's CUPTI of CUDA 12 and 13 on a machine without a driver: under memstow it answers as without it, and
-# libmemstow_cupti.so understands its answer. It has the functions that docs/cuda.md says.
+# PyPI's CUPTI of CUDA 12 and 13 on a machine without a driver: it answers the same with and without memstow, and
+# libmemstow_cupti.so understands its answer. CUPTI has the functions that docs/cuda.md says.
 # needs: cc pip:nvidia-cuda-cupti>=13,<14 pip:nvidia-cuda-cupti-cu12
 import pathlib, sys
 

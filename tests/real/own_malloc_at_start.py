@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc
-"""A program whose malloc maps its first memory under a lock starts, although a library allocates before everything
-else, even before memstow. No hook calls the program's allocator: neither at the beginning of a ledger, nor in a forked
-child, nor at the first event of a thread."""
+"""A program's malloc maps its first memory under a lock, and a library allocates before everything else, even before
+memstow. The program starts nevertheless. No hook calls the program's allocator: neither at the beginning of a ledger,
+nor in a forked child, nor at the first event of a thread."""
 import support
 
 PROGRAM = r"""

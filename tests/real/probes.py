@@ -2,9 +2,9 @@
 # needs: cc deb:gdb deb:systemtap-sdt-dev deb:bpftrace
 # timeout: 300
 """The USDT probes of OpenTelemetry's proposal: readelf shows otel_memory:alloc and otel_memory:free with their
-semaphores, and bpftrace lists them. gdb, as a listener, sees each block that is surely a sample once, with its
-address, size and weight, and its free once, also of large, aligned, resized and owners' blocks. Without samples it sees
-none. bpftrace sees the samples of a running program, where the kernel lets it."""
+semaphores, and bpftrace lists them. gdb, as a listener, sees each block that is surely a sample once, with its address,
+size and weight, and its free once, also of large, aligned, resized and owners' blocks. If memstow takes no samples, gdb
+sees nothing. bpftrace sees the samples of a running program, where the kernel lets it."""
 import re, shutil, subprocess
 
 import support
@@ -112,7 +112,7 @@ for at, (kind, address, *numbers) in enumerate(events):
         known[address] = numbers
         assert numbers[0] <= numbers[1], numbers # a sample stands for at least itself
         if numbers[0] >= 50000:
-            assert numbers[1] == numbers[0], numbers # it is always a sample
+            assert numbers[1] == numbers[0], numbers # a block of this size is always a sample
     elif kind == "free":
         assert known.pop(address, None), ("a free without an alloc", hex(address), events)
     else:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc deb:libunwind-dev pip:greenlet
-"""In a greenlet, the Python frames are those of the greenlet, although the native stack goes on with remains of
-others."""
+"""In a greenlet, the Python frames are those of the greenlet, although further out the native stack still has parts of
+other greenlets' stacks."""
 import os
 
 import support

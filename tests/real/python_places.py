@@ -22,7 +22,7 @@ def level{0}(chain):
     else:
         {2}
 """
-WAYS = [4, 6, 8, 10] # lines of a level
+WAYS = [4, 6, 8, 10] # the lines of a level's four calls, counted from the line before the level
 
 
 def program():

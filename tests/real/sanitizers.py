@@ -71,7 +71,8 @@ def leaked(errors):
 
 
 def same(plain, tracked, fault, behind):
-    """Same status and output, same fault. A block behind memstow has a header more."""
+    """Asserts that the status, the output and the fault are the same. If the sanitizer comes behind memstow, it sees
+    memstow's header as a part of each block."""
     assert tracked.returncode == plain.returncode, f"{plain.returncode} without memstow\n{tracked}"
     assert tracked.stdout == plain.stdout
     assert FOUND[fault] in tracked.stderr + tracked.stdout, tracked.stderr

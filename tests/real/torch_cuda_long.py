@@ -8,7 +8,7 @@ the expected answers for each allocator. tests/real/torch_pool_signatures.py rea
 CUDA.
 
 The build takes 4.7 GB on the disk, in the test's own folder, and is deleted at the test's end. Last, it is imported
-under memstow over the simulated driver, a test double, to show how far that comes."""
+under memstow, without a driver and over the simulated driver, a test double. Both times the program runs to its end."""
 import json, os, re, shutil, sys
 
 import support

@@ -73,7 +73,7 @@ export class BlockChangesView extends BlocksView {
             if (column) figures[key] = column;
         }
         const { before_size: before, after_size: after } = figures;
-        figures.size = after.map((size, i) => size || before[i]); // of both files, B's
+        figures.size = after.map((size, i) => size || before[i]); // a block that is in A and B has its size in B
         figures.change = after.map((size, i) => size - before[i]);
         this.ranks = { ...figures, change: figures.change.map(Math.abs) }; // without the sign
     }

@@ -1,7 +1,7 @@
 /* dom.js — makes elements of the page.
  * In: names, properties, children. Out: elements. Text is only ever set as text, never as markup. */
 
-const SAID = 2000; // milliseconds that a button says what it has done
+const SAID = 2000; // milliseconds for which a button shows what it has done
 
 /**
  * @param {string} name "div", or "div.class"

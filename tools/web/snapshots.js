@@ -119,7 +119,7 @@ export class Snapshots {
         return said.join(" ");
     }
 
-    /** @param {{begin: number, end: number} | 0} all what all rows are together; 0: not said */
+    /** @param {{begin: number, end: number} | 0} all the sum of all rows; 0: it is not known */
     table(title, rows, found, all) {
         const sums = sumsOf(rows, found);
         if (!sums.length) return null;

@@ -1,5 +1,5 @@
 """With this folder in PYTHONPATH, ComfyUI's main.py may be started directly, as users start it. As in
-tests/comfyui_main.py, torchvision also loads where its compiled part does not."""
+tests/comfyui_main.py, torchvision loads even where its compiled part does not load."""
 import importlib.abc, sys
 
 
