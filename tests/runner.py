@@ -128,7 +128,7 @@ def wait(process, timeout):
     """Waits for the end of a process, and adds its processor time to spent.seconds, with the time of descendants that
     were waited for. Returns its status, or None after the timeout."""
     until = time.monotonic() + timeout
-    with contextlib.suppress(OSError): # end_tests was faster
+    with contextlib.suppress(OSError): # end_tests has waited for the process already
         while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             if time.monotonic() > until:
                 return None
@@ -327,8 +327,9 @@ def run_all(tests, context, jobs):
         try:
             for group in (together, *([t] for t in tests if t.alone)):
                 futures += [pool.submit(run_and_record, t, context, results) for t in group]
+                # Python runs signal handlers on this thread only, so this thread must not sleep for long.
                 while concurrent.futures.wait(futures, timeout=0.5).not_done:
-                    pass # the kernel may deliver a signal to another thread; Python handles it here
+                    pass
         except SystemExit: # by answer_signals
             pool.shutdown(wait=False, cancel_futures=True)
             end_tests(futures)
@@ -345,7 +346,7 @@ def end_tests(futures):
 
 
 def summarize(results):
-    if results.failed: # their texts once more: of a long output, people keep the end
+    if results.failed: # prints their texts again, because readers look at the end of a long output
         texts = [f"{name}\n{indent(shorten(text, 40))}" for name, text in sorted(results.failed)]
         print("\nfailed:", *texts, sep="\n  ")
     if results.skipped:

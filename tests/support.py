@@ -1,4 +1,5 @@
-"""Shared by the Python tests. A test imports it, does its work with plain assertions, and ends. Its folder is fresh."""
+"""Shared by the Python tests. A test imports it, does its work with plain assertions, and ends. The current folder of
+each test is new and empty."""
 import atexit, contextlib, json, os, pathlib, re, shlex, shutil, socket, subprocess, sys, time
 import urllib.error, urllib.request
 
@@ -7,7 +8,7 @@ MEMSTOW = os.environ.get("MEMSTOW", str(ROOT / "build/dev/memstow"))
 BUILD = pathlib.Path(os.environ.get("MEMSTOW_BUILD", ROOT / "build/dev"))
 LIBRARY = BUILD / "libmemstow.so"
 PYTHON = os.environ.get("PYTHON", sys.executable)
-COMFYUI = pathlib.Path(os.environ.get("COMFYUI", ROOT / "build/comfyui")) # another version, by hand
+COMFYUI = pathlib.Path(os.environ.get("COMFYUI", ROOT / "build/comfyui")) # COMFYUI: to try another version by hand
 HERE = pathlib.Path.cwd()
 LIMIT = 100 # seconds for run(), unless the call gives a timeout. None: no limit, neither for run() nor for wait_for()
 
@@ -27,7 +28,7 @@ def run(*argv, status=0, **options):
     """Runs a command and returns it completed, with its output as text. Fails if the exit status is not `status` (None:
     any).
 
-    The status of a process that a signal ended is the negative signal."""
+    If a signal ended the process, the status is minus the signal's number."""
     argv = [str(a) for a in argv]
     options = {"timeout": LIMIT, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
     done = subprocess.run(argv, text=True, errors="replace", **options)
@@ -135,7 +136,7 @@ class MemoryGroup:
                 continue
             if (folder / file).exists():
                 group = cls(folder, folder / file)
-                atexit.register(group.remove) # after everything that was started later has ended
+                atexit.register(group.remove) # runs last: by then, what start() starts later has ended
                 return group
             folder.rmdir()
         return None

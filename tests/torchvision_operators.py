@@ -1,5 +1,5 @@
-"""Stands in for torchvision's compiled part where that does not load (on a PyTorch for the CPU). torchvision's Python
-part works as soon as the two operators exist that it uses."""
+"""Stands in for torchvision's compiled part if this part does not load, as with a PyTorch for the CPU. torchvision's
+Python part works as soon as the two operators that it uses exist."""
 import importlib.util, pathlib, sys, types
 
 import torch
@@ -27,8 +27,8 @@ def ensure():
 
 
 def import_without_dynamo():
-    """Imports torchvision without torch._dynamo, which takes two to three seconds of a processor, and of which
-    torchvision needs one function. The next import of torch._dynamo gets the real one."""
+    """Imports torchvision without torch._dynamo, because its import takes two to three seconds of a processor, and
+    torchvision needs only one function of it. The next import of torch._dynamo gets the real one."""
     utils = types.ModuleType("torch._dynamo.utils")
     utils.is_compile_supported = lambda device: False
     package = types.ModuleType("torch._dynamo")

@@ -68,7 +68,7 @@ def summary(results):
 
 
 def text(results):
-    """The lines of one program as text for a terminal."""
+    """The table of all programs as text for a terminal."""
     table = [["program", "mode", "seconds", "of untracked", "RSS MiB", "of untracked", "beyond headers, MiB"]]
     for name, modes in results.items():
         table += rows(name, modes)

@@ -49,7 +49,7 @@ CONSTANT = re.compile(r"\.(data\.rel\.ro|rodata)|memstow_forked$|\*")
 
 
 def symbols(path):
-    """(section, name) of each data object in it."""
+    """(section, name) of each data object in an object file."""
     for line in subprocess.run(["objdump", "-t", path], capture_output=True, text=True, check=True).stdout.splitlines():
         found = re.match(r"[0-9a-f]{16} ......O (\S+)\t[0-9a-f]{16} (?:\.hidden )?(\S+)$", line)
         if found:

@@ -18,7 +18,7 @@ INSIDE = {"preload/count/thread_inside.h": FEW, "preload/count/account_fast.h": 
 
 
 def table(hall):
-    """The rooms of a floor, lowest first, as the design shows them."""
+    """The rooms of a floor, in the order of the table in docs/design.md."""
     text = (support.ROOT / "docs/design.md").read_text()
     rows = text.split(f"\n| {hall}/ |", 1)[1].split("\n\n", 1)[0]
     return re.findall(r"^\| `(\w+)` \|", rows, re.M)
@@ -97,7 +97,7 @@ def calls(hall):
 
 
 def edge(hall, rank, here, there, how):
-    """Notes a fault if a file uses a file of a higher room of its floor."""
+    """Notes a fault if a file uses a file of a room further down in the table."""
     a, b = here.split("/")[0], there.split("/")[0]
     if rank[a] >= rank[b]:
         return

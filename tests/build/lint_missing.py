@@ -25,7 +25,8 @@ support.run("git", "init", "--quiet", tree)
 
 
 def words(command, status):
-    """What it says of each linter: the first word and the reason. Linters may run beside one another."""
+    """What the command says of each linter: the first word and the reason, sorted, because linters may run beside one
+    another."""
     done = support.run(*command, cwd=tree, env=environment, status=status)
     assert "tests were run" not in done.stdout, done
     lines = [line for line in done.stderr.splitlines() if line.startswith(("passed ", "skipped ", "failed "))]

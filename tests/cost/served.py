@@ -20,7 +20,7 @@ import instructions, support
 BUDGET = pathlib.Path(__file__).with_name("served_budget.json")
 SHORT, LONG = 500, 2_500
 QUERIES = 100, 500 # rounds of a query that looks at each freed block
-BESIDE = { # a call, beside what: how many, and the instructions that the last adds to the first at most
+BESIDE = { # (call, beside what): (the least and the largest number of these, the instructions that the largest may add)
     ("pair", "live"): ((0, 3_000), 2_000),
     ("pair", "freed"): ((100, 3_000), 1_000),
     ("small", "live"): ((0, 3_000), 1_300),

@@ -178,7 +178,7 @@ static void child(void) {
     raise(SIGKILL);
 }
 
-/* Goes on until CUDA is over. */
+/* Allocates and frees until CUDA has ended. */
 static void *go_on(void *from) {
     void *at;
     while (!cudaMalloc(&at, 1 << 16)) cudaFree(at);
@@ -217,7 +217,7 @@ static void waits(void) {
     getchar();
 }
 
-/* CUPTI's library has a ledger already. Then the library that LATE names is opened. */
+/* libmemstow_cupti.so keeps a ledger already. Then the program opens the library that LATE names. */
 static void late(void) {
     device(1 << 20);
     if (!dlopen(getenv("LATE"), RTLD_NOW)) fputs(dlerror(), stderr), abort();

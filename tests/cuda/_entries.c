@@ -270,7 +270,7 @@ static void waits_for(CUstream stream, CUstream other) {
     OK(cuStreamWaitEvent(stream, event, 0));
 }
 
-/* A stream that joined another stream's capture ends. Its requests are in the graph, and end with the graph. */
+/* A stream joins another stream's capture, and is destroyed. Its requests are in the graph, and end with the graph. */
 static void joined(void) {
     CUstream origin, drawn;
     CUdeviceptr at;
@@ -685,7 +685,7 @@ static void blocks(void) {
     EXPECT("cuda.devices[device=2].live_bytes", 5242880);
 }
 
-/* Pools of other devices. */
+/* Memory from a pool of another device counts for that device. A block whose handle was exported is marked so. */
 static void pools(void) {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 1}};
     CUmemoryPool pool;

@@ -62,7 +62,7 @@ CASE(cudaGetDriverEntryPointByVersion) {
     keep_by(found, w);
 }
 
-/* The thread's default stream, in these entries, is its own stream. */
+/* In these entries, the default stream is the thread's own stream. */
 typedef int allocate_async(cuda_address *, size_t, cuda_handle);
 
 static void keep_in_own_stream_by(allocate_async *call, struct worker *w) {
@@ -284,7 +284,8 @@ static void is_hooked(const struct line *line, void *found) {
     exit(1);
 }
 
-/* A case may need entries that the route does not have. */
+/* Finds every line by the route. A line that the route does not have is found by dlsym, because the cases of other
+ * lines may need it. */
 static void find_lines(const char *route) {
     void *(*find)(const struct line *) = NULL;
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++)
@@ -301,8 +302,8 @@ static void find_lines(const char *route) {
 
 /* --- running --- */
 
-/* In a process of its own, without memstow. The handles of its memory go to standard output. It ends with its standard
- * input. */
+/* Runs in a process of its own, without memstow: allocates memory, writes the handles of this memory to standard
+ * output, and waits for the end of standard input. */
 static int export(void) {
     struct cuda_ipc_memory handle;
     cuda_handle context;

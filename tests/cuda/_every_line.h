@@ -153,7 +153,7 @@ static inline struct cuda_alloc_node asking(size_t bytes) {
     return node;
 }
 
-/* The graph that a capture became takes its requests with it. */
+/* A capture becomes a graph. When the graph is destroyed, the requests of the capture end, too. */
 static inline void end_graph(struct worker *w, cuda_handle stream, bool own, int (*ends)(cuda_handle, cuda_handle *)) {
     size_t bytes = odd(w);
     cuda_handle graph;

@@ -166,7 +166,7 @@ CASE(cudaMemPoolCreate) {
 }
 CASE(cudaMemPoolDestroy) {
     cuda_handle pool = new_pool(0);
-    keep_in(pool, w); /* it stays until it is freed */
+    keep_in(pool, w); /* the block outlives the pool */
     OK(f.cudaMemPoolDestroy(pool));
 }
 

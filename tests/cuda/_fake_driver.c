@@ -1,6 +1,6 @@
 /* A driver whose functions only return values, for cases that the simulated driver does not have; a test double. Memory
- * is only numbers. Each call, also by memstow itself, sets errno, and first checks that memstow has not changed the
- * earlier value. */
+ * is only numbers. Each call, also by memstow itself, sets errno. cuMemAlloc first checks that memstow has not changed
+ * errno before. */
 #include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,7 +15,7 @@ enum { ERROR_BEFORE = 7, ERROR_AFTER = 42, ERROR_OF_A_QUESTION = 99, HANDLE = 77
 
 int fake_device, fake_errors;
 jmp_buf *fake_leave; /* where cuMemAlloc jumps to, once */
-int fake_end_thread; /* cuMemAlloc ends its thread */
+int fake_end_thread; /* 1: cuMemAlloc ends the thread that calls it */
 pthread_barrier_t *fake_both;
 void *fake_pinned; /* the memory that cuMemHostAlloc gives */
 static uint64_t next = 0x7000000000;

@@ -1,5 +1,5 @@
-/* Asks a device for more than it has, as programs do. `pool`: once. `plain`: twice for the same size, as PyTorch's
- * native allocator does. `probe`: for less each time until it gets something. */
+/* Asks a device for more than it has, as programs do. `pool`: asks the default pool. `plain`: asks again for the same
+ * size, as PyTorch's native allocator does. `probe`: asks for less each time until it gets something. */
 #include "expect.h"
 
 #include "cuda_abi.h"

@@ -19,7 +19,7 @@ FOLDER = _simulated.BUILT / "checked"
 
 
 def run(program, *arguments, status=0, **more):
-    """Runs it and returns its output. Its ledger is out.mst."""
+    """Runs a program and returns its output. Its ledger is out.mst."""
     pathlib.Path("out.mst").unlink(missing_ok=True)
     # Library and driver stay loaded until the end, and without the hook of exit nothing joins memstow's threads.
     environment = dict(os.environ, MEMSTOW_OUT=str(support.HERE / "out.mst"), MEMSTOW_STACKS="none",

@@ -163,7 +163,7 @@ assert cupti is None and line.startswith("not compared: CUDA did not begin"), li
 cupti, line = verify("equal", CUDA_INJECTION64_PATH="/somebody/else.so")
 assert cupti is None and "names another library already" in line, line
 
-# Without the option there is nothing of it. Without CUPTI, a line says so.
+# Without the option, the report has no part about CUPTI. If there is no CUPTI, a line says so.
 support.track(PROGRAMS[13], "equal", env=_simulated.environment(13), file="plain.mst")
 assert support.report("plain.mst")["cuda"]["cupti"] is None
 support.track(PROGRAMS[13], "child", env=_simulated.environment(13), file="parent.mst", status=137)

@@ -26,7 +26,7 @@ def kinds(report):
     return {name: sums for name, sums in _simulated.found(report).items() if sums[1]}
 
 
-# To the byte, on every route to CUDA. A runtime in the program itself needs no symbol.
+# The ledger is exact to the byte on every route to CUDA, also if the runtime is linked into the program itself.
 for generation, program in ((12, OLDER), (13, PROGRAM)):
     report, line = listed(program, "equal", generation=generation)
     assert kinds(report) == KINDS and report["totals"]["cuda"]["live_bytes"] == 100 + 15 * MB, kinds(report)
@@ -90,7 +90,7 @@ report, line = listed(PROGRAM, "equal", SIMCUPTI_DROP="2")
 assert kinds(report)["pool"] == KINDS["pool"] and "device" not in kinds(report), kinds(report)
 assert report["lost"]["cuda"] == 2 and "2 of CUPTI's records were lost" in line, line
 
-# How it ends.
+# The ways in which a process ends.
 report, line = listed(PROGRAM, "quick", status=3)
 assert report["process"]["state"] == "abrupt_exit" and kinds(report) == {"device": (MB, 1)}, report["process"]
 report, line = listed(PROGRAM, "killed", status=3)
@@ -112,7 +112,7 @@ done = support.memstow("run", "--cupti", "-o", "parent.mst", "--", PROGRAM, "in_
 child, = support.HERE.glob("parent.mst.*")
 assert kinds(support.report(child)) == {"device": (3 * MB, 1)} and not (support.HERE / "parent.mst").exists()
 
-# While it runs: a report, a snapshot, and the commands that compare and list them.
+# While the program runs: a report, a snapshot, and the commands that compare and list ledgers.
 process = support.start(support.MEMSTOW, "run", "--cupti", "--quiet", "-o", "live.mst", "--", PROGRAM, "waits",
                         env=_simulated.environment(13), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 assert process.stdout.readline() == "ready\n"
@@ -145,7 +145,7 @@ report, = (r for r in map(support.report, support.HERE.glob("family.mst*")) if r
 assert report["process"]["source"] == "cupti" and kinds(report) == KINDS, "without LD_PRELOAD it is a source"
 
 # A program with a privilege bit: the loader preloads nothing for it, and ignores paths of libraries in the environment.
-# Only root can make it.
+# Only root can make such a program.
 if os.getuid() == 0:
     folders = [f"-Wl,-rpath,{_simulated.LIBRARIES}{more}" for more in ("", "/13")]
     privileged = _simulated.program(pathlib.Path(__file__).with_name("_cupti.c"), _simulated.LIBRARIES / "libcuda.so.1",
@@ -158,7 +158,8 @@ if os.getuid() == 0:
     done = support.memstow("run", "--cupti", "-o", "bits.mst", "--", privileged, "equal", env=os.environ)
     assert kinds(support.report("bits.mst")) == KINDS and "untracked" not in done.stderr, done.stderr
 
-# Nothing to read from: the ledger says so. CUPTI cannot begin: the summary says so.
+# If CUPTI refuses, the ledger is empty, and the summary says why. If CUDA or memstow's library does not begin, the
+# summary says that there is no ledger.
 for environment, said in (({"SIMCUPTI_SUBSCRIBE": "39"},
                            "no source: cuptiSubscribe_v2 returned 39: another profiler has CUPTI"),
                           ({"SIMCUPTI_VERSION": "9"}, "no source: CUPTI's version is 9")):

@@ -115,7 +115,7 @@ nvml = document("report", pid, env=with_nvml(**untold))["cuda"]["devices"][0]["n
 assert nvml["process_bytes"] is None and nvml["some_not_told"] is True and nvml["other_count"] == 2, nvml
 assert "NVML lists this process, but not how much memory it has" in command(
     "report", pid, env=with_nvml(**untold)).stdout
-shared = {**elsewhere, "SIMNVML_MPS": f"{pid}:{60 * MIB}"} # through MPS
+shared = {**elsewhere, "SIMNVML_MPS": f"{pid}:{60 * MIB}"} # MPS tells the process's memory
 assert document("report", pid, env=with_nvml(**shared))["cuda"]["devices"][0]["nvml"]["process_bytes"] == 60 * MIB
 assert "NVML does not list this process" in command("report", pid, env=with_nvml(**elsewhere)).stdout
 

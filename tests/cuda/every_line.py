@@ -72,8 +72,8 @@ for generation in (13, 12):
                                  flags=(*FLAGS, f"-DGENERATION={generation}"))
     for route in support.run(dynamic).stdout.split():
         reached |= check(dynamic, route, generation)
-# Linked with the versions of either generation, and without versions. Run with the runtime that was linked, or with one
-# that has the versions.
+# The program is linked with the versions of either generation, and without versions. The program without versions runs
+# with a runtime that has them.
 for name, folder, generation in (("12", "12", 12), ("13", "13", 13), ("unversioned", "unversioned", 13)):
     runtime = _simulated.LIBRARIES / folder / f"libcudart.so.{generation}"
     linked = _simulated.program(SOURCE, *PARTS, driver, runtime, name=f"every_line_linked_{name}",

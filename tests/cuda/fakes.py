@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # Cases that the simulated driver does not have: runtimes that are loaded late or deep in a tree of libraries, calls
-# that are left by longjmp, two threads within one call, addresses that are used again. Each has small functions of its
-# own that only answer.
+# that are left by longjmp, two threads within one call, addresses that are used again. Each case has small drivers or
+# runtimes of its own, whose functions only return values.
 import os, pathlib, sys
 
 import support, _simulated

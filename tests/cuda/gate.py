@@ -64,7 +64,7 @@ assert pathlib.Path("plain.txt").read_text().startswith("memstow-baseline 1\n"),
 check(8, 1, options=("--update-baseline",))
 assert pathlib.Path("base.txt").read_text() == text
 
-# Each separately: the host did not grow and the device did, and the reverse.
+# Memory on devices is judged separately: here it grows, and the host's does not.
 check(8, 1)
 check(4, 1)
 done = check(20, 1, options=("--fail-over=5M",), status=1)
@@ -73,7 +73,7 @@ assert ("all memory on CUDA devices grew by 12.0 MiB and 0 blocks: over the limi
 done = check(20, 1, status=1) # the default rule
 done = check(20, 0, options=("--fail-over=owner:5M",), status=1)
 assert 'model the model (m.bin) on CUDA devices grew by 12.0 MiB' in done.stderr, done.stderr
-check(8, 20, options=("--fail-over=owner:5M",)) # nobody's
+check(8, 20, options=("--fail-over=owner:5M",)) # the growth has no owner
 done = check(8, 20, options=("--fail-over=site:5M,site:1000x",), status=1)
 assert "scratch@(program) < main@(program) on CUDA devices grew by 19.0 MiB" in " ".join(
     done.stderr.split()), done.stderr

@@ -3,7 +3,7 @@
 # timeout: 1200
 # long
 """The folder of tests/gpu/carry runs where there is nothing but Python: on bare roots of Debian 12 and 13, which have
-another version of glibc in each, after their package manager is gone. Over the simulated driver, a test double."""
+different versions of glibc, after their package manager is gone. Over the simulated driver, a test double."""
 import shutil, subprocess
 
 import support, _simulated

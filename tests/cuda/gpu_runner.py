@@ -18,7 +18,7 @@ def part(name, text):
 
 
 def load():
-    """The runner of the copy, as a module, and its modules."""
+    """Loads the copy's runner as a module. Its own modules come from the copy, too."""
     sys.path.insert(0, str(COPY))
     loader = importlib.machinery.SourceFileLoader("gpu_run", str(COPY / "run"))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_run", loader))
@@ -150,7 +150,7 @@ execute, shutil_there, time_there = runner._child.execute, runner._device.shutil
 
 
 def hanging(argv, seconds, said, look=None, **options):
-    """What is started in a folder of its own is the part. The probes of the device end well."""
+    """A double of execute. With "cwd" it is called for the part. The probes of the device run, and end well."""
     is_part = "cwd" in options
     if not is_part and argv[0] not in ("dmesg", "nvidia-smi"):
         return execute(argv, seconds, said, **options)
@@ -170,8 +170,8 @@ runner.RESERVE = mine
 assert outcomes("worst") == {"hangs": "unfinished"}, results("worst")
 assert 500 < clock[0] <= 560 - 5, f"{clock[0]} s, and the archive has 5"
 
-# --- a process that waits in the driver, and that SIGKILL does not end: here nobody kills it. Often only something that
-# the part has started is left, with one thread: its other threads are gone, and it looks like a zombie
+# --- a process that waits in the driver, and that SIGKILL does not end: here nobody kills it. Often only a process that
+# the part has started is left, with one thread: its first thread is gone, so it looks like a zombie
 
 kill, ENDS = runner._child.kill, runner._child.ENDS
 WAITS = """

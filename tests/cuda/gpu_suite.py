@@ -38,7 +38,7 @@ for source in SUITE.glob("*.py"):
         spec = importlib.util.spec_from_file_location(f"part_{source.stem}", source)
         spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
-assert support.LIMIT is None # for parts. This is a test
+assert support.LIMIT is None # as it should be for parts. But this is a test
 support.LIMIT = 100
 import comfyui # tests/gpu/comfyui.py
 ended = types.SimpleNamespace(get=print, log=lambda: "Killed", server=types.SimpleNamespace(poll=lambda: 9))

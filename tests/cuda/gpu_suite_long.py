@@ -2,8 +2,8 @@
 # long
 # needs: pip:comfy-aimdo==0.6.0
 # timeout: 1500
-"""The parts of the GPU suite are right over the simulated driver, a test double, where no figure is shown. What they
-find out about a driver is right, in each mode of the double. gpu_suite.py has the suite without a GPU."""
+"""The parts of the GPU suite pass over the simulated driver, a test double, and show no times there. What they find out
+about a driver is right, in each mode of the double. gpu_suite.py has the suite without a GPU."""
 import os, pathlib, re, sys, time
 
 import support
@@ -37,7 +37,7 @@ limits = set((support.HERE / "limits").read_text().split())
 assert limits == {"None"}, f"the runner limits a part, and nothing in it has a limit of its own: {limits}"
 assert not re.search(r"\d (ns|GB/s)|figure us_", "\n".join(lines)), "times of a test double are not shown"
 
-# What is measured has run for a second before.
+# Before something is measured, it runs for a second.
 for what in ("pairs", "kernels"):
     began = time.monotonic()
     assert "over a test double" in support.run(support.BUILD / "tests/gpu/speed", what, env=DOUBLE).stdout

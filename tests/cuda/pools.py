@@ -16,7 +16,7 @@ def case(function):
 
 
 def begin(**options):
-    """The double, two models, and their allocations."""
+    """Installs the double, and opens two models. Returns torch, the double, memstow and the models."""
     import _torch_double as double
     import memstow
     torch = double.install(**options)
@@ -298,7 +298,7 @@ def forked():
         assert held.wait(60)
         child = os.fork()
         if not child:
-            # this must not be called
+            # these functions must not be called
             torch.cuda.use_mem_pool = torch.cuda.current_device = torch._C._cuda_releasePool = None
             signal.alarm(60)
             with clip.scope():

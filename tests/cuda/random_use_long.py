@@ -1,4 +1,4 @@
-# !/usr/bin/env python3
+#!/usr/bin/env python3
 # long
 # timeout: 900
 # random_use with a million steps.

@@ -1,6 +1,6 @@
-"""A program with a limit of time. In: a command. Out: how it ended, what it said, and what it waited for at its limit.
-The caller never waits longer than the limit and ENDS: a process that waits in a driver may not end at SIGKILL. It is
-often not the command itself, but what that has started."""
+"""Runs a program with a limit of time. In: a command. Out: how it ended, what it said, and what it waited for at its
+limit. The caller never waits longer than the limit and ENDS: a process that waits in a driver may not end at SIGKILL.
+Often this process is not the command itself, but one that the command has started."""
 import os, pathlib, signal, subprocess, sys, time
 
 ENDS = 10 # seconds that a killed process has for its end
@@ -70,7 +70,7 @@ def end(process):
     kill(process.pid)
     while (is_left := process.poll() is None or is_alive(process.pid)) and time.monotonic() < until:
         time.sleep(0.02)
-        kill(process.pid) # one may have been started meanwhile
+        kill(process.pid) # a process may have been started meanwhile
     return is_left
 
 

@@ -46,8 +46,8 @@ for name in ("torch", "triton", "cupy-cuda12x", "cupy-cuda13x", "jax", "comfy-ai
     except Exception:
         pass
 """
-SLOW = 30  # seconds that a process of the device's may take
-QUICK = 10 # seconds that a question about it may take
+SLOW = 30  # seconds that a Python process may take, also one that uses the device
+QUICK = 10 # seconds that dmesg or nvidia-smi may take
 XID = re.compile(r"NVRM: Xid.*")
 
 

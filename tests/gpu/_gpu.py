@@ -68,7 +68,8 @@ def is_double():
 
 @functools.lru_cache(None)
 def library_folders(name):
-    """The folder of a CUDA library: on the search path, in the packages of this Python, or in a usual place."""
+    """The folders that have this CUDA library: on the search path, in the packages of this Python, or in a usual
+    place."""
     code = "import site, sysconfig; print(*site.getsitepackages(), sysconfig.get_paths()['purelib'], sep='\\n')"
     places = subprocess.run([support.PYTHON, "-c", code], capture_output=True, text=True).stdout.split()
     folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")

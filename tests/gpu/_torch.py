@@ -12,7 +12,7 @@ def models(torch, memstow):
     """A model in its own scope, a model that is assigned, and an input."""
     torch.manual_seed(5)
     unet, clip = memstow.owner("unet"), memstow.owner("clip")
-    torch.empty(1, device="cuda") # CUDA has begun
+    torch.empty(1, device="cuda") # begins CUDA
     with unet.scope():
         net = torch.nn.Sequential(*(torch.nn.Linear(WIDTH, WIDTH) for _ in range(LAYERS))).cuda()
     text = torch.nn.Linear(WIDTH, WIDTH).cuda()

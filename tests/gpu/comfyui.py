@@ -15,7 +15,7 @@ def has_cuda():
 
 
 def watch(comfy):
-    """Makes a question to a server that has ended fail: nothing else would end the wait for its answer."""
+    """Makes comfy.get fail if the server has ended. Otherwise nothing would end the wait for its answer."""
     ask = comfy.get
 
     def get(*words, **options):

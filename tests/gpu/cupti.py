@@ -16,7 +16,7 @@ def work():
 
 
 def verify(name, *command, **environment):
-    """The result of the comparison. None: this program cannot run here."""
+    """Asserts that hooks and CUPTI agree about this program. Returns whether the program can run here."""
     done = _gpu.kept(name, support.memstow, "run", "--quiet", "--verify-with-cupti", "-o", f"{name}.mst", "--",
                      *command, env={**os.environ, **environment})
     if done.returncode == 77:

@@ -106,7 +106,8 @@ static CUcontext gpu_context;
 static CUfunction gpu_fill_kernel, gpu_add_kernel;
 static bool gpu_is_double; /* the simulated driver: no figure is shown */
 
-/* The driver, device 0, its primary context, and memstow's ABI if it is there. Without a device: status 77. */
+/* Finds the driver, makes the primary context of device 0 current, and finds memstow's ABI if it is there. Without a
+ * device the program ends with status 77. */
 __attribute__((unused)) static void gpu_begin(void) {
     CUmodule module;
     char name[128] = "";
@@ -117,7 +118,7 @@ __attribute__((unused)) static void gpu_begin(void) {
         puts("no GPU");
         exit(77);
     }
-    setvbuf(stdout, NULL, _IOLBF, 0); /* a part that hangs is killed, and what it has found out is wanted */
+    setvbuf(stdout, NULL, _IOLBF, 0); /* the output of a part that hangs and is killed must not be lost */
     gpu_is_double = strstr(name, "test double") != NULL;
     OK(cu.retain(&gpu_context, 0));
     OK(cu.set_current(gpu_context));

@@ -9,7 +9,7 @@ import _gpu, support
 PLACES = ("/usr/local/cuda*/bin/compute-sanitizer", "/usr/local/cuda*/compute-sanitizer/compute-sanitizer",
           "/opt/cuda*/bin/compute-sanitizer")
 CHECKS = (("memcheck", "moves"), ("memcheck", "graphs"), ("initcheck", "moves"))
-ERRORS = 99 # its exit status where it has found any
+ERRORS = 99 # the exit status of compute-sanitizer if it has found errors
 
 
 def sanitizer():

@@ -26,6 +26,6 @@ def call_at_random(seconds):
         support.memstow("run", "--quiet", "-o", "x.mst", *mode, "--", program, seed, 3, *words,
                         timeout=4 * seconds + 60, env={**os.environ, "MEMSTOW_STOW_DIR": str(folder)})
         assert not list(folder.iterdir()), list(folder.iterdir())
-        for file in support.HERE.glob("x.mst*"): # also of children
+        for file in support.HERE.glob("x.mst*"): # the ledgers of children, too
             file.unlink()
     folder.rmdir()

@@ -32,5 +32,5 @@ def is_exact(report, program):
 
 
 def limit(what, value):
-    """For preexec_fn."""
+    """A function for preexec_fn that sets this limit."""
     return lambda: resource.setrlimit(what, (value, value))

@@ -38,7 +38,8 @@ def held(report, program):
 
 
 def compare(report, program, truth):
-    """Fails if the report differs from the truth by more than the operations in flight."""
+    """The faults of the report: one text for each figure that differs from the truth by more than the operations in
+    flight."""
     wrong = []
     for found, name in zip(held(report, program), ("heap_bytes", "heap_blocks", "mapped_bytes", "mapped_blocks")):
         flight = name.replace("_bytes", "_flight").replace("blocks", "flight_blocks")

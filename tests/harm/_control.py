@@ -77,7 +77,7 @@ class Program:
         return path
 
     def held(self):
-        """The descriptors of the listening thread."""
+        """How many descriptors the listening thread has. None: there is no such thread."""
         thread = control_thread(self.pid)
         return len(os.listdir(thread / "fd")) if thread else None
 

@@ -6,7 +6,7 @@ import support
 if support.features()["sanitize"] == "thread":
     support.skip("a command with ThreadSanitizer reads so slowly that the readings take more than 400 s")
 THREADS = 2
-BEFORE_MAIN = 100 # blocks that other code allocates
+BEFORE_MAIN = 100 # at most so many blocks are allocated by other code, such as the loader
 
 
 def read(readings):

@@ -81,7 +81,7 @@ static void change_block(struct worker *self) {
     size_t size = any_size(self);
     if (!block->start) {
         put(self, block, next_random(self, 8) ? malloc(size) : aligned_alloc(256, (size + 255) & ~(size_t)255), size);
-        if ((uintptr_t)block->start % 256 == 0) { /* it may be the aligned block */
+        if ((uintptr_t)block->start % 256 == 0) { /* perhaps the aligned block, which is larger than `size` */
             count(block, -1);
             free(block->start);
             block->start = NULL;
@@ -103,7 +103,7 @@ static void must_be(int32_t result, const char *of) {
     MUST(result == 0);
 }
 
-/* Assigns a whole block, or does so and takes it back. */
+/* Assigns a block, at once or in two steps; or takes its assignment back; or tries an owner that can have no memory. */
 static void assign_block(struct worker *self) {
     struct block *block = &self->blocks[next_random(self, BLOCKS)];
     uint32_t owner = any_owner(self);
@@ -181,7 +181,8 @@ static void garbage(struct worker *self) {
     abi_memstow_owner_open(MEMSTOW_MODEL, pointer, pointer, 0, number);
 }
 
-/* Sets policies and idleness, and reads figures, of owners: existing, retired, and with invalid ids. */
+/* Retires owners, lets one adopt another, reads their figures, and sets their policies, idleness and discarding. The
+ * owners may be retired already, and one id is invalid. */
 static void others(struct worker *self) {
     uint32_t owner = any_owner(self), other = any_owner(self);
     struct memstow_figures figures = {.size = sizeof figures};
@@ -232,7 +233,7 @@ static void trace_and_read(struct worker *self) {
     MUST(strlen(abi_memstow_error()) < 10000);
 }
 
-/* Blocks of this thread, and addresses that are no block. */
+/* Looks up blocks of this thread, and addresses at which there is no block. */
 static void look_up(struct worker *self) {
     uint64_t addresses[] = {(uintptr_t)self->blocks[next_random(self, BLOCKS)].start, next_random(self, UINT32_MAX),
                             (uintptr_t)&addresses, (uintptr_t)self};
@@ -252,7 +253,8 @@ static void answer(struct worker *self) {
     abi_memstow_request_done(next_random(self, 100), next_random(self, 100), garbage_pointer(self));
 }
 
-/* A child has the same owners as its parent, also in the middle of other threads' work. */
+/* A child can move its parent's owners and finds its parent's contents, even if other threads were working during the
+ * fork. */
 static void fork_one(struct worker *self) {
     static int forks;
     int status;
@@ -353,7 +355,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* The final owner; the sums of adopted owners count for it. */
+/* The owner that has these sums in the end: the owner itself, or the one that has adopted it. */
 static uint32_t final_place(uint32_t place) {
     struct memstow_figures figures = {.size = sizeof figures};
     MUST(abi_memstow_owner_figures(owners[place], &figures) == 0);

@@ -1,6 +1,6 @@
 # needs: cc
-"""What a program writes to a standard stream that it has closed does not go into its ledger, while the ledger's file is
-open."""
+"""What a program writes to a standard stream that it has closed does not go into its ledger, even while the ledger's
+file is open."""
 import pathlib
 
 import support

@@ -21,7 +21,7 @@ program.ask("trigger")
 program.tell("os.close(ends[1])")
 assert program.tell("os.read(ends[0], 1)") == b""
 
-# Few.
+# The program may have few descriptors, and has opened nearly all of them.
 program = Program()
 program.tell("__import__('resource').setrlimit(7, (20, 20))")
 program.tell("[os.open('own', os.O_RDWR) for _ in range(20 - len(descriptors()))]")

@@ -1,6 +1,6 @@
 # timeout: 200
 """A client that asks a process while it is killed is always told that the process has ended. It is never told that the
-process is not tracked, or became another program. Freeing the memory of the process takes a while."""
+process is not tracked, or became another program. The process has much memory, so that its end takes a while."""
 import signal, time
 
 from _control import *

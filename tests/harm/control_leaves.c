@@ -1,6 +1,7 @@
-/* Has an owner, and leaves its main thread: by pthread_exit, by thrd_exit, or by returning from main. The last thread
- * reports at the end, into a buffer that only an orderly end empties. Or the program goes into a sandbox that forbids
- * all calls of a control thread. Or it waits for the end of its input, with or without permission to make threads. */
+/* control_leaves.c HOW — registers an owner. Then its main thread leaves by pthread_exit, by thrd_exit, or by returning
+ * from main ("return"), and the last thread prints a line into a buffer that only an orderly end empties. Or the
+ * program goes into a sandbox that forbids all calls of a control thread ("sandbox"). Or it waits for its input, with
+ * or without permission to make threads ("listen", "no_thread"). */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>

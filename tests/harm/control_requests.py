@@ -16,7 +16,7 @@ program = Program()
 one = program.tell("owner('one')")
 program.listening()
 
-# memstow by itself.
+# memstow answers by itself.
 assert "gave back 0 B: no owner has memory\n" in program.ask("trigger").stdout
 assert f"custom {one} 'one (test)': released" in program.ask("release", "one").stdout
 assert program.ask("release", one).stdout == program.ask("release", "one").stdout
@@ -26,7 +26,7 @@ told = f"'twin' is the name of owners {twins[0]} (a.st) and {twins[1]} (b.st): s
 assert told in program.ask("stow", "twin", status=1).stderr
 assert "no owner has the id 77" in program.ask("restore", 77, status=1).stderr
 
-# The program.
+# The program answers.
 assert program.tell("take(0)") == 0
 begun = start(MEMSTOW, "stow", program.pid, "one", stdout=subprocess.PIPE, text=True)
 kind, owner, ticket, text, reason = program.tell("take()")
@@ -76,7 +76,7 @@ def interrupted_twice():
     ticket = program.tell("take()")[2]
     wait_for(lambda: caught(begun.pid) & 2, what="a handler of SIGINT")
     begun.send_signal(signal.SIGINT)
-    time.sleep(0.3) # it looks every 0.2 s
+    time.sleep(0.3) # the command looks for a SIGINT every 0.2 s
     begun.send_signal(signal.SIGINT)
     time.sleep(0.7)
     return begun, ticket
@@ -96,7 +96,7 @@ said = begun.communicate(timeout=60)[1]
 assert "not waited for any longer: the request goes on" in said and begun.returncode == 1, said
 assert program.tell(f"done({ticket}, 0)") == 0
 
-# On a terminal it shows the progress, and removes that line at the end.
+# On a terminal the command shows its progress in a line, and removes this line at the end.
 _terminal.need()
 program.begin("[r := take(), time.sleep(2.5), done(r[2], 1 << 20)][2]")
 shown = _terminal.shown(80, MEMSTOW, "stow", str(program.pid), "one")
@@ -104,7 +104,7 @@ assert program.after() == 0
 assert f"\r\x1b[Kcustom {one} 'one (test)': stowing (1 s)\r" in shown, shown
 assert shown.endswith(f"\r\x1b[Kcustom {one} 'one (test)': stowed 1.0 MiB\r\n"), shown
 
-# Another program has the socket's place; then there is no socket.
+# First the socket is gone; then another program has a socket in its place.
 path = program.socket_path()
 os.rename(path, path.with_name("aside"))
 assert "its control socket is gone" in program.ask("trigger", status=3).stderr

@@ -1,5 +1,6 @@
-"""A program with an owner has one thread more, which takes no signals. It has nothing else: no descriptor, no handler,
-no mask, no child. Its files in the file system belong to its user only, and go with it."""
+"""A program with an owner has one thread more, and after its first request a worker, too. Both take no signals. The
+program gets nothing else: no descriptor, no handler, no mask, no child. Its socket can be used by its user only, and
+goes when the program ends."""
 import re
 
 from _control import *
@@ -65,7 +66,7 @@ program.listening()
 assert connected(path), "but not what is in use"
 program.tell("__import__('sys').stdout.flush()")
 program.begin(f"os.execv(sys.executable, [sys.executable, '-S', '-c', {LOOP!r}])")
-wait_for(lambda: len(os.listdir(f"/proc/{program.pid}/task")) == 1, what="another image") # it reads the next line
+wait_for(lambda: len(os.listdir(f"/proc/{program.pid}/task")) == 1, what="another image") # which answers the next line
 assert program.tell("os.getpid()") == program.pid
 assert "no owner yet" in program.ask("trigger", status=3).stderr
 program.tell("owner('again')")

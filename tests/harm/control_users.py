@@ -16,7 +16,7 @@ os.chmod(home, 0o700)
 
 
 def by_nobody(mode="listen"):
-    """Starts it as the user nobody. Returns the pid of the program."""
+    """Starts control_leaves as the user nobody. Returns the pid of this program."""
     process = start(command, "run", "--quiet", "-o", home / "%p.mst", "--", listen, mode, stdin=subprocess.PIPE,
                     preexec_fn=support.as_nobody, env={**os.environ, "XDG_RUNTIME_DIR": str(home)}, cwd=home)
     children = f"/proc/{process.pid}/task/{process.pid}/children"
@@ -26,7 +26,7 @@ def by_nobody(mode="listen"):
 
 
 def as_other(function):
-    """The value of the code, run as the user nobody."""
+    """The value of function(), which a child calls as the user nobody."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
@@ -38,7 +38,7 @@ def as_other(function):
 
 
 def refused(path):
-    """Whether a connection is closed without an answer."""
+    """Whether a connection is closed without an answer. "permission": no connection can be made."""
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     connection.settimeout(20)
     try:
@@ -70,7 +70,7 @@ for each, mode in ((program.runtime, 0o755), (path.parent, 0o755), (path, 0o777)
 assert as_other(lambda: refused(path)) is True
 program.ask("trigger")
 
-# Another root, another user.
+# The process changes its root, and then its user.
 os.mkdir("inside")
 program.tell("os.chroot('inside')")
 program.ask("trigger")
@@ -85,7 +85,7 @@ program.end()
 pid = by_nobody("no_thread")
 done = wait_for(lambda: "a thread failed with error 11" in memstow("trigger", pid, status=3).stderr, what="a note")
 
-# A folder that belongs to others, too.
+# A folder in which others can write.
 os.chmod(home / "memstow", 0o777)
 fallback = pathlib.Path("/tmp/memstow-65534")
 if not fallback.exists():

@@ -40,7 +40,7 @@ int main(void) {
 ''', "execs", count=2)
 assert all(r["process"]["state"] == "exited" for r in reports.values())
 
-# The kernel has an error for memory that does not exist. The program gets it, and goes on.
+# For a pointer to memory that does not exist, the kernel returns an error. The program gets this error, and goes on.
 bad_pointers = support.compile(r"""
 #define _GNU_SOURCE
 #include <errno.h>
@@ -62,6 +62,6 @@ int main(void) {
 """, "bad_pointers")
 assert support.track(bad_pointers).stdout == "1 1 1 1\n"
 
-# Then it succeeds: the new image has a file, and the file of the old image is kept beside it.
+# After failures the exec succeeds: the new image has a file, and the file of the old image is kept beside it.
 support.track("sh", "-c", "PATH=/nowhere:/absent:/usr/bin:/bin exec env true", file="found.mst")
 assert support.report("found.mst")["process"]["name"] == "true"

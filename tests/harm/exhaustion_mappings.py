@@ -1,6 +1,6 @@
 # timeout: 200
-"""More pieces of mappings than records, by mprotect and by munmap of single pages. Bytes are exact, or counted as lost.
-Unmapping all of them takes little time."""
+"""Mappings are cut into more pieces than there are records, by mprotect and by munmap of single pages. Bytes are exact,
+or counted as lost. Unmapping all of them takes little time."""
 import support
 
 program = support.compile(r'''

@@ -77,7 +77,7 @@ wrong = []
 for how, state in STATES.items():
     for where in "main thread handler busy pthread_exit".split():
         if where == "handler" and how == "exit":
-            continue # the program's own risk
+            continue # exit() in a signal handler is the program's own risk
         file = f"{how}-{where}.mst"
         alone = support.run(program, how, where, status=None)
         tracked = support.track(program, how, where, status=None, file=file)

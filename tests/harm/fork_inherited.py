@@ -1,4 +1,5 @@
-"""The inherited bytes of a child are exact if the threads of its parent stand still. Its own child inherits in turn."""
+"""The inherited bytes of a child are exact if the threads of its parent stand still. A child of the child inherits in
+turn."""
 import _fork
 
 reports = _fork.run(r'''

@@ -27,7 +27,7 @@ def fits(limit, **how):
 
 enough = next(n for n in range(200, 4000, 50) if not any(fits(n * MIB, tracked=False)))
 print(f"alone it needs {enough} MiB")
-# A command with sanitizers has no room in a small address space, so there the limit is set inside only.
+# A command with sanitizers has no room in a small address space. With sanitizers, only the program sets the limit.
 for inside in (True, ) if support.features()["sanitize"] else (False, True):
     assert not any(fits((enough + 80) * MIB, tracked=True, inside=inside)), enough
     assert _bad_day.is_exact(support.report(), program)

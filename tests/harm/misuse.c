@@ -64,7 +64,7 @@ static void freed_twice(void) {
     if (is("calloc")) twice(calloc(5, 20));
     if (is("aligned")) twice(memalign(256, 100));
     if (is("page")) twice(valloc(5000));
-    if (is("between")) { /* between freed blocks, not last in the heap */
+    if (is("between")) { /* the next block is freed, too, and merged with it; they are not last in the heap */
         char *p = make(3000), *q = make(3000);
         kept = make(3000);
         drop(p);
@@ -207,7 +207,7 @@ static void used_again(void) {
     }
 }
 
-/* The end of the program finds writes in front of a large block, too. */
+/* The answer is right although the size in front of the block is overwritten. */
 static void asked_when_spoilt(void) {
     char *p = make(300000);
     memset(p - 16, 'A', 16);

@@ -36,8 +36,8 @@ int main(int count, char **arguments) {
 
 
 def run(which, mode, options=()):
-    """Exit status, output and standard error without memstow; the same with it; memstow's own lines; the report's
-    misuses."""
+    """Returns four things: status and standard error without memstow; status, standard error and output with memstow;
+    memstow's own lines; the misuses in the report."""
     arguments = [program, which, mode]
     alone = support.run(*arguments, status=None)
     support.HERE.joinpath("out.mst").unlink(missing_ok=True)
@@ -75,7 +75,8 @@ def check(which, mode="", times=TIMES, message=True, **wanted):
     return ours
 
 
-# Freed twice: glibc finds the block in each of its lists. The size of a block in a thread's cache is not known.
+# Blocks that are freed twice. When they are freed again, they are in different lists of glibc. The size of a block in a
+# thread's cache is not known.
 cached = {"kind": "double_free", "call": "free", "size_bytes": None, "allocated": "make", "freed_first": "drop",
           "now": "drop_again"}
 check("tiny", **cached)
@@ -104,7 +105,7 @@ check("mapped again", **mapped | {"call": "realloc", "now": "resize"})
 check("mapped again, aligned", **mapped | {"allocated": "used_again", "call": "realloc", "now": "resize"})
 check("mapped child", **mapped | {"allocated": None})
 check("child", **cached | {"allocated": None, "freed_first": None}) # the parent's ledger has the record
-# A realloc that moves a block frees its old place. It is not known where.
+# A realloc that moves a block frees its old place. memstow does not know which call this was.
 check("resized", **cached | {"allocated": None, "freed_first": None})
 check("resized again", message=False, **cached | {"call": "realloc", "now": "resize"})
 check("aligned, resized again", message=False,
@@ -128,8 +129,8 @@ check("resized before", "front", **harmless | {"call": "realloc", "now": "resize
 check("spoilt large", "front", **harmless | {"call": "none", "size_bytes": 300000, "now": None})
 _, (status, _, out), _, _ = run("asked spoilt", "front") # its size is not taken from the damaged word
 assert (status, out) == (0, "as large as it is\nsurvived\n"), (status, out)
-# If glibc made a mapping for a large block, glibc's header is at the start of the mapping. Nothing lies in front of
-# it, as without memstow.
+# If glibc made a mapping for a large block, glibc's header is at the start of the mapping. memstow has nothing in front
+# of this header, so a write there has the same effect as without memstow.
 for which in ("malloc", "calloc", "grown", "moved"):
     check(f"{which}-17-1-free", "large")
     check(f"{which}-32-32-keep", "large")
@@ -160,7 +161,7 @@ small = front | {"size_bytes": 20}
 check("byte-3-41-free", "small", message=False, times=1, **small)
 for n, change in (6, "41"), (7, "a6"):
     check(f"byte-{n}-{change}-resize", "small", message=False, times=1, **small | {"call": "realloc", "now": "resize"})
-# A small number in place of the size is not taken for the size of the block, although it is near.
+# The size is overwritten by a small number. memstow does not take this number for the size, although both are close.
 for size, value in ((8, 0), (8, 7), (20, 1), (24, 0), (24, 10), (40, 10), (1050, 1034), (1050, 1051)):
     check(f"int-{size}-{value}", "small", message=False, times=1, **small | {"size_bytes": size})
 # A changed byte of site or seal: the header is not taken for that of another kind of block, such as an aligned block

@@ -69,7 +69,7 @@ int main(int count, char *arguments[]) {
         printf("%#lx %#lx\n", one.start, other.start);
         return 99;
     }
-    free(other.make(100)); /* both are known */
+    free(other.make(100)); /* now memstow knows both libraries */
     void *p = one.make(count > 1 && !strcmp(arguments[1], "large") ? 300000 : 5000);
     one.drop(p);
     one.drop_again(p);

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc stacks
-"""A block that is freed twice names its first free also when another library has addresses with the same lower halves.
-The record of a large block holds the whole address. The note in a small block holds the lower half, and only one of
-the two addresses is behind a call."""
+"""A block is freed twice. The report names the first free, even if another library has addresses with the same lower
+halves. The record of a large block holds the whole address. The note in a small block holds the lower half, and only
+one of the two addresses with this half comes directly after a call."""
 import pathlib
 
 import support

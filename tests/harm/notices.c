@@ -1,7 +1,11 @@
-/* notices.c HOW — frees a block after it has damaged memstow's header in front of it, in a way that does no harm
- * without memstow. memstow has something to say about it, and descriptor 2 is: file: a file of the program's       log:
- * a file that is opened to append unread: a pipe without a reader     full: a pipe that is full, and nobody reads
- *   limit: a file that has reached RLIMIT_FSIZE, and that the program began with
+/* notices.c HOW — damages memstow's header in front of a block, in a way that does no harm without memstow, and frees
+ * the block. memstow then prints a line. HOW says what descriptor 2 is at that time:
+ *   usual: what the program began with
+ *   limit: what the program began with, a file that has reached RLIMIT_FSIZE
+ *   file: a file of the program's
+ *   log: a file that is opened to append
+ *   unread: a pipe without a reader
+ *   full: a full pipe that nobody reads
  * Ends with status 5, and leaves the files "data" and "log". */
 #include <fcntl.h>
 #include <signal.h>

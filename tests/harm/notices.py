@@ -1,6 +1,6 @@
 # needs: cc stacks
-"""A line of memstow's about misuse goes to standard error only: not into a file or a pipe that has its number by now.
-It ends no program, and keeps none waiting, whoever reads standard error or does not."""
+"""memstow's line about misuse goes to standard error only, and not into a file that has its descriptor number by now.
+The line ends no program, and lets none wait, whether anybody reads standard error or not."""
 import os, pathlib, subprocess
 
 import support
@@ -15,7 +15,7 @@ for how in ("file", "log", "unread", "full"):
     assert support.report()["process"]["state"] == "exited", how
 assert os.path.getsize("data") == 0 and LINE in open("log").read()
 
-# What the program began with has no reader any more, is full, or may not grow.
+# The standard error that the program begins with has no reader any more, is full, or may not grow.
 environment = {**os.environ, "LD_PRELOAD": str(support.LIBRARY), "MEMSTOW_OUT": str(support.HERE / "begin.mst")}
 for how in ("unread", "full", "limit"):
     reader, writer = os.pipe()

@@ -9,7 +9,7 @@ PID = 5000
 
 
 def inside():
-    """In a PID namespace of its own, where the next PID can be set."""
+    """Runs in a PID namespace of its own, where the next PID can be set."""
     def start(*argv):
         pathlib.Path("/proc/sys/kernel/ns_last_pid").write_text(str(PID - 1))
         process = support.start(*argv, stdin=subprocess.PIPE)

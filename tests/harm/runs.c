@@ -1,6 +1,6 @@
 /* runs.c — many runs of a program with threads that allocate at many call stacks in scopes of their own. Each run
- * leaves something for some time. Arguments: runs, threads, and how often each node allocates in a run (200). At the
- * end it prints what each owner must have. */
+ * leaves blocks, which are freed AGE runs later. Arguments: runs, threads, and how often each node allocates in a run
+ * (200). At the end the program prints how many bytes each owner must have. */
 #include "../prog/abi.h"
 #include "../prog/expect.h"
 
@@ -51,7 +51,7 @@ static void keep(int thread, int run, struct block *block, size_t size, uint32_t
 }
 
 static void one_run(int thread, int run, uint32_t *random) {
-    drop(kept[(thread + 1) % threads][run % AGE]); /* another thread's */
+    drop(kept[(thread + 1) % threads][run % AGE]); /* blocks that another thread has allocated */
     pthread_barrier_wait(&barrier);
     kept[(thread + 1) % threads][run % AGE] = NULL;
     pthread_barrier_wait(&barrier);

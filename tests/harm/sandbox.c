@@ -53,7 +53,7 @@ int main(int count, char **arguments) {
         functions[i - 2] = module ? (void *(*)(size_t))dlsym(module, "allocate") : NULL;
         if (!functions[i - 2]) return 91;
     }
-    setvbuf(stdout, NULL, _IOFBF, 1000); /* no ioctl */
+    setvbuf(stdout, NULL, _IOFBF, 1000); /* so that libc does not call ioctl */
     mallopt(M_ARENA_MAX, 4);             /* otherwise glibc counts the processors, and opens a file for that */
     sandbox_enter(arguments[1], killed, sizeof killed / sizeof *killed);
     for (int i = 2; i < count; i++)

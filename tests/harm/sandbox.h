@@ -11,7 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* `how`: by prctl, seccomp, or syscall; or all threads at once, by seccomp. */
+/* `how`: "prctl", "seccomp", or "syscall" (prctl through syscall()): for this thread; "all threads": by seccomp, for
+ * all. */
 static void sandbox_enter(const char *how, const int *killed, size_t count) {
     struct sock_filter code[2 * 32 + 2] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
     int n = 1;

@@ -56,7 +56,7 @@ static bool fork_child(void) {
     return ended_with_7(pid);
 }
 
-/* Starts a child that shares our memory, and ends. */
+/* Starts a child that shares our memory and ends at once. */
 static bool vfork_child(void) {
     pid_t pid = vfork();
     if (!pid) _exit(7);

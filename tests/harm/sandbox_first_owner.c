@@ -1,7 +1,7 @@
 /* sandbox_first_owner.c TIMES — the first owner comes on one thread while another takes all threads into a sandbox. The
- * sandbox kills at calls that only a thread of memstow's makes. Each time is a child of its own. Making a thread takes
- * long here, as in a debugger. Prints how many children the sandbox has killed. Or: sandbox_first_owner.c probe — the
- * other thread's call fails, and the program goes on until its input ends. */
+ * sandbox kills at calls that only a thread of memstow's makes. This is done TIMES times, each in a child of its own.
+ * Making a thread takes long here, as in a debugger. Prints how many children the sandbox has killed. Or:
+ * sandbox_first_owner.c probe — the other thread's call fails, and the program goes on until its input ends. */
 #define _GNU_SOURCE
 #include "../prog/abi.h"
 #include "../prog/expect.h"
@@ -54,7 +54,7 @@ static void probe_beside(void) {
     int over = 0;
     MUST(!pthread_create(&prober, NULL, probe, &over));
     usleep(10000);
-    while (CALL(1, memstow_owner_open, MEMSTOW_NODE, "first", "", 1, 0) <= 0) continue; /* the name is not read then */
+    while (CALL(1, memstow_owner_open, MEMSTOW_NODE, "first", "", 1, 0) <= 0) continue; /* a probe may make it fail */
     __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
     pthread_join(prober, NULL);
     puts("ready");

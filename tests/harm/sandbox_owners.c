@@ -1,6 +1,6 @@
 /* sandbox_owners.c WHEN — goes into a sandbox that kills at calls that the program itself does not make, and uses the
- * registration ABI there. Its owner is opened before or after that, or has stowed memory, which is freed in the
- * sandbox. Ends with status 5. */
+ * registration ABI there. WHEN says what is done with the owner: it is opened before the sandbox (before) or in it
+ * (after), or it is opened before and has stowed memory, which is freed in the sandbox (stowed). Ends with status 5. */
 #define _GNU_SOURCE
 #include "../prog/abi.h"
 #include "../prog/expect.h"

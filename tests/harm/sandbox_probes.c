@@ -90,7 +90,8 @@ static void let_child_in(void) {
     say("child %d", status);
 }
 
-/* The control thread listens again once it has been started again. */
+/* Waits until there is a control thread. memstow ends this thread before a sandbox, and starts it again if there is no
+ * sandbox. */
 static void look_for_control(void) {
     char name[32] = "";
     int there = 0;

@@ -7,7 +7,7 @@ from _keepers import KEEPERS
 from _leaks import brief, functions, leaks, waiting
 
 RUNS, SIZE = 14, 40_000
-# The objects that are kept. Each is allocated by another line of the function.
+# The objects that are kept. Each is allocated by a function of its own, make_NAME in the module maker.
 THINGS = {"dictionary": "bytearray(SIZE)", "module_list": "bytes(SIZE)", "closure": "numpy.ones(SIZE // 8)",
           "thread": "torch.zeros(SIZE // 4)", "class_attribute": "'x' * SIZE", "lru_cache": "numpy.ones(SIZE // 8)[8:]",
           "instance": "Image.new('RGB', (120, 120))", "slots": "[float(run) for run in range(SIZE // 8)]",

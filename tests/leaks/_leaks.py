@@ -31,8 +31,9 @@ class Program:
 
 
 def waiting(source, *arguments, **more):
-    """A program in Python that does this, and then waits for end(). It is program.py in the test's folder, finds the
-    modules there and memstow's, and has imported os and sys. Returns once it waits."""
+    """Starts a Python program that runs `source`, and then waits for end(). The program is program.py in the test's
+    folder. It can import the modules there and memstow's, and has imported os and sys. Returns when the program
+    waits."""
     pathlib.Path("program.py").write_text(
         f"import os, sys\nsys.path[:0] = [os.getcwd(), {str(support.ROOT / 'tools/python')!r}]\n{source}"
         'print("ready", flush=True)\nsys.stdin.readline()\nos._exit(0)\n')

@@ -120,7 +120,7 @@ def mapped_twice(run):
 
 
 class Session:
-    """Half of a cycle that does not die: its __del__ adds it to the list of objects to clean up."""
+    """A cycle that does not die: its __del__ adds it to the list of objects to clean up."""
     def __init__(self):
         self.buffer, self.me = tensor(50 * KB), self
 

@@ -1,5 +1,5 @@
 # timeout: 200
-"""A program that does not leak: thirty runs, looked at again and again by what runs left, by a series, and by
+"""A program that does not leak: thirty runs, looked at again and again in the running program, in a series, and in
 snapshots. No leak is found at any time, and there is always a verdict. So it is with --python-objects, too."""
 import subprocess
 

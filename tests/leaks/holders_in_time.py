@@ -1,6 +1,7 @@
-"""A search for holders that runs out of time. The object that it has reached is no answer: it would be noted as the
-holder, and nobody would search again. The next search gets more time. When no search may have more time, the object
-that was reached is the answer. The clock and the blocks are invented: each look at all objects takes a second."""
+"""A search for holders may run out of time. The object that it has reached then is no answer: this object would be
+noted as the holder, and nobody would search again. The next search gets more time. When no search may have more time,
+the object that was reached is the answer. The clock and the blocks are invented: each look at all objects takes a
+second."""
 import gc, pathlib, sys, types
 
 import support

@@ -35,7 +35,7 @@ def holders(target, ignored, deadline=None):
 
 
 def held(place):
-    """The holders, if the list belongs to this function only."""
+    """The holders of a new model at this place, without the list of this function."""
     models = [make(place)]
     return holders(models[0], {id(models), id(sys._getframe())})
 

@@ -89,7 +89,7 @@ for independent in (False, True):
     given = Value()
     reference = weakref.ref(given)
     seen, is_gone = [], threading.Event()
-    # waits until the caller has let go of it, too
+    # before each prompt, waits until this test has dropped `given`
     queue.before = lambda prompt: seen.append((is_gone.wait(60), gc.collect(), reference())[2]) # noqa: B023
     loop = memstow_loops.start_loop([SAME], {"v": [given, Value()] if independent else given}, 2,
                                     independent=independent)
@@ -119,7 +119,7 @@ def is_let_go():
 queue.prompts.clear()
 seen.clear()
 queue.before = lambda prompt: len(queue.prompts) == 2 and seen.append(support.wait_for(is_let_go, 20, "the end of v"))
-if sys.version_info >= (3, 11): # in older ones the caller's frame keeps the arguments of a call
+if sys.version_info >= (3, 11): # in older Pythons the caller's frame keeps the arguments of a call
     memstow_loops.run_sequential([SAME], value_for_call(), 2)
     assert len(seen) == 1
 queue.before = lambda prompt: None
@@ -182,7 +182,7 @@ assert again("failed", STEP)[1] == 1 and again("failed", STEP)[1] == 0
 assert len(kept["failed"].ids()) < 10, kept["failed"].ids()
 
 
-# killed while values are folded, when the chunk is there and the single values, too
+# killed while values are put together: the chunk is there already, and the single values are still there
 def killed(_store, _id):
     raise SystemExit("killed")
 

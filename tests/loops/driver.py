@@ -39,8 +39,8 @@ generations = {n["generation"] for n in loaders}
 assert len(generations) == len(loaders) == 50, "each iteration's loader is another one to the node cache"
 assert all(p.fresh == {"1", "2", "3"} and not p.constant for p in queue.prompts) and len(queue.ended) == 3
 
-# first this iteration's earlier workflow, then the last committed iteration, then inputs; a wire is visible, and
-# carries nothing
+# where a value is looked up: in an earlier workflow of this iteration, then in the last committed iteration, then in
+# the inputs. The value of a wire can be seen, and is not carried
 TWICE = {"1": port("n"), "2": node("Add", a=["1", 0], b=["1", 0]), "wire": port("seen", ["2", 0]),
          "3": port("double", ["wire", 0])}
 BACK = {"1": port("double"), "4": port("seen"), "2": node("Add", a=["1", 0], b=["4", 0]), "3": port("n", ["2", 0])}
@@ -257,7 +257,7 @@ refused(lambda: run(STEP, inputs={"n": 0}), "closes")
 loops = queue.loops = Loops(queue, _state_double.open)
 memstow_loops.serve(Pack(queue))
 
-# resumed: from the store's generation on; at once if there are enough iterations already
+# resumed: from the store's generation on. If there are enough iterations already, the loop ends at once
 kept = {}
 
 
@@ -334,7 +334,7 @@ for value in ("1", 1.5, True, None, [1]):
     refused_before(lambda: run(STEP, inputs={"n": value}), "port n", "INT", type(value).__name__)
 refused_before(lambda: run({"1": port("s"), "2": node("Sample", latent=["1", 0], sampler="euler", seed=0, steps=1),
                             "3": port("y", ["2", 0])}, inputs={"s": {}}), "port s", "LATENT")
-# all INPUTs of the id, not only the last one
+# all INPUTs of an id are checked, not only the last one
 upper = {"1": port("x"), "2": node("Text", text=["1", 0]), "3": port("y", ["2", 0])}
 adds = {"1": port("x"), "2": node("Add", a=["1", 0]), "3": port("z", ["2", 0])}
 for workflows in ((adds, upper), (upper, adds)):

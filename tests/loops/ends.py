@@ -45,14 +45,14 @@ assert not loops.loops and not _state_double._open
 ended(start(STEP), "done", "")
 
 
-# a condition that raises what is no Exception
+# a condition raises SystemExit, which is no Exception
 def leaves(_values):
     raise SystemExit("as planted")
 
 
 ended(start(STEP, condition=leaves), "failed", "iteration 1: SystemExit: as planted")
 
-# and one whose text cannot be had
+# a condition raises an exception whose text cannot be had
 class Mute(Exception):
     def __str__(self):
         raise SystemExit("as planted")
@@ -116,7 +116,7 @@ ended(start(STEP), "failed", "iteration 1, workflow 1: node 2 (Add): as planted\
 assert lines and not any("\n" in line for line in lines), lines
 queue.fail = {}
 
-# a loader or saver in a prompt that is not the loop's
+# a loader or saver in a prompt that is not the loop's does not find the loop
 queue.before = lambda prompt: (loops.find("x") and not loops.find("x", "")) or (_ for _ in ()).throw(AssertionError)
 ended(start(STEP), "done", "")
 queue.before = lambda prompt: None

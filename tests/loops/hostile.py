@@ -26,7 +26,7 @@ def run(workflow, **options):
 
 
 def begins_nothing(function, *words):
-    """Asserts that it is refused with these words, and that no loop began."""
+    """Asserts that the function is refused with these words, and that no loop began."""
     queue.prompts.clear()
     refused(function, *words)
     assert not queue.prompts and not loops.loops and not _state_double._open, "something began"

@@ -92,7 +92,7 @@ def editor_step(amount, pos=(0, 0)):
 
 
 def titles_at(document, title):
-    """Where a node lies, from left to right."""
+    """How far to the right the node with this title lies."""
     return next(node["pos"][0] for node in document["nodes"] if node.get("title") == title)
 
 

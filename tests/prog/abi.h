@@ -71,7 +71,7 @@ __attribute__((unused)) static void abi_find(void) {
     ABI(ABI_FIND)
 }
 
-// The result of the call with memstow, and the expected one without.
+// With memstow, the result of the call; without it, `otherwise`.
 #define CALL(otherwise, name, ...) (has_memstow ? abi_##name(__VA_ARGS__) : (otherwise))
 
 #endif

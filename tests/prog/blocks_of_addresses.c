@@ -1,4 +1,5 @@
-// Owners, call stack and size of the blocks at some addresses, and nothing where there is no block.
+// memstow_blocks tells owners, call stack and size of the blocks at given addresses. Where there is no block, it tells
+// nothing.
 // run:
 // run: --stacks=none
 // run: --allocator=mimalloc
@@ -23,7 +24,7 @@ static struct memstow_block at(const void *address, uint32_t how) {
     return block;
 }
 
-// Checks the known start, size and owner of a block at the address.
+// Checks start and size of the block at the address. Returns all that is known of the block.
 static struct memstow_block must_be(const void *address, uint32_t how, const void *start, uint64_t size) {
     struct memstow_block block = at(address, how);
     MUST(block.start == (uintptr_t)start && block.size == size);

@@ -187,7 +187,7 @@ static void kinds_of_new() {
     operator delete(p, 1000, std::align_val_t(4096));
     operator delete(operator new(24), (size_t)24);
     operator delete[](operator new[](100000, std::nothrow), std::nothrow);
-    MUST(operator new(0) != operator new(0)); /* two blocks stay */
+    MUST(operator new(0) != operator new(0)); /* these two blocks are never freed */
     char arena[64];
     MUST((void *)new (arena) int(5) == arena);
     std::shared_ptr<Derived> shared = std::make_shared<Derived>();

@@ -56,7 +56,7 @@ static void errors(void) {
     MUST(fcntl(-1, F_DUPFD, 0) == -1 && errno == EBADF);
 }
 
-/* The smallest stack that the kernel allows: it has room for the call only. */
+/* The handler runs on the smallest stack that the kernel allows, and 1 KiB more for the call. */
 static volatile sig_atomic_t handled;
 static void handle(int number) {
     (void)number;
@@ -134,7 +134,8 @@ static void in_threads(void) {
 
 static void *nothing(void *argument) { return argument; }
 
-/* A thread that cannot be started leaves nothing behind. There is room for 256 threads that are about to begin. */
+/* A thread that cannot be started leaves nothing behind: 1000 starts fail, and memstow has room for 256 threads that
+ * are about to begin. */
 static void threads_that_fail(void) {
     struct rlimit before, little;
     pthread_attr_t attributes;

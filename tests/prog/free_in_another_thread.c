@@ -1,4 +1,4 @@
-// A block freed by another thread is counted there, and the sum is exact.
+// If another thread frees a block, this is counted at that thread, and the sum is exact.
 // run:
 // run: --allocator=mimalloc
 #include "expect.h"

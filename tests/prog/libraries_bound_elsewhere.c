@@ -1,5 +1,5 @@
-// Libraries that find libc's malloc before ours (RTLD_DEEPBIND, another namespace): blocks pass through unharmed, also
-// those that libc allocates for them (strdup) and they free.
+// Libraries that find libc's malloc before ours (RTLD_DEEPBIND, another namespace): their blocks pass through unharmed,
+// also blocks that libc allocates for a library (strdup) and that the library frees.
 // run:
 // run: --allocator=mimalloc
 #include "expect.h"

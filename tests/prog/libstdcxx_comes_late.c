@@ -1,5 +1,6 @@
 // A C program loads C++ after an owner's heap has been in use for long. `operator new` is libstdc++'s own, not that of
-// the allocator behind owners' heaps. Its memory is counted, for the owner in a scope of it, and can be freed anywhere.
+// the allocator behind owners' heaps. Its memory is counted, in the scope of an owner for this owner, and can be freed
+// anywhere.
 // run:
 // run: --stacks=none
 // run: --allocator=mimalloc
@@ -46,7 +47,7 @@ static void use_heap(void) {
     for (int i = 0; i < MANY; i++) free(blocks[i]);
 }
 
-/* The object in which the module's own calls of operator new end. */
+/* The module calls the operator new of libstdc++, and mimalloc's functions cannot be found by name. */
 static void resolves_in_libstdcxx(void) {
     void *(*address_of_new)(void) = (void *(*)(void))find("address_of_new");
     Dl_info info;

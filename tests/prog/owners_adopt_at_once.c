@@ -1,5 +1,5 @@
-// Two threads, each of which has one owner adopt the other: one of them is refused, and threads with memory of either
-// owner go on.
+// Two threads let two owners adopt each other at the same time: one of the two calls is refused, and threads with
+// memory of either owner go on.
 #include "abi.h"
 #include "expect.h"
 

@@ -32,7 +32,8 @@ static void *parts(void) {
     return block;
 }
 
-/* If a range does not begin and end with a page, only its whole pages can be moved, and are looked at. */
+/* If a range does not begin and end with a page, only its whole pages can be moved, and only these are counted as
+ * resident. */
 static void odd_part(void) {
     struct memstow_figures before = {.size = sizeof before}, after = before;
     char *map = mmap(NULL, MAPPED, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -49,7 +50,7 @@ static void odd_part(void) {
     munmap(map, MAPPED);
 }
 
-/* Memory that is allocated in a run and for a node keeps them, whichever model gets it. */
+/* Memory that is allocated in a run and for a node keeps this run and node, whichever model it is assigned to. */
 static void in_a_run(void) {
     uint32_t node = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_NODE, "node", "", 3, 0);
     int64_t run = CALL(1, memstow_run_begin, "run");

@@ -1,5 +1,5 @@
 // Remains of a header are not taken for a block. The header of a freed block lies inside of a live block, and glibc has
-// written the size of a chunk over its size. Addresses behind it are assigned.
+// written the size of a chunk over the size in this header. Assigning addresses behind the header is refused.
 #include "abi.h"
 #include "expect.h"
 
@@ -19,7 +19,7 @@ static char *allocate(size_t size) {
 }
 
 static void give_back(void *first, void *second) {
-    free(second); // the one behind
+    free(second); // this block lies behind the first
     free(first);
 }
 
@@ -33,7 +33,7 @@ int main(void) {
     give_back(longer, between);
     char *whole = allocate(WHOLE);
     MUST(whole == first && freed < whole + WHOLE - 64);
-    // Looks for FREED's header with another size, at each place where CHUNK's chunk could have a header.
+    // FREED's header, with another size in it, is near. At no place behind it is there a block.
     for (char *inside = freed - 32; inside <= freed + 32; inside += 16)
         MUST(CALL(-1, memstow_assign, owner, inside, 4) < 0);
     MUST(CALL(0, memstow_assign, owner, whole, WHOLE) == 0);

@@ -30,7 +30,7 @@ static void say_at_once(uint32_t model) {
     end_well(child);
 }
 
-/* In the place of the parent's block, a part of which was assigned, there is another block. */
+/* Frees the parent's block, a part of which was assigned, and assigns a part of the block that comes in its place. */
 static void give_part_again(uint32_t owner, char *block) {
     free(block);
     block = allocate(LARGE);

@@ -1,5 +1,5 @@
-// A client built against the header of the version before (1.2), and one that knows less of a structure than any
-// version had. Both get as much as they have room for, and nothing behind that is touched.
+// A client that was built with an old header (1.2), and one whose structures are smaller than those of any version.
+// Both get as much as they have room for, and the memory behind is not touched.
 #include "expect.h"
 #include "lib/memstow-1.2.h"
 
@@ -56,7 +56,7 @@ static void requests(void) {
     MARKED(&room);
     MUST(memstow_request_next_(&room.is, 0) == 0 && room.is.size == sizeof room.is);
     untouched(room.behind);
-    room.is.size = offsetof(struct memstow_request, needed); /* it exists since the first version */
+    room.is.size = offsetof(struct memstow_request, needed); /* the least size that is taken */
     memset(&room.is.needed, MARK, sizeof room.is.needed);
     MUST(memstow_request_next_(&room.is, 0) == 0 && room.is.needed == 0x5a5a5a5a5a5a5a5a);
     room.is.size = offsetof(struct memstow_request, needed) - 1;

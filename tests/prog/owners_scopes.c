@@ -44,7 +44,7 @@ static void enter(uint32_t owner) { MUST(CALL(0, memstow_scope_enter, owner) == 
 static void leave(uint32_t owner) { MUST(CALL(0, memstow_scope_leave, owner) == 0); }
 
 static void *elsewhere(void *scopes) {
-    void *theirs = allocate(THREAD); /* another thread's scope is refused */
+    void *theirs = allocate(THREAD); /* for no owner: this thread has no scope yet */
     MUST(CALL(0, memstow_scope_swap, scopes, NULL) == 0);
     kept[8] = allocate(THREAD);
     MUST(CALL(0, memstow_scope_swap, NULL, NULL) == 0);

@@ -32,7 +32,7 @@ static void *churn(void *seed) {
     return NULL;
 }
 
-/* First in a child with one thread. */
+/* A child churns with one thread. Then the parent churns with several. */
 int main(void) {
     pthread_t threads[THREADS];
     pid_t child = fork();

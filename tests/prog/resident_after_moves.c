@@ -12,7 +12,7 @@ enum { PAGE = 4096, MIB = 1 << 20, FILES = 6 * MIB, BLOCK = 10 * MIB, MAPPED = 8
 
 static uint32_t model, other;
 
-/* A mapping of a file, all of it read. */
+/* Writes a file, maps it, and assigns the mapping to the model. */
 static char *map_file(const char *name) {
     static char part[MIB];
     int fd = open(name, O_RDWR | O_CREAT | O_TRUNC, 0600);
@@ -40,7 +40,7 @@ static void use(const char *p, size_t size) {
     __asm__ volatile("" : : "r"(sum));
 }
 
-/* Free memory of the allocator, which is no live block. */
+/* Leaves free memory in the heap, which must not be taken for live blocks. */
 static void fill_heap(void) {
     static char *blocks[4 * MIB / SMALL];
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) memset(blocks[i] = malloc(SMALL), 1, SMALL);

@@ -25,7 +25,7 @@ __asm__(".text\n"
         ".cfi_endproc\n"
         ".size with_index, . - with_index\n");
 
-/* alloca: its CFA is found by rbp. */
+/* Because of alloca, the CFA of this function is found by rbp. */
 FRAME static void *bottom(size_t size) {
     char *volatile room = alloca(size % 64 + 16);
     room[0] = 1;

@@ -1,5 +1,5 @@
 // Call stacks through hand-written assembly: with unwind data of every kind that a caller can have, and without any.
-// Without it the stack ends, and no caller is made up.
+// Without unwind data the stack ends, and no caller is made up.
 // needs: stacks
 // build: -O2
 #include "stacks.h"
@@ -68,7 +68,7 @@ __asm__(FUNCTION("by_expression") ".cfi_startproc\n"
                                   "leaq -8(%r10), %rsp\n.cfi_def_cfa %rsp, 8\n"
                                   "ret\n.cfi_endproc\n" END("by_expression"));
 
-/* rbp far from the return address, below other data. */
+/* rbp is saved far from the return address, below other data. */
 void saved_elsewhere(void (*call)(void));
 __asm__(FUNCTION("saved_elsewhere") ".cfi_startproc\n"
                                     "subq $520, %rsp\n.cfi_def_cfa_offset 528\n"
@@ -79,7 +79,7 @@ __asm__(FUNCTION("saved_elsewhere") ".cfi_startproc\n"
                                     "addq $520, %rsp\n.cfi_def_cfa_offset 8\n"
                                     "ret\n.cfi_endproc\n" END("saved_elsewhere"));
 
-/* A return in the middle; the call comes behind it. */
+/* The function returns in the middle; the call comes after that return. */
 void remembered(void (*call)(void));
 __asm__(FUNCTION("remembered") ".cfi_startproc\n"
                                "subq $24, %rsp\n.cfi_def_cfa_offset 32\n"

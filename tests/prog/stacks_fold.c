@@ -1,5 +1,5 @@
-// More stacks than there is memory for: stacks without live blocks make room. Live memory is exact to the byte, at its
-// whole stack, from any thread, before and after.
+// More stacks than there is memory for: stacks without live blocks make room. Live memory is exact to the byte, and has
+// its whole stack, whichever thread allocated it, before or after stacks made room.
 // env: MEMSTOW_STACK_MEMORY=3000000
 // run:
 // timeout: 300
@@ -70,7 +70,7 @@ int main(void) {
         }
         usleep(5000);
     }
-    allocated += PASSES - 1; /* kept[1] */
+    allocated += PASSES - 1; /* the earlier blocks of kept[1] */
     MUST(kept[0] && kept[1]);
     size_t live = 2 * SENTINEL + 1, blocks = 2;
     for (int i = 0; i < SLOTS; i++) {

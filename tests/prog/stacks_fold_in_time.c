@@ -1,5 +1,5 @@
 // If nearly all stacks are dead, room is made before there is none: no stack is lost, however many there are. (Some are
-// lost if the thread that makes room waits for the processor while others go on: nobody waits for it.)
+// lost if the thread that makes room waits for the processor: the other threads go on without waiting for it.)
 // env: MEMSTOW_STACK_MEMORY=8000000
 // needs: stacks
 // timeout: 300

@@ -138,7 +138,7 @@ FRAME static void pointer_outer(void) {
     STAY;
 }
 
-/* The same functions in another order, and again: nothing of an earlier stack is left in a later one. */
+/* A recursion: the same function with the same return address, again and again. */
 FRAME static void below(int depth) {
     if (depth == 0)
         KEEP(BELOW);

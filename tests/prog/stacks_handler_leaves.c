@@ -102,7 +102,7 @@ static void *beside(void *unused) {
     return unused;
 }
 
-/* This thread never gets the signal. */
+/* Starts a thread that never gets the signal. */
 static pthread_t start_thread(void) {
     pthread_t thread;
     sigset_t alarm, before;

@@ -1,5 +1,5 @@
 // Call stacks in signal handlers: the handler, and the code that it interrupted, at a call or in the middle of an
-// instruction, on this stack or on another.
+// instruction, on the interrupted stack or on another.
 // needs: stacks
 // build: -O2
 #include "stacks.h"

@@ -80,7 +80,7 @@ static void *new_stack(void) {
     return stack;
 }
 
-/* The new thread has this thread's thread-local memory, so this one waits in the kernel until it is gone. */
+/* The new thread uses this thread's thread-local memory, so this thread waits in the kernel until the other is gone. */
 FRAME static void clone_and_wait(void) {
     static volatile pid_t alive = 1;
     int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;

@@ -32,7 +32,7 @@ def start(*argv, folder, **options):
 
 
 def python(code, folder, status=0, timeout=100):
-    """Runs Python code with the store; it also has the variable `folder`. Returns the output."""
+    """Runs Python code that can use memstow, memstow_state and the variable `folder`. Returns the completed process."""
     head = f"import errno, os, pathlib, sys\nimport memstow, memstow_state\nfolder = pathlib.Path({str(folder)!r})\n"
     return support.memstow("run", "--quiet", "-o", support.HERE / "python.mst", "--", sys.executable, "-c",
                            head + textwrap.dedent(code), env=environment(folder), status=status, timeout=timeout)

@@ -1,5 +1,5 @@
-/* _store.c — a program that uses the store through the ABI: _store CASE. Without a case it lists them. Each case has
- * its own checks. store.py runs them under the library. */
+/* _store.c — a program that uses the store through the ABI: _store CASE. Without CASE it lists the cases. Each case has
+ * its own checks. store.py runs the cases under the library. */
 #include "../prog/abi.h"
 
 #include <errno.h>
@@ -148,7 +148,8 @@ static void generations(void) {
     MUST(is_gone(loop, "kept") && abi_memstow_state_begin(loop) == -ENOENT);
 }
 
-/* A reader's writes are its own, and its view outlives everything else. */
+/* Only the reader itself sees what it writes to its view. The view outlives a move and the release of the value, and
+ * the end of the loop. */
 static void views(void) {
     int64_t loop = loop_of("views");
     for (uint32_t in_file = 0; in_file < 2; in_file++) {
@@ -180,9 +181,9 @@ static void moves(void) {
     MUST(figures.kind == MEMSTOW_STATE && figures.live_bytes == before.held_bytes && figures.live_blocks == 1);
     MUST(figures.resident_bytes == figures.live_bytes && !figures.stowed_bytes &&
          figures.movable_bytes == figures.live_bytes);
-    MUST(abi_memstow_owner_discard(owner, 1) == -EINVAL); /* the store keeps what was put */
+    MUST(abi_memstow_owner_discard(owner, 1) == -EINVAL); /* the content of a value is never dropped */
     MUST(abi_memstow_stow(owner) == (int64_t)before.held_bytes);
-    MUST(abi_memstow_stow(owner) == 0); /* the value is out */
+    MUST(abi_memstow_stow(owner) == 0); /* the value is stowed already */
     figures = figures_of(owner);
     MUST(figures.live_bytes == before.held_bytes && figures.stowed_bytes == before.held_bytes &&
          !figures.resident_bytes);
@@ -195,7 +196,7 @@ static void moves(void) {
     MUST(abi_memstow_trigger(MEMSTOW_RUN_ENDED, "run") == (int64_t)before.held_bytes);
     MUST(value_of(loop, "x").place == MEMSTOW_STATE_STOWED && value_of(loop, "y").place == MEMSTOW_STATE_MEMORY);
     MUST(holds(loop, "x", SMALL, 1) && holds(loop, "y", SMALL, 2));
-    MUST(abi_memstow_state_begin(loop) == 2 && put(loop, "x", SMALL, 3) == owner); /* its policy stays */
+    MUST(abi_memstow_state_begin(loop) == 2 && put(loop, "x", SMALL, 3) == owner); /* owner and policy stay */
     MUST(figures_of(owner).live_bytes == 2 * before.held_bytes && figures_of(owner).stowed_bytes == before.held_bytes);
     MUST(abi_memstow_state_commit(loop) == 2 && figures_of(owner).live_bytes == before.held_bytes);
     MUST(abi_memstow_scope_enter(owner) == -EINVAL && abi_memstow_owner_retire(owner) == -EINVAL);
@@ -206,7 +207,7 @@ static void moves(void) {
     drop_view(&before);
 }
 
-/* Above the limit, values go to files. Both generations count. */
+/* Above the limit, values go to files. The committed values and those of the present iteration count together. */
 static void ram_limit(void) {
     struct memstow_state_options options = {.size = sizeof options, .ram_limit = 2 * MIB};
     int64_t loop = abi_memstow_state_open("limit", &options);
@@ -263,7 +264,7 @@ static void large(void) {
     drop_view(&value);
 }
 
-/* --- bad days --- */
+/* --- bad arguments, failures, forks, signals, threads --- */
 
 static void hostile(void) {
     char long_id[300], nothing[1];
@@ -310,7 +311,7 @@ static void hostile(void) {
     MUST(abi_memstow_state_get(loop, nothing, (void *)16) == -EFAULT);
 }
 
-/* A value that could not be put has no owner, and the earlier value keeps its own. */
+/* If a put fails, a new id gets no owner, and a value that was there before keeps its owner. */
 static void failed_puts(void) {
     struct memstow_state_part nowhere = {16, 4096};
     int64_t loop = loop_of("failed");
@@ -327,8 +328,8 @@ static void failed_puts(void) {
     MUST(abi_memstow_state_begin(loop) == 2 && put(loop, "kept", 100, 2) == owner);
 }
 
-/* The store's descriptors belong to the process. If the process closes them, it loses values in memory, and nothing
- * else. */
+/* The program may close the store's descriptors. Then a value in memory cannot be read until it is stowed. Nothing else
+ * fails, and the store does not close the descriptor that the program has opened in place of its own. */
 static void closed_descriptors(void) {
     int64_t loop = loop_of("closed");
     MUST(abi_memstow_state_begin(loop) == 1);
@@ -364,7 +365,8 @@ static void forks(void) {
     MUST(abi_memstow_state_commit(loop) == 1 && holds(loop, "x", SMALL, 1));
 }
 
-/* Large values go into files while signals come, and while children are made that put their own. */
+/* One thread puts large values into files, and a timer's signals interrupt it. Meanwhile another thread forks children,
+ * which put values of their own. */
 enum { QUEUED = 17 * MIB + 77, CHILDREN = 6 };
 
 static volatile sig_atomic_t signals;
@@ -394,7 +396,7 @@ static void *fork_on(void *context) {
 
 static void queued(void) {
     const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {0};
-    const struct sigaction action = {.sa_handler = note_signal}; /* calls are interrupted, and not restarted */
+    const struct sigaction action = {.sa_handler = note_signal}; /* no SA_RESTART: system calls are interrupted */
     pthread_t forker;
     sigset_t alarm;
     int64_t loop = open_loop("queued", NULL, 1), turn = 0;
@@ -419,8 +421,8 @@ static void queued(void) {
     MUST(signals > 0);
 }
 
-/* SIGINT comes at some moment of a put, and the handler never returns to the put. The signal waits until the put is
- * done: the new value is there as a whole, or, if the put had not begun, the old one; and no file stays open. */
+/* SIGINT comes at some moment of a put, and the handler jumps out of the put. The library delays the signal until the
+ * put is done, so the new value is complete. If the put had not begun, the old value is there. No file stays open. */
 enum { INTERRUPTS = 60, LONGEST_US = 12000 };
 
 static sigjmp_buf after_put;
@@ -466,8 +468,8 @@ static void interrupted(void) {
     MUST(waited > 1);
 }
 
-/* Two values are put together, with one number. A reader that looks in one list always finds both with one number.
- * Moves go on meanwhile. */
+/* Each iteration puts two values that are made of the same number. Meanwhile four threads read the first value, which
+ * must always match its generation; a thread stows and restores it; two threads use loops of their own. */
 enum { TURNS = 60, THREADS = 4, LENGTH = 70000 };
 static int64_t shared_loop;
 static uint32_t shared_owner;
@@ -530,7 +532,7 @@ static void threads(void) {
     MUST(figures_of(shared_owner).live_blocks == 1);
 }
 
-/* A value without room leaves nothing, and the last iteration is still there. */
+/* If there is no room for a value, put leaves nothing behind, and the values of the last iteration are still there. */
 static void no_room(void) {
     struct rlimit limit;
     int64_t loop = loop_of("no room"), in_file = open_loop("in file", NULL, 1);

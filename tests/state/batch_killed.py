@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""A batch with a prefix, with the driver over the real store and a double of ComfyUI's queue, in a process that is
-killed again and again: while an element runs, commits, or is put together with others. It goes on from there, no
-element that was done runs again, the result is whole, and there are few files."""
+"""A process that runs a batch with a prefix is killed again and again: while an element runs, is committed, or is
+joined with others. The next process goes on from there: no element that was done runs again, the result is complete,
+and there are few files. The driver of loops and the store are the real ones; ComfyUI's queue is a double."""
 import json, os, random, shutil, signal
 
 import _state, support

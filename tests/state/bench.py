@@ -16,7 +16,7 @@ ways = [way for way in WAYS if way != "safetensors" or importlib.util.find_spec(
 folder = _state.real_disk()
 options = ["--rounds", 2, "--sizes", ",".join(map(str, SIZES)), "--directory", folder, "--memstow", support.MEMSTOW,
            "--python", sys.executable]
-if ways != WAYS: # it needs a module that is not here
+if ways != WAYS: # the module safetensors is not installed
     options += ["--ways", ",".join(ways)]
 said = support.run(support.ROOT / "tests/bench/state", *options, timeout=380).stdout
 print(said)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # timeout: 600
 """The files of a prefix are damaged: the manifest and a value are changed at each byte, cut off, and made longer; two
-values change places. A manifest whose checksum is right names an id twice, or generations that cannot be. Each time
-opening is refused with one message, and nothing is removed. As soon as the bytes are back, so are the values."""
+values change places. A manifest whose checksum is right names an id twice, or has impossible generations. Each time
+opening is refused with the same message, and nothing is removed. As soon as the bytes are back, so are the values."""
 import _state
 
 folder = _state.real_disk()

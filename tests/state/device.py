@@ -3,8 +3,8 @@
 # timeout: 200
 """A tensor that a node gives on a device is carried on the host: each save makes one copy from the device, the next
 iteration gets a tensor of the host with the same bytes, shape and type, and nothing on the device is held for the
-store. Over the simulated CUDA driver and two doubles, of ComfyUI's queue and of a device's tensors: this PyTorch has no
-CUDA. No GPU has seen this."""
+store. The CUDA driver is the simulated one. ComfyUI's queue and the device's tensors are doubles, because the tests'
+PyTorch has no CUDA. This was never tried on a GPU."""
 import os, sys
 
 import _state, support

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: torch
 # timeout: 300
-"""The memory of loops, with the driver over the real store and a double of ComfyUI's queue. A batch on disk takes at
-most 64 MiB more while it runs, also while values are put together into one; and nobody but the store has its inputs.
-A reader of a value that the present iteration has replaced gets the committed one, and no copy of it is made."""
+"""How much memory loops take. The driver of loops and the store are the real ones; ComfyUI's queue is a double. A batch
+on disk takes at most 64 MiB more than its inputs while it runs, also while values are joined into one. After its end
+nobody but the store has its inputs. If the present iteration has replaced a value, a reader can still get the committed
+one, and no copy of it is made."""
 import _state, support
 
 CODE = """if True:

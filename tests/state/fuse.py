@@ -1,6 +1,6 @@
 # needs: root deb:bindfs deb:fuse3
-"""A directory on FUSE is refused for files and for a prefix, as each file system is that is not known to be a local
-disk, such as NFS. Nothing is left in it."""
+"""A directory on FUSE is refused for files and for a prefix. So is every file system that is not known to be a local
+disk, such as NFS. Nothing is left in the directory."""
 import os
 
 import _state, support

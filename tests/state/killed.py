@@ -14,14 +14,15 @@ chance = random.Random(seed)
 
 
 def one(last, wait):
-    """Kills it after this time. Returns the last generation that it reported as committed."""
+    """Starts the program, and kills it `wait` seconds after its first line or its first commit. Returns the last
+    generation that it reported as committed."""
     process = _state.start(program, "persist", folder=folder)
     try:
         line = process.stdout.readline()
         assert line.startswith("from "), f"after {last}: {line}{process.stdout.read()}"
         at, pid = int(line.split()[1].strip(",")), int(line.split()[3])
         assert last <= at <= last + 1, f"it had committed {last}, and goes on from {at}"
-        if chance.random() < 0.4: # at some moment after a commit, however slow the machine is
+        if chance.random() < 0.4: # waits for a commit: on a slow machine none may come within `wait` seconds
             last = at = int(process.stdout.readline())
         time.sleep(wait)
     finally:

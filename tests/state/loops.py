@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""A hundred iterations beside a policy. Live memory is the same after each; no call stack or descriptor is added;
-`memstow leaks` finds nothing; the report names the values; a trigger and `memstow stow` from outside move them."""
+"""A loop of 120 iterations, with a trigger after each. Live memory stays the same; no call stack or descriptor is
+added; `memstow leaks` finds nothing; the report names the values. Afterwards a trigger with a policy and `memstow stow`
+from outside move values."""
 import json
 
 import _state, support

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""Without a prefix nothing is left of a loop, in memory or in files: not after an end, an error, a Ctrl-C or a kill.
-With a prefix the unfinished iteration leaves nothing, and the last committed one is left."""
+"""Without a prefix, a loop leaves no file, whether its process ends, fails, is interrupted (Ctrl-C) or is killed. With
+a prefix, the unfinished iteration leaves nothing, and the last committed one is left."""
 import os, signal
 
 import _state, support
@@ -35,7 +35,8 @@ for where in ("ram", "file", "prefix"):
                 store.close()
                 """, folder)
         assert not list(folder.iterdir()), (where, ending, list(folder.iterdir()))
-# a queue of the kernel's is made only when something large is written to a file: the process waits for the queue's end
+# The store makes a queue of the kernel's only when it writes something large to a file, because it takes a process some
+# 20 ms to end a queue.
 _state.python("""
     import ctypes
 
@@ -59,7 +60,7 @@ _state.python("""
     if not can:
         print("no queue is seen, because the kernel refuses queues or does not show them")
     """, folder)
-# a value's file that somebody has shortened is an error, not a SIGBUS
+# If somebody has shortened a value's file, reading the value fails with an error, and there is no SIGBUS.
 _state.python("""
     store = memstow_state.open("loop", persist_prefix="p", directory=folder)
     store.begin(); store.put("x", b"1" * 3000000); store.commit()

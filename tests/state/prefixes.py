@@ -12,7 +12,7 @@ outside = support.HERE / "outside"
 outside.mkdir()
 (outside / "there").write_text("as it was")
 
-# --- a loop has one set of files, with any id; the files' modes
+# --- a loop has one file for each value, also for strange ids; the files have mode 0600
 _state.python("""
     with memstow_state.open("loop", persist_prefix="my loop", directory=folder) as store:
         for step in range(1, 30):
@@ -72,7 +72,7 @@ finally:
     os.kill(child, 9)
     holder.wait(60)
 
-# --- refused, and nothing is touched
+# --- what is refused; nothing is changed then
 good = support.HERE / "good"
 shutil.copytree(home, good / "my loop.state")
 

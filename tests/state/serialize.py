@@ -3,7 +3,7 @@
 # timeout: 200
 """Values come back unchanged: tensors of each type, shape and stride, arrays, nested values, texts, numbers, pickles.
 Values that must pass by reference do so, and the reason is given. A value that comes back as another type gives a
-warning. Foreign bytes are an error, and so are bytes of a request that would make a larger value."""
+warning. Foreign bytes are refused, and so are untrusted bytes that would make a value larger than they are."""
 import os
 
 import support

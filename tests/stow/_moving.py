@@ -30,7 +30,7 @@ def real_disk():
 
 
 def execute(argv, directory, timeout=110, **options):
-    """Runs a program under the library. SIGKILL ends it, because a mover holds other signals back."""
+    """Runs a program under the library. After the timeout SIGKILL ends it, because a mover holds other signals back."""
     process = subprocess.Popen([str(a) for a in argv], env=environment(directory, **options.pop("env", {})),
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options)
     try:

@@ -19,7 +19,7 @@ static void there_and_back(const struct stow_options *options) {
     MUST(is_stowed_(p));
     MUST_BE(stow_bytes_(1, NULL), LENGTH);
     MUST_BE(stow_bytes_(2, NULL), 0);
-    MUST(holds(p, LENGTH, 1)); /* by use */
+    MUST(holds(p, LENGTH, 1)); /* use brings it back */
     p[5 * MIB] ^= 1;
     MUST_BE(in(p, LENGTH, options), LENGTH);
     MUST(!is_stowed_(p));
@@ -28,7 +28,7 @@ static void there_and_back(const struct stow_options *options) {
     p[5 * MIB] ^= 1;
     MUST(holds(p, LENGTH, 1));
     MUST_BE(out(p, LENGTH, options, NULL), LENGTH);
-    MUST_BE(in(p, LENGTH, options), LENGTH); /* without use */
+    MUST_BE(in(p, LENGTH, options), LENGTH); /* nothing has used it before */
     MUST(holds(p, LENGTH, 1));
     MUST_BE(stow_bytes_(0, NULL), 0);
     MUST_BE(munmap(p, LENGTH), 0);
@@ -84,7 +84,7 @@ static void only_read_stays(void) {
     MUST_BE(why, STOW_EMPTY);
 }
 
-/* Pages are missing here and there: their neighbours move together, and they are zeros. */
+/* Pages are missing here and there. The pages around them move together, and the missing pages are read as zeros. */
 static void small_holes(void) {
     char *p = map_memory(LENGTH);
     for (int method = 0; method < 3; method++) {
@@ -299,7 +299,7 @@ static void dontneed_without_descriptors(void) {
     MUST(next > 0 && close(next) == 0);
     allow_descriptors((rlim_t)next);
     MUST(dup(1) == -1 && errno == EMFILE);
-    MUST_BE(madvise(p + MIB, MIB, MADV_DONTNEED), 0); /* another thread has numbers of its own */
+    MUST_BE(madvise(p + MIB, MIB, MADV_DONTNEED), 0); /* memstow opens files on a thread with numbers of its own */
     for (int i = 0; i < MIB; i++) MUST(p[MIB + i] == 0);
     allow_descriptors(0);
     MUST(madvise(p + 2 * MIB, MIB, MADV_DONTNEED) == -1 && errno == ENOMEM);
@@ -423,7 +423,7 @@ static void fork_in_the_middle(void) {
     MUST(holds(p, LENGTH, 1));
 }
 
-/* A forked child does not go on with its parent's work. */
+/* A child that is forked during its parent's move does not continue this move, and can move memory itself. */
 static void child_moves_by_itself(void) {
     char *p = map_memory(LENGTH), *q = map_memory(LENGTH);
     fill(p, LENGTH, 1), fill(q, LENGTH, 2);
@@ -604,7 +604,7 @@ static void *close_all(void *unused) {
     return NULL;
 }
 
-/* Trap: a write would go to a number that was closed and reused. */
+/* Trap: a write would go to a descriptor number that the program has closed and used again. */
 static void descriptors_closed_meanwhile(void) {
     int fd = open("user.txt", O_RDWR | O_CREAT | O_TRUNC, 0600);
     MUST(write(fd, "mine", 4) == 4);

@@ -78,7 +78,7 @@ class Dumped:
 
 
 def by_kernel():
-    """None if cores go elsewhere or nowhere."""
+    """Tests the core dumps of the kernel. Returns None, or why they cannot be tested."""
     pattern = pathlib.Path("/proc/sys/kernel/core_pattern").read_text()
     if not pattern.startswith("core") or "/" in pattern:
         return f"cores of the kernel's own: they go to {pattern.strip()}"
@@ -94,7 +94,7 @@ def by_kernel():
     assert Dumped(most=0).end() is None
     dumped = Dumped()
     dumped.keep(PRIVATE_FILES)
-    if dumped.tell("cut") == "cut": # root may
+    if dumped.tell("cut") == "cut": # only root can
         core = dumped.end()
         for name in ("plain", "back", "written"):
             assert core.content(*dumped.areas[name]) == pathlib.Path(f"{name}.expected").read_bytes(), name

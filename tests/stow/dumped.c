@@ -1,6 +1,6 @@
 /* dumped.c — dumped [moving]: memory in every state, for a core dump. It writes a line "NAME ADDRESS LENGTH" for each
  * area, its content to NAME.expected, and "ready". Then it follows commands: "cut" shortens the file of the stowed
- * memory, "check" looks at all of it, "abort" ends it. moving: meanwhile one more area moves all the time. */
+ * memory, "check" compares all memory, "abort" ends the program. moving: meanwhile one more area moves all the time. */
 #include "moving.h"
 
 #include <pthread.h>

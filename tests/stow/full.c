@@ -1,5 +1,5 @@
-/* full.c — full [MIB]: the directory for stowed memory, from the environment, cannot take it. Prints the answer. The
- * memory must be whole, and move to a disk that can take it. */
+/* full.c — full [MIB [DIRECTORY]]: moves memory to the directory that the environment names, which may not be able to
+ * take it, and prints the answer. The memory must stay whole, and then move to DIRECTORY. */
 #include "moving.h"
 
 int main(int argc, char **argv) {

@@ -10,7 +10,8 @@ behind, place, merged = (support.HERE / name for name in ("behind", "fuse", "mer
 
 
 def answer(directory):
-    """Asserts that a move there is refused, memory stays whole, and then moves elsewhere."""
+    """Tries to move memory there. Asserts that the memory stays whole, and then moves elsewhere. Returns the result of
+    the first move, and the reason."""
     status, output = _moving.execute([program, "32", elsewhere], directory)
     assert status == 0, f"exit status {status}\n{output}"
     moved, _, text = output.strip().split(" ", 2)
@@ -18,7 +19,8 @@ def answer(directory):
 
 
 def overlay_over_fuse():
-    """The kernel wants more of an upper file system than bindfs has, so usually there is no such overlay."""
+    """Whether an overlay over FUSE could be mounted. Usually it cannot, because the kernel wants more of an upper file
+    system than bindfs has."""
     for folder in (place / "upper", place / "work", support.HERE / "lower", merged):
         folder.mkdir()
     options = f"lowerdir={support.HERE}/lower,upperdir={place}/upper,workdir={place}/work"
@@ -32,7 +34,7 @@ try:
     assert moved == -errno.ENOTSUP and "FUSE" in text, (moved, text)
     assert os.listdir(behind) == ["file"], os.listdir(behind)
 
-    # By default it goes elsewhere.
+    # By default memory goes elsewhere, although the user's cache is on FUSE.
     usual = {"MEMSTOW_STOW_DIR": "", "XDG_CACHE_HOME": str(place)}
     status, output = _moving.execute([program, "4"], "", env=usual)
     assert status == 0 and output.startswith("4 "), (status, output)

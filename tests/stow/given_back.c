@@ -27,9 +27,9 @@ static long long written_bytes(void) {
     return atoll(at + sizeof "\nwrite_bytes: " - 1);
 }
 
-/* The other thread reads this during the whole move: moved bytes, and memory of the control group. */
+/* What look() sees on another thread during the first move. */
 static struct {
-    long long before, most; /* most: bytes of the group beside the memory that has not moved yet */
+    long long before, most; /* bytes of the group: before the move; at most, without what has not moved yet */
     int samples;            /* readings in the middle of the move */
     bool over;
 } seen;

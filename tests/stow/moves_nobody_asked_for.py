@@ -10,7 +10,7 @@ import _moving
 from _control import *
 
 SIZE, MODELS, ECANCELED = 256 << 20, 3, -125
-# It moves models out and back again and again, until a call has moved less than there was, or was cancelled.
+# until_cut_short() makes the same moves again and again, until one has moved less than there was, or was cancelled.
 SETUP = rf"""
 import zlib
 for name in ("owner_open", "stow", "restore", "trigger"):
@@ -124,8 +124,9 @@ for _ in range(3):
 
 
 def end_move(verb, asked):
-    """Ends the move that `asked` requests at some moment. Returns the moved bytes; None: it is over. It speaks to the
-    socket itself: a command, above all one with sanitizers, may start more slowly than the whole move takes."""
+    """Ends the move that `asked` requests at some moment. Returns the moved bytes; None: the move was over before. This
+    function speaks to the socket itself, because a command, above all one with sanitizers, may take longer to start
+    than the whole move takes."""
     time.sleep(random.uniform(0, 0.3))
     while asked.poll() is None:
         connection = connected(path)
@@ -161,7 +162,7 @@ def cut_from_outside(verb):
 for verb in ("stow", "restore"):
     wait_for(lambda: cut_from_outside(verb), seconds=60, what="a move that is cut short")
 
-# The trace reports missing memory as not moved: an earlier move took the rest.
+# The trace reports only the locked memory as not moved: the rest had moved before.
 program.tell("abi.memstow_stow(models[0])")
 LOCKED = 4 << 20
 program.tell("abi.mlock(ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(blocks[0])) + (100 << 20)), "

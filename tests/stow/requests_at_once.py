@@ -39,7 +39,7 @@ for word in ("stow", "restore", "stow"):
     request = ask(pid, word)
     request.send_signal(signal.SIGINT)
     out, error = request.communicate(timeout=100)
-    # it may have been too early for the request, in the middle of it, or too late
+    # The signal may come before the request, in the middle of it, or after it.
     assert request.returncode in (-signal.SIGINT, 0, 1), (word, request.returncode, out, error)
 program.stdin.close()
 expect_exit(program, 0)

@@ -18,7 +18,7 @@ static void *read_all_the_time(void *p) {
     return (void *)wrong;
 }
 
-/* An owner is declared idle, but a thread reads its memory: it sees the right content at any time. */
+/* An owner is declared idle, but a thread reads its memory: the thread sees the right content at any time. */
 static void back_beside_a_reader(void) {
     pthread_t reader;
     void *wrong;
@@ -102,7 +102,8 @@ static void lose_file_of(const void *p) {
     fclose(f);
 }
 
-/* As above, for a block that is a mapping of its own, as large blocks of models are. */
+/* realloc fails if the content of a stowed block cannot be read any more. This is tried for a large block of malloc's,
+ * and for a large block of a model, which is a mapping of its own. */
 static void realloc_of_what_is_lost(void) {
     int64_t (*open_owner)(uint32_t, const char *, const char *, uint64_t, uint64_t) =
         (__typeof__(open_owner))dlsym(RTLD_DEFAULT, "memstow_owner_open");

@@ -21,7 +21,7 @@ extern "C" bool vector_holds(void *p, size_t count) {
 }
 extern "C" void drop_vector(void *p) { delete static_cast<std::vector<std::string> *>(p); }
 
-/* The address at which the calls of this module end. */
+/* The address of the operator new that this module calls. */
 extern "C" void *address_of_new(void) {
     return reinterpret_cast<void *>(static_cast<void *(*)(size_t)>(::operator new));
 }
