@@ -239,7 +239,7 @@ static void read_cgroups(struct files *self, struct reading *reading) {
         if (!look_at_cgroup(self, version1, &limit, &used)) continue;
         uint64_t missing = pressure_missing(&wished, limit, used), left = limit > used ? limit - used : 0;
         if (missing > reading->missing) reading->missing = missing;
-        if (left < reading->left) reading->left = left;
+        if (limit != PRESSURE_NO_LIMIT && left < reading->left) reading->left = left;
         if (!reading->used) reading->used = used;
     } while (go_outwards(self));
     if (!told && read_text(self, "/proc/pressure/memory")) reading->stalled = pressure_stalled(self->text);

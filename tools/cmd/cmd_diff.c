@@ -97,13 +97,29 @@ static void take_total(struct diff *diff, int side, const struct image *image) {
     at_peak_words(image, total->peak_words, sizeof total->peak_words);
 }
 
+typedef int add_blocks(struct diff_blocks *self, const struct image *image, const uint32_t *row_of, int side);
+
+/* Adds the rows of one side, and for a page also its blocks. `of`: the image that the rows are of. `image`: the image
+ * that the blocks are of. */
+static int add_rows(struct diff *diff, struct groups *groups, const struct image *of, const struct image *image,
+                    int side, add_blocks *add) {
+    if (diff->form != diff_html) return groups_add(groups, of, side);
+    groups->row_of = calloc(of->total_count + 1, sizeof *groups->row_of);
+    int result = groups->row_of ? groups_add(groups, of, side) : -1;
+    if (result == 0) result = add(&diff->blocks, image, groups->row_of, side);
+    free(groups->row_of);
+    groups->row_of = NULL;
+    return result;
+}
+
 /* Adds the CUDA memory of one side to the comparison. Threads have no figures of CUDA memory. At the peak, only the
  * total of CUDA memory is known. */
 static int add_cuda(struct diff *diff, int side, const struct image *image) {
     if (!image->cuda.used) return 0;
     struct image view = cuda_view(image);
     int result = view.totals ? 0 : -1;
-    if (result == 0 && diff->view != BY_THREAD) result = groups_add(&diff->cuda, &view, side);
+    if (result == 0 && diff->view != BY_THREAD)
+        result = add_rows(diff, &diff->cuda, &view, image, side, diff_blocks_add_on_devices);
     if (result == 0 && !diff->peak) result = diff_limits_add(&diff->limited, &view, side, true);
     cuda_view_end(&view);
     return result;
@@ -116,25 +132,13 @@ static int add_figures(struct diff *diff, int side, struct image *image) {
     return result;
 }
 
-/* Adds the rows of host memory of one side, and for a page also its large blocks. */
-static int add_host(struct diff *diff, int side, const struct image *image) {
-    struct groups *groups = &diff->groups;
-    if (diff->form != diff_html) return groups_add(groups, image, side);
-    groups->row_of = calloc(image->total_count + 1, sizeof *groups->row_of);
-    int result = groups->row_of ? groups_add(groups, image, side) : -1;
-    if (result == 0) result = diff_blocks_add(&diff->blocks, image, groups->row_of, side);
-    free(groups->row_of);
-    groups->row_of = NULL;
-    return result;
-}
-
 static int add_side(struct diff *diff, int side, struct image *image) {
     if (diff->peak) at_peak_choose(image);
     take_total(diff, side, image);
     int result = add_figures(diff, side, image);
     if (result == 0) result = add_cuda(diff, side, image);
     if (result == 0) result = estimate_stacks(image);
-    if (result == 0) result = add_host(diff, side, image);
+    if (result == 0) result = add_rows(diff, &diff->groups, image, image, side, diff_blocks_add);
     return result == 0 ? diff_limits_add(&diff->limited, image, side, false) : result;
 }
 

@@ -3,6 +3,8 @@
 #include "tools/base/json.h"
 #include "tools/base/list.h"
 #include "tools/html/html_page.h"
+#include "tools/html/html_sites.h"
+#include "tools/reader/cuda_image.h"
 
 #include <stdlib.h>
 
@@ -19,15 +21,18 @@ void diff_blocks_end(struct diff_blocks *self) {
 
 /* ---- collecting blocks */
 
-static int diff_blocks_put(struct diff_blocks *self, const struct image *image, const uint32_t *row_of, uint32_t site,
-                           struct diff_block block) {
+static int diff_blocks_put(struct diff_blocks *self, const struct image *image, uint32_t row, struct diff_block block) {
     if (!LIST_GROW(self->list, self->count, self->capacity)) return -1;
     uint64_t now = image_now(image);
-    block.row = image_total(image, site) ? row_of[site - 1] : 0;
+    block.row = row;
     block.age_ns = now > block.birth_ns ? now - block.birth_ns : 0;
     block.place = block.side ? DIFF_BLOCK_IN_B : DIFF_BLOCK_IN_A;
     self->list[self->count++] = block;
     return 0;
+}
+
+static uint32_t row_of_site(const struct image *image, const uint32_t *row_of, uint32_t site) {
+    return image_total(image, site) ? row_of[site - 1] : 0;
 }
 
 int diff_blocks_add(struct diff_blocks *self, const struct image *image, const uint32_t *row_of, int side) {
@@ -39,7 +44,7 @@ int diff_blocks_add(struct diff_blocks *self, const struct image *image, const u
         struct diff_block block = {.address = large->address, .birth_ns = large->birth_ns, .side = side & 1};
         block.size[side] = large->size;
         block.resident[side] = large->resident;
-        if (diff_blocks_put(self, image, row_of, large->site, block) < 0) return -1;
+        if (diff_blocks_put(self, image, row_of_site(image, row_of, large->site), block) < 0) return -1;
     }
     for (size_t i = 0; i < image->mapping_count; i++) {
         const struct snap_mapping *mapping = &image->mappings[i];
@@ -49,9 +54,28 @@ int diff_blocks_add(struct diff_blocks *self, const struct image *image, const u
                                    .side = side & 1};
         block.size[side] = mapping->length;
         block.resident[side] = mapping->resident;
-        if (diff_blocks_put(self, image, row_of, mapping->site, block) < 0) return -1;
+        if (diff_blocks_put(self, image, row_of_site(image, row_of, mapping->site), block) < 0) return -1;
     }
     return 0;
+}
+
+int diff_blocks_add_on_devices(struct diff_blocks *self, const struct image *image, const uint32_t *row_of, int side) {
+    uint32_t *totals = cuda_view_indices(image);
+    int result = totals ? 0 : -1;
+    for (size_t i = 0; result == 0 && i < image->cuda.block_count; i++) {
+        const struct snap_cuda_block *at = &image->cuda.blocks[i];
+        if (!snap_cuda_on_device(at->kind)) continue;
+        struct diff_block block = {.address = at->address,
+                                   .birth_ns = at->birth_ns,
+                                   .device = (uint16_t)(1 + at->device),
+                                   .kind = (uint8_t)(HTML_KIND_ON_DEVICE + at->kind),
+                                   .side = side & 1};
+        block.size[side] = at->size;
+        uint32_t total = at->count < image->cuda.site_count ? totals[at->count] : 0;
+        result = diff_blocks_put(self, image, total ? row_of[total - 1] : 0, block);
+    }
+    free(totals);
+    return result;
 }
 
 /* ---- finding blocks of both files */
@@ -62,12 +86,14 @@ static int by_identity(const void *left, const void *right) {
     const struct diff_block *a = left, *b = right;
     if (a->address != b->address) return a->address < b->address ? -1 : 1;
     if (a->birth_ns != b->birth_ns) return a->birth_ns < b->birth_ns ? -1 : 1;
+    if (a->device != b->device) return a->device < b->device ? -1 : 1;
     if (!a->kind != !b->kind) return a->kind ? 1 : -1;
     return a->side - b->side;
 }
 
 static bool is_same(const struct diff_block *a, const struct diff_block *b) {
-    return a->address == b->address && a->birth_ns == b->birth_ns && !a->kind == !b->kind && a->side != b->side;
+    return a->address == b->address && a->birth_ns == b->birth_ns && a->device == b->device && !a->kind == !b->kind &&
+           a->side != b->side;
 }
 
 /* Copies A's figures of a block into B's item for the same block, which comes next in the list. */
@@ -114,7 +140,7 @@ static int by_weight(const void *left, const void *right) {
 
 /* Whether a block counts as live memory: mappings of files and of reserved addresses do not. */
 static bool is_live(const struct diff_block *block) {
-    return block->kind / 2 != SNAP_MAP_FILE && block->kind / 2 != SNAP_MAP_RESERVED;
+    return block->device || (block->kind / 2 != SNAP_MAP_FILE && block->kind / 2 != SNAP_MAP_RESERVED);
 }
 
 static void diff_blocks_add_up(struct diff_blocks *self) {
@@ -123,7 +149,7 @@ static void diff_blocks_add_up(struct diff_blocks *self) {
             self->not_live++;
             continue;
         }
-        struct diff_blocks_sum *sum = &self->sums[self->list[i].place];
+        struct diff_blocks_sum *sum = &self->sums[self->list[i].device != 0][self->list[i].place];
         sum->blocks++;
         sum->bytes[0] += self->list[i].size[0];
         sum->bytes[1] += self->list[i].size[1];
@@ -141,7 +167,15 @@ void diff_blocks_match(struct diff_blocks *self, bool same) {
 
 /* ---- the columns of a page */
 
-enum block_column { COLUMN_ADDRESS, COLUMN_SIZE, COLUMN_RESIDENT, COLUMN_AGE, COLUMN_KIND, COLUMN_PLACE };
+enum block_column {
+    COLUMN_ADDRESS,
+    COLUMN_SIZE,
+    COLUMN_RESIDENT,
+    COLUMN_AGE,
+    COLUMN_KIND,
+    COLUMN_DEVICE,
+    COLUMN_PLACE
+};
 
 static uint64_t diff_blocks_value(const struct diff_block *block, enum block_column column, int side) {
     switch (column) {
@@ -155,6 +189,8 @@ static uint64_t diff_blocks_value(const struct diff_block *block, enum block_col
         return block->age_ns / 1000;
     case COLUMN_KIND:
         return block->kind;
+    case COLUMN_DEVICE:
+        return block->device;
     default:
         return block->place;
     }
@@ -165,6 +201,12 @@ static void diff_blocks_column(const struct diff_blocks *self, struct html_out *
     html_column_begin(out, "blocks", name, "numbers", self->shown);
     for (size_t i = 0; i < self->shown; i++) html_column_put(out, diff_blocks_value(&self->list[i], column, side));
     html_column_end(out);
+}
+
+static bool has_devices(const struct diff_blocks *self) {
+    uint64_t blocks = 0;
+    for (int place = 0; place < DIFF_BLOCK_PLACES; place++) blocks += self->sums[1][place].blocks;
+    return blocks != 0;
 }
 
 /* All columns but the one of sites. */
@@ -179,6 +221,7 @@ static int write_facts(struct html_out *out, void *context) {
     }
     diff_blocks_column(self, out, COLUMN_AGE, 0, "age");
     diff_blocks_column(self, out, COLUMN_KIND, 0, "kind");
+    if (has_devices(self)) diff_blocks_column(self, out, COLUMN_DEVICE, 0, "device");
     diff_blocks_column(self, out, COLUMN_PLACE, 0, "place");
     return 0;
 }
@@ -196,12 +239,16 @@ int diff_blocks_fit(struct diff_blocks *self, size_t *room) {
     }
 }
 
-void diff_blocks_write(const struct diff_blocks *self, struct html_out *out, const uint32_t *entry_of_row) {
+void diff_blocks_write(const struct diff_blocks *self, struct html_out *out, const uint32_t *host_entries,
+                       const uint32_t *device_entries) {
     if (!self->shown) return;
     write_facts(out, (void *)self);
     html_column_begin(out, "blocks", "site", "numbers", self->shown);
-    for (size_t i = 0; i < self->shown; i++)
-        html_column_put(out, self->list[i].row ? entry_of_row[self->list[i].row - 1] : 0);
+    for (size_t i = 0; i < self->shown; i++) {
+        const struct diff_block *block = &self->list[i];
+        const uint32_t *entries = block->device ? device_entries : host_entries;
+        html_column_put(out, block->row ? entries[block->row - 1] : 0);
+    }
     html_column_end(out);
 }
 
@@ -213,6 +260,13 @@ static void json_sum(struct json *json, const char *key, const struct diff_block
     json_number(json, "before_bytes", sum->bytes[0]);
     json_number(json, "after_bytes", sum->bytes[1]);
     json_end_object(json);
+}
+
+static void json_sums(struct json *json, const struct diff_blocks_sum sums[DIFF_BLOCK_PLACES]) {
+    json_sum(json, "only_a", &sums[DIFF_BLOCK_IN_A]);
+    json_sum(json, "only_b", &sums[DIFF_BLOCK_IN_B]);
+    json_sum(json, "both", &sums[DIFF_BLOCK_IN_BOTH]);
+    json_sum(json, "unclear", &sums[DIFF_BLOCK_UNCLEAR]);
 }
 
 /* Writes when a file was taken, in seconds after the start of its process. */
@@ -232,11 +286,11 @@ int diff_blocks_write_sums(const struct diff_blocks *self, struct html_out *out)
     json_begin(&json, to, "memstow-blocks");
     json_taken(&json, self, 0);
     json_taken(&json, self, 1);
-    json_sum(&json, "only_a", &self->sums[DIFF_BLOCK_IN_A]);
-    json_sum(&json, "only_b", &self->sums[DIFF_BLOCK_IN_B]);
-    json_sum(&json, "both", &self->sums[DIFF_BLOCK_IN_BOTH]);
-    json_sum(&json, "unclear", &self->sums[DIFF_BLOCK_UNCLEAR]);
+    json_sums(&json, self->sums[0]);
     json_number(&json, "not_live", self->not_live);
+    json_object(&json, "on_devices");
+    json_sums(&json, self->sums[1]);
+    json_end_object(&json);
     json_finish(&json);
     return fclose(to) == 0 ? 0 : -1;
 }

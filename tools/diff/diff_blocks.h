@@ -1,4 +1,4 @@
-/* diff_blocks.h — the large blocks and mappings of two files, for the page of a comparison.
+/* diff_blocks.h — the large blocks, the mappings, and the blocks on devices of two files, for the page of a comparison.
  * In: both images, one after the other, and the row of each of their totals. Out: one list, in which a block that is in
  * both files is one item; sums; and columns of a page.
  * A block is the same in both files if they are of one process, and its address and the time of its allocation are the
@@ -18,8 +18,10 @@ struct diff_block {
     uint64_t address, birth_ns;
     uint64_t size[2], resident[2]; /* by side: A, B */
     uint64_t age_ns;               /* in B, or in A if B does not have the block */
-    uint32_t row;                  /* 1 + index of the row of its site (in B, if B knows the site); 0: none */
-    uint8_t kind;                  /* 0: a block; else twice the kind of the mapping, plus 1 if it is shared */
+    uint32_t row;                  /* 1 + index of the row of its site (in B, if B knows the site); 0: none. Memory of
+                                    * the host and memory on devices have rows of their own */
+    uint16_t device;               /* 0: memory of the host; else 1 + the device */
+    uint8_t kind;                  /* as in the page of a report: see HTML_KIND_ON_DEVICE */
     uint8_t side, place;           /* side: the file that has it, 0 or 1; place: enum diff_block_place */
 };
 
@@ -30,15 +32,19 @@ struct diff_blocks {
     uint64_t taken_ns[2]; /* when the file was taken; UINT64_MAX: at the end of a killed process */
     uint64_t start_ns[2];
     bool measured[2]; /* whether resident bytes are known */
+    /* Of all live memory, also of blocks without room. sums[0]: of the host; sums[1]: on devices. */
     struct diff_blocks_sum {
         uint64_t blocks, bytes[2];
-    } sums[DIFF_BLOCK_PLACES]; /* of all live memory, also of blocks without room */
-    uint64_t not_live;         /* how many mappings of files and of reserved addresses there are */
+    } sums[2][DIFF_BLOCK_PLACES];
+    uint64_t not_live; /* how many mappings of files and of reserved addresses there are */
 };
 
 void diff_blocks_end(struct diff_blocks *self);
-/* Adds the blocks of a side. `row_of`: by total, 1 + index of its row. Returns 0, or -1: no memory. */
+/* diff_blocks_add: adds the host's blocks of a side. `row_of`: by total of the image, 1 + index of its row.
+ * diff_blocks_add_on_devices: adds its blocks on devices. `row_of`: by total of cuda_view(image). Both return 0, or -1:
+ * no memory. */
 int diff_blocks_add(struct diff_blocks *self, const struct image *image, const uint32_t *row_of, int side);
+int diff_blocks_add_on_devices(struct diff_blocks *self, const struct image *image, const uint32_t *row_of, int side);
 /* Finds blocks that are in both files, and where the others are. `same`: the files are of one process. */
 void diff_blocks_match(struct diff_blocks *self, bool same);
 /* The side that was taken later; B if both were taken at the same time. */
@@ -47,8 +53,9 @@ uint8_t diff_blocks_later(const struct diff_blocks *self);
 /* Chooses how many blocks the page has, so that they take at most a third of the room. *room: what they leave. Returns
  * 0, or -1: no memory. */
 int diff_blocks_fit(struct diff_blocks *self, size_t *room);
-/* Writes the group "blocks". `entry_of_row`: by row, 1 + its row on the page; 0: none. */
-void diff_blocks_write(const struct diff_blocks *self, struct html_out *out, const uint32_t *entry_of_row);
+/* Writes the group "blocks". The arrays have, by row, 1 + its row on the page; 0: none. */
+void diff_blocks_write(const struct diff_blocks *self, struct html_out *out, const uint32_t *host_entries,
+                       const uint32_t *device_entries);
 /* Writes the document "blocks": when both files were taken, and sums. Returns 0, or -1: no memory. */
 int diff_blocks_write_sums(const struct diff_blocks *self, struct html_out *out);
 

@@ -329,17 +329,27 @@ static int write_documents(struct html_out *out, void *context) {
     return write_traces(self->diff, out) < 0 || diff_blocks_write_sums(&self->diff->blocks, out) < 0 ? -1 : 0;
 }
 
+/* By row of `groups`: 1 + its row on the page; 0: none. `entries`: by leaf. The leaves of the groups: from `first` to
+ * `end`. NULL: no memory. */
+static uint32_t *entries_of_rows(const struct diff_page *self, const struct groups *groups, const uint32_t *entries,
+                                 size_t first, size_t end) {
+    uint32_t *of_rows = calloc(groups->count + 1, sizeof *of_rows);
+    for (size_t leaf = first; of_rows && leaf < end; leaf++)
+        of_rows[self->rows[leaf] - groups->rows] = entries[leaf] + 1;
+    return of_rows;
+}
+
 /* Writes the blocks, each with the row of its site on the page. */
 static int write_blocks(const struct diff_page *self, struct html_out *out) {
-    const struct groups *groups = &self->diff->groups;
     uint32_t *entries = html_tree_entries_of_leaves(&self->tree);
-    uint32_t *of_rows = calloc(groups->count + 1, sizeof *of_rows);
-    bool done = entries && of_rows;
-    for (size_t leaf = 0; done && leaf < self->host_count; leaf++)
-        of_rows[self->rows[leaf] - groups->rows] = entries[leaf] + 1;
-    if (done) diff_blocks_write(&self->diff->blocks, out, of_rows);
+    if (!entries) return -1;
+    uint32_t *host = entries_of_rows(self, &self->diff->groups, entries, 0, self->host_count);
+    uint32_t *devices = entries_of_rows(self, &self->diff->cuda, entries, self->host_count, self->row_count);
+    bool done = host && devices;
+    if (done) diff_blocks_write(&self->diff->blocks, out, host, devices);
     free(entries);
-    free(of_rows);
+    free(host);
+    free(devices);
     return done ? 0 : -1;
 }
 

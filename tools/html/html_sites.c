@@ -268,23 +268,44 @@ static void write_tags(const struct html_sites *self, struct html_out *out) {
     write_tag(self, out, "run", offsetof(struct snap_tag, run));
 }
 
-/* ---- the columns of large blocks and mappings */
+/* ---- the columns of large blocks, mappings, and blocks on devices */
 
 /* The most letters that the page has for the site of a block: three bytes in base64. */
 enum { SITE_LETTERS = 4 };
 
-enum block_column { BLOCK_ADDRESS, BLOCK_SIZE, BLOCK_RESIDENT, BLOCK_AGE, BLOCK_KIND, BLOCK_THREAD, BLOCK_SITE };
+enum block_column {
+    BLOCK_ADDRESS,
+    BLOCK_SIZE,
+    BLOCK_RESIDENT,
+    BLOCK_AGE,
+    BLOCK_KIND,
+    BLOCK_DEVICE,
+    BLOCK_THREAD,
+    BLOCK_SITE
+};
 
+/* The arrays have 1 + the index of an entry on the page; 0: there is none. */
 struct blocks {
     const struct html_sites *self;
-    uint32_t *site_of; /* by total: 1 + the index of its entry */
+    uint32_t *host_entries;   /* by total of the image */
+    uint32_t *device_entries; /* by total of self->devices */
+    uint32_t *device_totals;  /* by CUDA site: 1 + its total in self->devices */
     size_t count;
 };
 
-/* The value of a block or mapping in a column. The column of kinds has 0 for a block. For a mapping it has 2 * its
- * kind, and 1 more if the mapping is shared. */
-static uint64_t block_value(const struct blocks *blocks, const struct listed *item, enum block_column column) {
+static uint32_t entry_of_block(const struct blocks *blocks, const struct listed *item) {
     const struct image *image = blocks->self->report->image;
+    if (!item->on_device) return image_total(image, item->site) ? blocks->host_entries[item->site - 1] : 0;
+    uint32_t total = item->site < image->cuda.site_count ? blocks->device_totals[item->site] : 0;
+    return total ? blocks->device_entries[total - 1] : 0;
+}
+
+static uint32_t html_sites_kind(const struct listed *item) {
+    if (item->on_device) return HTML_KIND_ON_DEVICE + item->on_device->kind;
+    return item->mapping ? 2 * item->mapping->kind + (item->mapping->shared != 0) : 0;
+}
+
+static uint64_t block_value(const struct blocks *blocks, const struct listed *item, enum block_column column) {
     switch (column) {
     case BLOCK_ADDRESS:
         return item->address;
@@ -293,13 +314,15 @@ static uint64_t block_value(const struct blocks *blocks, const struct listed *it
     case BLOCK_RESIDENT:
         return item->resident;
     case BLOCK_AGE:
-        return report_age_ns(image, item->birth_ns) / 1000;
+        return report_age_ns(blocks->self->report->image, item->birth_ns) / 1000;
     case BLOCK_KIND:
-        return item->mapping ? 2 * item->mapping->kind + (item->mapping->shared != 0) : 0;
+        return html_sites_kind(item);
+    case BLOCK_DEVICE:
+        return item->on_device ? 1 + item->on_device->device : 0;
     case BLOCK_THREAD:
         return item->thread;
     default:
-        return item->site && item->site <= image->total_count ? blocks->site_of[item->site - 1] : 0;
+        return entry_of_block(blocks, item);
     }
 }
 
@@ -311,16 +334,26 @@ static void write_block_column(const struct blocks *blocks, struct html_out *out
     html_column_end(out);
 }
 
-static uint32_t *entries_of_totals(const struct html_sites *self) {
-    uint32_t *entries = html_tree_entries_of_leaves(&self->tree);
-    uint32_t *of_totals = calloc(self->report->image->total_count + 1, sizeof *of_totals);
-    for (size_t leaf = 0; entries && of_totals && leaf < self->host_count; leaf++)
+/* By total of `image`: 1 + the index of its entry. `entries`: by leaf. The leaves of the image: from `first` to `end`.
+ * NULL: no memory. */
+static uint32_t *entries_of_totals(const struct html_sites *self, const struct image *image, const uint32_t *entries,
+                                   size_t first, size_t end) {
+    uint32_t *of_totals = calloc(image->total_count + 1, sizeof *of_totals);
+    for (size_t leaf = first; of_totals && leaf < end; leaf++)
         for (uint32_t i = 0; i < self->sites[leaf].count; i++)
             of_totals[self->sites[leaf].first + i] = entries[leaf] + 1;
-    if (!entries) free(of_totals);
-    uint32_t *result = entries ? of_totals : NULL;
+    return of_totals;
+}
+
+static bool html_sites_find_entries(struct blocks *blocks) {
+    const struct html_sites *self = blocks->self;
+    uint32_t *entries = html_tree_entries_of_leaves(&self->tree);
+    if (!entries) return false;
+    blocks->host_entries = entries_of_totals(self, self->report->image, entries, 0, self->host_count);
+    blocks->device_entries = entries_of_totals(self, &self->devices, entries, self->host_count, self->count);
+    blocks->device_totals = cuda_view_indices(self->report->image);
     free(entries);
-    return result;
+    return blocks->host_entries && blocks->device_entries && blocks->device_totals;
 }
 
 /* All columns but the one of sites. */
@@ -331,17 +364,20 @@ static int write_block_facts(struct html_out *out, void *context) {
     if (blocks->self->report->resident.measured) write_block_column(blocks, out, BLOCK_RESIDENT, "resident");
     write_block_column(blocks, out, BLOCK_AGE, "age");
     write_block_column(blocks, out, BLOCK_KIND, "kind");
+    if (blocks->self->report->image->cuda.used) write_block_column(blocks, out, BLOCK_DEVICE, "device");
     write_block_column(blocks, out, BLOCK_THREAD, "thread");
     return 0;
 }
 
 static int write_all_blocks(const struct html_sites *self, struct html_out *out) {
-    struct blocks blocks = {self, entries_of_totals(self), self->blocks_shown};
-    if (!blocks.site_of) return -1;
-    write_block_facts(out, &blocks);
-    write_block_column(&blocks, out, BLOCK_SITE, "site");
-    free(blocks.site_of);
-    return 0;
+    struct blocks blocks = {.self = self, .count = self->blocks_shown};
+    bool found = html_sites_find_entries(&blocks);
+    if (found) write_block_facts(out, &blocks);
+    if (found) write_block_column(&blocks, out, BLOCK_SITE, "site");
+    free(blocks.host_entries);
+    free(blocks.device_entries);
+    free(blocks.device_totals);
+    return found ? 0 : -1;
 }
 
 /* Chooses how many blocks the page has, the largest first, so that they take at most a third of the room. *room: what
@@ -383,7 +419,7 @@ int html_sites_begin(struct html_sites *self, const struct report *report, const
     const struct image *const images[2] = {report->image};
     struct symbols *const symbols[2] = {report->symbols};
     if (find_sites(self) < 0) return -1;
-    self->blocks = report_listed(report, true, true, &self->block_count);
+    self->blocks = report_listed(report, LISTED_BLOCKS | LISTED_MAPPINGS | LISTED_ON_DEVICES, &self->block_count);
     if (html_tree_begin(&self->tree, &self->lines, images, symbols, make_leaves(self), self->count) < 0) return -1;
     if (!self->blocks || fit_blocks(self, &room) < 0) return -1;
     return html_fit_begin(&self->packed, &self->tree, most, room, write_columns, self);

@@ -128,6 +128,13 @@ struct image cuda_view(const struct image *image) {
     return view;
 }
 
+uint32_t *cuda_view_indices(const struct image *image) {
+    uint32_t *indices = calloc(image->cuda.site_count + 1, sizeof *indices), count = 0;
+    for (size_t i = 0; indices && i < image->cuda.site_count; i++)
+        if (snap_cuda_on_device(image->cuda.sites[i].kind)) indices[i] = ++count;
+    return indices;
+}
+
 uint32_t cuda_block_tag(const struct cuda_image *cuda, const struct snap_cuda_block *block) {
     return block->count < cuda->site_count ? cuda->totals[block->count].tag : 0;
 }

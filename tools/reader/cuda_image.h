@@ -28,6 +28,9 @@ uint32_t cuda_block_tag(const struct cuda_image *cuda, const struct snap_cuda_bl
  * image_clear, because it shares its other tables with the image. totals NULL: no memory. */
 struct image cuda_view(const struct image *image);
 void cuda_view_end(struct image *view);
+/* By CUDA site: 1 + the index of its total in cuda_view(image); 0: its memory is not on a device. The caller frees the
+ * array. NULL: no memory. */
+uint32_t *cuda_view_indices(const struct image *image);
 
 /* All memory that an owner can leave behind, one total for each index below cuda_every_count: first the totals of host
  * memory and mappings, then those of CUDA memory. cuda_every_total gives the total at an index in *out: device memory

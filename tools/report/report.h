@@ -149,14 +149,16 @@ bool report_text_match(const struct report *report);
 /* Says on standard error if --match leaves nothing, for a form that has no place for such a note. */
 void report_tell_match(const struct report *report);
 
-/* A large block or mapping in text or JSON. report_listed: the large blocks of the image, its mappings, or both, as far
- * as --match keeps them, the biggest first. NULL: no memory. */
+/* A large block of the host, a mapping, or a block on a device. report_listed: those of the image that `which` names
+ * (enum listed_which), as far as --match keeps them, the biggest first. NULL: no memory. */
 struct listed {
     uint64_t address, size, birth_ns, resident;
-    uint32_t site, thread;
-    const struct snap_mapping *mapping; /* NULL: a block */
+    uint32_t site, thread;              /* site: of the host, 0: not known; on a device, the number of the CUDA site */
+    const struct snap_mapping *mapping; /* NULL: no mapping */
+    const struct snap_cuda_block *on_device; /* NULL: memory of the host */
 };
-struct listed *report_listed(const struct report *report, bool large, bool mappings, size_t *count);
+enum listed_which { LISTED_BLOCKS = 1, LISTED_MAPPINGS = 2, LISTED_ON_DEVICES = 4 };
+struct listed *report_listed(const struct report *report, unsigned which, size_t *count);
 
 /* The state of the process in words: "exited", "running" … */
 struct text_line report_state(const struct image *image);

@@ -78,7 +78,7 @@ static void report_blocks_print_row(const struct report *report, const struct bl
 
 int report_text_blocks(const struct report *report) {
     size_t count, row_count, seen = 0;
-    struct listed *list = report_listed(report, true, true, &count);
+    struct listed *list = report_listed(report, LISTED_BLOCKS | LISTED_MAPPINGS, &count);
     struct block_row *rows = list ? make_rows(list, count, &row_count) : NULL;
     free(list);
     if (!rows) return -1;

@@ -426,7 +426,7 @@ static void json_listed(struct json *json, const struct report *report, const st
 
 static int json_list(struct json *json, const struct report *report, const char *key, bool mappings) {
     size_t count;
-    struct listed *list = report_listed(report, !mappings, mappings, &count);
+    struct listed *list = report_listed(report, mappings ? LISTED_MAPPINGS : LISTED_BLOCKS, &count);
     if (!list) return -1;
     json_array(json, key);
     for (size_t i = 0; i < count && i < report->top; i++) json_listed(json, report, &list[i]);

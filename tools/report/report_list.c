@@ -14,28 +14,51 @@ static int report_list_by_size(const void *left, const void *right) {
 }
 
 /* Whether the blocks of a site are listed. With --match, the site must be known, and --match must keep it. */
-static bool report_list_lists(const struct report *report, uint32_t site) {
-    const struct total *total = image_total(report->image, site);
+static bool report_list_lists(const struct report *report, const struct total *total) {
     return !report->matched || (total && report_keeps(report, total));
 }
 
-struct listed *report_listed(const struct report *report, bool large, bool mappings, size_t *count) {
+static const struct total *total_on_device(const struct image *image, uint32_t site) {
+    return site < image->cuda.site_count ? &image->cuda.totals[site] : NULL;
+}
+
+struct listed *report_listed(const struct report *report, unsigned which, size_t *count) {
     const struct image *image = report->image;
-    struct listed *list = calloc(image->large_count + image->mapping_count + 1, sizeof *list);
+    size_t most = image->large_count + image->mapping_count + image->cuda.block_count;
+    struct listed *list = calloc(most + 1, sizeof *list);
     *count = 0;
     if (!list) return NULL;
-    for (size_t i = 0; large && i < image->large_count; i++) {
-        const struct snap_large *block = &image->large[i];
-        if (!report_list_lists(report, block->site)) continue;
-        list[(*count)++] = (struct listed){block->address, block->size, block->birth_ns, block->resident, block->site,
-                                           block->thread,  NULL};
+    for (size_t i = 0; which & LISTED_BLOCKS && i < image->large_count; i++) {
+        const struct snap_large *at = &image->large[i];
+        if (!report_list_lists(report, image_total(image, at->site))) continue;
+        list[(*count)++] = (struct listed){.address = at->address,
+                                           .size = at->size,
+                                           .birth_ns = at->birth_ns,
+                                           .resident = at->resident,
+                                           .site = at->site,
+                                           .thread = at->thread};
     }
-    for (size_t i = 0; mappings && i < image->mapping_count; i++) {
-        const struct snap_mapping *mapping = &image->mappings[i];
-        if (!report_list_lists(report, mapping->site)) continue;
-        list[(*count)++] =
-            (struct listed){mapping->address, mapping->length, mapping->birth_ns, mapping->resident, mapping->site,
-                            mapping->tid,     mapping};
+    for (size_t i = 0; which & LISTED_MAPPINGS && i < image->mapping_count; i++) {
+        const struct snap_mapping *at = &image->mappings[i];
+        if (!report_list_lists(report, image_total(image, at->site))) continue;
+        list[(*count)++] = (struct listed){.address = at->address,
+                                           .size = at->length,
+                                           .birth_ns = at->birth_ns,
+                                           .resident = at->resident,
+                                           .site = at->site,
+                                           .thread = at->tid,
+                                           .mapping = at};
+    }
+    for (size_t i = 0; which & LISTED_ON_DEVICES && i < image->cuda.block_count; i++) {
+        const struct snap_cuda_block *at = &image->cuda.blocks[i];
+        if (!snap_cuda_on_device(at->kind)) continue;
+        if (!report_list_lists(report, total_on_device(image, at->count))) continue;
+        list[(*count)++] = (struct listed){.address = at->address,
+                                           .size = at->size,
+                                           .birth_ns = at->birth_ns,
+                                           .site = at->count,
+                                           .thread = at->thread,
+                                           .on_device = at};
     }
     qsort(list, *count, sizeof *list, report_list_by_size);
     return list;

@@ -3,7 +3,7 @@
  * and B are of one process, one table of what came, went and stayed; else a table for each side, without a word on what
  * came or went; and the call stack of the chosen block. */
 
-import { BlocksView } from "./blocks.js";
+import { BlocksView, listedWords } from "./blocks.js";
 import { choices, element } from "./dom.js";
 import { Order } from "./order.js";
 import { Rows } from "./owners.js";
@@ -32,7 +32,7 @@ const BLOCK_CHANGE_DETAILS = [
     { key: "owner", title: "Owner" },
 ];
 const BLOCK_CHANGE_READ = ["address", "before_size", "after_size", "before_resident", "after_resident", "age", "kind",
-    "place", "site"];
+    "device", "place", "site"];
 const SIDE_COLUMNS = ["size", "age", "kind", "where"]; // the columns where each side has a table of its own
 const WORDS_LATER = { came: "came", went: "went", stayed: "stayed", unclear: "not clear" };
 const WORDS_EARLIER = { came: "only in B", went: "only in A", stayed: "in both", unclear: "not clear" };
@@ -96,15 +96,21 @@ export class BlockChangesView extends BlocksView {
         return this.page.about.b_is_later ? WORDS_LATER : WORDS_EARLIER;
     }
 
-    /** How much came, went and stayed, and how that is known. */
-    howKnown() {
-        const { only_a: a, only_b: b, both, unclear } = this.compared;
-        const { b_is_later: later } = this.page.about;
+    /** How much came, went and stayed. */
+    sumsText({ only_a: a, only_b: b, both }) {
         const { came, went, stayed } = this.words;
-        const [first, second] = later ? ["A", "B"] : ["B", "A"];
         const of = ({ blocks }, bytes) => `${sizeText(bytes)} in ${countText(blocks)}`;
-        const said = [`${capital(came)}: ${of(b, b.after_bytes)}; ${went}: ${of(a, a.before_bytes)}; ` +
-            `${stayed}: ${of(both, both.after_bytes)}.`,
+        return `${came}: ${of(b, b.after_bytes)}; ${went}: ${of(a, a.before_bytes)}; ` +
+            `${stayed}: ${of(both, both.after_bytes)}.`;
+    }
+
+    /** The sums, and how they are known. */
+    howKnown() {
+        const { on_devices: onDevices } = this.compared;
+        const { b_is_later: later } = this.page.about;
+        const [first, second] = later ? ["A", "B"] : ["B", "A"];
+        const said = [capital(this.sumsText(this.compared)),
+            ...(this.figures.device ? [`On devices ${this.sumsText(onDevices)}`] : []),
             "Both files are of one process. A block is the same in both if its address and the time of its " +
             `allocation are the same. ${later ? "It came if it was allocated after A was taken, and went if B does " +
                 "not have it at this address any more." : "B was taken before A."}`,
@@ -113,11 +119,11 @@ export class BlockChangesView extends BlocksView {
         if (this.compared.not_live)
             said.push(`${countedText(this.compared.not_live, "mapping", "mappings")} of files and of reserved ` +
                 "addresses: listed, but no part of these sums.");
-        if (unclear.blocks)
-            said.push(`${countedText(unclear.blocks, "block of", "blocks of")} ${second} ` +
-                `(${sizeText(unclear.before_bytes + unclear.after_bytes)}) ` +
-                `${unclear.blocks === 1 ? "is" : "are"} older than ${first}, but not in it at this address: a ` +
-                `mapping was cut or moved, or ${first} has no record of it. So it is not clear whether that came.`);
+        for (const { blocks, before_bytes: before, after_bytes: after } of [this.compared.unclear, onDevices.unclear])
+            if (blocks) said.push(`${countedText(blocks, "block of", "blocks of")} ${second} ` +
+                `(${sizeText(before + after)}) ${blocks === 1 ? "is" : "are"} older than ${first}, but not in it at ` +
+                `this address: a mapping was cut or moved, or ${first} has no record of it. So it is not clear ` +
+                "whether that came.");
         return said.concat(this.ofPeaks()).join(" ");
     }
 
@@ -137,7 +143,7 @@ export class BlockChangesView extends BlocksView {
         const rows = Int32Array.from(this.figures.size.keys()).filter((i) => !which || this.placeKey(i) === which);
         this.drawTools(which);
         this.table.show(new Rows(new Order(rows, this.ranks[key], up)), { sort: key, up, chosen: now.row,
-            words: countWords(rows.length, all, "block or mapping", "blocks of 64 KiB and more, and mappings") +
+            words: countWords(rows.length, all, "block or mapping", listedWords(this.figures.device)) +
                 this.omitted() });
     }
 
@@ -202,6 +208,7 @@ export class BlockChangesView extends BlocksView {
         const { place, [key]: column } = this.figures;
         if (key === "place") return this.words[this.placeKey(i)];
         if (key === "change") return column[i] ? changeText(column[i]) : "–";
+        if (key.endsWith("_resident") && this.isOnDevice(i)) return "–";
         const missing = key.startsWith("before_") ? place[i] === ONLY_B : key.startsWith("after_") &&
             place[i] === ONLY_A;
         return missing || (place[i] === UNCLEAR && /^(before|after)_/.test(key) && !column[i]) ? "–"

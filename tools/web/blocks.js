@@ -1,4 +1,4 @@
-/* blocks.js — the view of the largest blocks and mappings.
+/* blocks.js — the view of the largest blocks and mappings of the host, and of the blocks on devices.
  * In: the columns of blocks. Out: a table, sorted by size, age or resident bytes, and the call stack of the chosen
  * block. */
 
@@ -10,6 +10,11 @@ import { countWords, Table } from "./table.js";
 import { countedText, durationText, safeText, sizeText } from "./words.js";
 
 const KINDS = ["block", "anonymous", "file", "reserved", "brk"];
+const ON_DEVICE = 16; // kinds from here on are those of blocks on devices
+const DEVICE_KINDS = { 17: "", 18: ", pool", 19: ", managed", 20: ", array", 21: ", vmm" };
+/** @param {boolean} devices whether there are blocks on devices */
+export const listedWords = (devices) => (devices ? "blocks of 64 KiB and more, mappings, and blocks on devices"
+    : "blocks of 64 KiB and more, and mappings");
 const BLOCK_COLUMNS = [
     { key: "size", title: "Size", number: true },
     { key: "resident", title: "Resident", number: true },
@@ -44,14 +49,14 @@ export class BlocksView {
         const omitted = this.page.about.blocks_omitted;
         this.table.show(new Rows(new Order(Int32Array.from(this.figures.size.keys()), this.figures[key], up)), {
             sort: key, up, chosen: row,
-            words: countWords(all, all, "block or mapping", "blocks of 64 KiB and more, and mappings") +
+            words: countWords(all, all, "block or mapping", listedWords(this.figures.device)) +
                 (omitted ? `; ${countedText(omitted, "smaller one is", "smaller ones are")} left out` : "") });
         this.draw(row);
     }
 
     async make() {
         this.figures = Object.create(null);
-        for (const key of ["address", "size", "resident", "age", "kind", "thread", "site"]) {
+        for (const key of ["address", "size", "resident", "age", "kind", "device", "thread", "site"]) {
             const column = await this.page.bundle.figures(`blocks.${key}`);
             if (column) this.figures[key] = column;
         }
@@ -93,8 +98,18 @@ export class BlocksView {
             .map((id) => this.page.ownerName(id)).filter(Boolean).join(" · ");
         if (key === "address") return `0x${value.toString(16)}`;
         if (key === "age") return durationText(value / 1e6);
-        if (key === "kind") return (KINDS[value >> 1] ?? "mapping") + (value & 1 ? ", shared" : "");
+        if (key === "kind") return this.kindText(i, value);
+        if (key === "resident" && this.isOnDevice(i)) return "–";
         return sizeText(value);
+    }
+
+    isOnDevice(i) {
+        return this.figures.kind[i] >= ON_DEVICE;
+    }
+
+    kindText(i, kind) {
+        if (this.isOnDevice(i)) return `device ${this.figures.device[i] - 1}${DEVICE_KINDS[kind] ?? ""}`;
+        return (KINDS[kind >> 1] ?? "mapping") + (kind & 1 ? ", shared" : "");
     }
 
     open(i) {
