@@ -26,7 +26,7 @@ bool account_shift_reserve(uint32_t site);
 void account_free_inherited(uint64_t bytes);
 
 /* account_map counts memory that was mapped, account_unmap memory that was unmapped. Only the thread that holds the
- * table of mappings calls them. They count in a slot of their own. */
+ * table of mappings calls them. These counts are in a slot of their own (SNAP_THREAD_MAPPINGS). */
 void account_map(uint32_t site, uint64_t bytes, uint64_t blocks);
 void account_unmap(uint32_t site, uint64_t bytes, uint64_t blocks);
 /* As account_shift, for mapped memory. */
@@ -42,7 +42,8 @@ void account_raise_peak(void);
 /* The live host bytes that a forked child has inherited. Call it in the child before forked_forget. */
 uint64_t account_inherited(void);
 
-/* Call it at a thread's end. */
+/* Call it at the calling thread's end: adds the thread's remaining bytes to the running total, and gives its slot
+ * up. */
 void account_thread_end(void);
 /* At the end of the process: adds the calling thread's remaining bytes to the running total, and notes the names of
  * threads that still run. */

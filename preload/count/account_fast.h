@@ -1,7 +1,7 @@
 /* account_fast.h — the part of the accounts that malloc and free need.
- * In: a thread that has a slot, one of its counters. Out: the same as account.h. It takes no lock and makes no system
- * call. Only account_flush has atomic read-modify-writes. Only count/ and the hooks' fast path may include it
- * (tests/build/layers). */
+ * In: a thread that has a slot, one of its counters. Out: the same as account.h. Nothing here but account_flush takes a
+ * lock, makes a system call, or does an atomic read-modify-write. Only count/ and the hooks' fast path may include this
+ * file (tests/build/layers). */
 #ifndef MEMSTOW_ACCOUNT_FAST_H
 #define MEMSTOW_ACCOUNT_FAST_H
 
@@ -20,7 +20,8 @@ static inline bool account_move(struct thread *self, uint64_t bytes) {
 
 void account_flush(struct thread *self);
 
-/* The thread's wide counter of a site. No counter: the thread has none yet; then call account_alloc or account_free. */
+/* The thread's wide counter of a site. The counter is NULL if the thread has none yet. Then call account_alloc or
+ * account_free. */
 static inline struct counters_place account_place(const struct thread *self, uint32_t site) {
     uint32_t index = site / SNAP_CHUNK_SITES;
     uint64_t *words = likely(index < THREAD_CHUNKS) ? self->chunks[index] : NULL;

@@ -70,7 +70,7 @@ static bool may_grow(const struct thread *self) {
     return self->slot < SNAP_THREAD_FIRST || likely(!budget_is_full(BUDGET_STACKS));
 }
 
-/* The words of the thread's chunk with the site; NULL: there is no memory. */
+/* The words of the thread's chunk that has the site; NULL: there is no memory. */
 static uint64_t *words_with(struct thread *self, uint32_t site) {
     uint32_t index = site / SNAP_CHUNK_SITES;
     if (index >= THREAD_CHUNKS) return NULL;
@@ -169,7 +169,7 @@ static bool count_in(struct thread *self, uint32_t site, uint64_t bytes, bool fr
 }
 
 /* Counts an event at SNAP_SITE_UNKNOWN, in the counter that counters_begin made in the shared slot; without that
- * counter, the event is not counted. Returns that site. */
+ * counter, the event is not counted. Returns SNAP_SITE_UNKNOWN. */
 static uint32_t count_unknown(uint64_t bytes, bool freed) {
     ledger_lost(SNAP_LOST_SITES);
     struct snap_counter *counter = account_place(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN).counter;
@@ -266,8 +266,9 @@ static struct snap_counter *shared_counter(uint32_t site) {
     return account_place(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN).counter;
 }
 
-/* The counts of all slots move into the shared slot. Only one thread at a time may call it. `sums` is static, because
- * that thread's stack may be too small for it. No marks are needed, because readers see that a fold happened. */
+/* The counts of all slots move into the shared slot. Only one thread at a time may call this function. `sums` is
+ * static, because that thread's stack may be too small for it. No marks are needed, because readers see that a fold
+ * happened. */
 void counters_move(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]) {
     static struct snap_counter sums[SNAP_CHUNK_SITES];
     memset(sums, 0, sizeof sums);
@@ -287,7 +288,7 @@ void counters_move(uint32_t chunk, const uint32_t to[SNAP_CHUNK_SITES]) {
     if (record) add_counter(&record->total, &less);
 }
 
-/* SNAP_SITE_UNKNOWN has a counter from the start. */
+/* Makes the counters of SNAP_SITE_UNKNOWN now, so that events can count there when there is no memory. */
 void counters_begin(void) {
     counters_wide(thread_at(SNAP_THREAD_SHARED), SNAP_SITE_UNKNOWN);
     counters_wide(thread_at(SNAP_THREAD_MAPPINGS), SNAP_SITE_UNKNOWN);

@@ -1,7 +1,8 @@
 /* counters.h — the counters of each thread at each site (call stack and owners), in the ledger.
  * In: a thread's slot (its entry in the table of threads), a site, an event. Out: for a site with few events, one word
  * that holds its counts; for other sites, a wide counter (snapshot.h); the sums over all slots. Only a thread, its
- * signal handlers and counters_move write to the thread's slot. Any thread may write to the shared slot. No lock. */
+ * signal handlers and counters_move write to the thread's slot. Any thread may write to the shared slot. Counting takes
+ * no lock, except to make a counter (series.h). */
 #ifndef MEMSTOW_COUNTERS_H
 #define MEMSTOW_COUNTERS_H
 
@@ -28,7 +29,7 @@ static inline uint64_t *counters_mark_of(uint64_t *words) {
     return words + (offsetof(struct snap_chunk, mark) - offsetof(struct snap_chunk, words)) / sizeof *words;
 }
 
-/* The slot's wide counter of a site, which is made if it does not exist. No counter: there is no memory. */
+/* The slot's wide counter of a site, which is made if it does not exist. The counter is NULL if there is no memory. */
 struct counters_place counters_wide(struct thread *self, uint32_t site);
 
 /* Returns `sum` plus everything that the slot counted. */

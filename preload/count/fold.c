@@ -119,7 +119,8 @@ static bool is_dead(const struct snap_counter *sum) {
     return sum->alloc_bytes == sum->free_bytes && sum->alloc_blocks == sum->free_blocks;
 }
 
-/* The stacks of the outermost frames are not removed: there are few, and they get the counts of removed stacks. */
+/* Whether a stack has one frame, the outermost, or none. Such stacks are not removed: there are few, and they get the
+ * counts of removed stacks. */
 static bool is_outermost(uint32_t stack) {
     if (stack == TREE_ROOT) return true;
     uint32_t place = tree_frame(stack) == SNAP_RUN_FRAME ? tree_outer(stack) : stack;
@@ -193,8 +194,8 @@ static bool is_of_earlier_run(uint32_t site) {
     return run && run != tags_run();
 }
 
-/* Whether a site holds the counts of dead stacks of an old run. After many later runs, those counts go to the site of
- * the first run of its group (owner_first_of). */
+/* Whether a site without a stack holds counts of dead stacks of an old run. After many later runs, these counts go to
+ * the site of the first run of the old run's group (owner_first_of). */
 static bool may_join(uint32_t site, const struct snap_counter *sum) {
     struct snap_site record = site_record(site);
     return is_dead(sum) && snap_site_stack(record) == TREE_ROOT && !ids_has(fold.pictured, site) &&

@@ -28,7 +28,7 @@ static struct origins_thread starting[STARTING]; /* threads that are being start
 /* --- records of origins --- */
 
 /* Returns the record with this id. If its section is missing, makes it, and first all earlier sections, because the ids
- * of a series have no gap. NULL: that failed. */
+ * of a series have no gap. NULL: there is no memory, or the id is too high. */
 static struct snap_origin *origins_record_at(struct series *self, uint32_t id) {
     if (id >= self->limit) return NULL;
     if (!series_at(self, id))

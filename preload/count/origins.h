@@ -2,8 +2,8 @@
  * it.
  * In: successful calls of the program. Out: a record in the ledger (snap_origin), found by the descriptor's number or
  * the thread's slot. A newer record replaces the older one, so closing needs no hook. Records are hints, which a reader
- * compares with /proc: a record may be missing or out of date. No lock except to grow. Any thread and any signal
- * handler may call while the process is tracked. */
+ * compares with /proc: a record may be missing or out of date. Only growth of a table takes a lock. Any thread and any
+ * signal handler may call while the process is tracked. */
 #ifndef MEMSTOW_ORIGINS_H
 #define MEMSTOW_ORIGINS_H
 

@@ -1,4 +1,4 @@
-/* owner.h — an owner by its id: a model, node, run, custom or state.
+/* owner.h — an owner by its id: a model, node, run, custom owner, or value of the store (a "state").
  * In: ids from tags. Out: the facts about an owner that hooks need, and its record in the ledger. Ids are never used
  * twice, so a thread that has an id may read without a lock at any time. An owner's keys, state, adopter and policy are
  * changed under owner_registry (owners.c). */

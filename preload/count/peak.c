@@ -5,7 +5,7 @@
  *   the excess.
  *
  * The picture's sum is stored beside the peak, so a reader knows how far it is off. There are two buffers: one has a
- * complete picture, in the other a picture is being made. They change places. */
+ * complete picture, in the other a picture is being made. When it is complete, the buffers change places. */
 #include "preload/count/peak.h"
 
 #include <string.h>
@@ -35,8 +35,8 @@ static struct {
     uint32_t next_chunk, last_site; /* the next chunk of sites to copy; the site that was added to the picture last */
     /* By index in `buffers`. begun: how many pictures were begun in the buffer; length: the bytes of the newest one. */
     uint32_t begun[2], length[2];
-    /* By site: the blocks that were freed since the peak, and those that were allocated since then. Only for sites that
-     * are not copied yet. */
+    /* By site, only for sites that are not copied yet. freed: the large blocks that were freed since the peak; came:
+     * the large blocks that were allocated since the peak. */
     struct large {
         uint32_t site;
         uint64_t bytes, blocks;

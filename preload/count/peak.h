@@ -15,8 +15,8 @@ void peak_watch(uint64_t total);
 /* A clear fall of the total: a hundredth of the peak, and at least so many bytes. */
 enum { PEAK_FALL_LEAST = 1 << 20 };
 /* Call it when a large block is about to be freed, and is still counted. This free alone may make the total fall
- * clearly, and then a picture begins, unless a lock is taken. The block counts in that picture, and in a picture that
- * is being made. */
+ * clearly, and then a picture begins, unless another thread works on the pictures. The block counts in that picture,
+ * and in a picture that is being made. */
 void peak_note_free(uint32_t site, uint64_t bytes);
 /* Call it when a large block has just been allocated and counted, but is not in the total yet. A picture that is being
  * made leaves the block out. */

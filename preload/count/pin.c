@@ -40,9 +40,9 @@ static struct stray *new_stray(uint32_t tid) {
     return NULL;
 }
 
-/* Whether the thread has left the hook with the slot `inner`. A hook with the slot `slot` asks. As stack_has_left, but
- * for a thread whose stack's bounds are not known. A pin on the alternate stack belongs to a signal handler. That
- * handler is over when the thread runs on another stack. */
+/* Whether the thread has left the hook with the slot `inner` by longjmp. A later hook with the slot `slot` asks. This
+ * function takes the place of stack_has_left for a thread whose stack's bounds are not known. A pin on the alternate
+ * stack belongs to a signal handler. That handler is over when the thread runs on another stack. */
 static bool stray_has_left(uintptr_t inner, uintptr_t slot) {
     stack_t other;
     if (os_call(SYS_sigaltstack, 0, &other) < 0 || other.ss_flags & SS_ONSTACK) return false;

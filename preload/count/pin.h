@@ -1,8 +1,8 @@
 /* pin.h — which threads use the id of a site (a call stack and its owners): these threads are pinned. An id is given to
  * another stack only when no thread uses it (fold.c).
- * In: hooks that look up a site. Out: whether every thread has been seen without an id in use. It never waits. Any
- * thread and any signal handler may call. A thread that died in a hook is not waited for. A thread that left a hook by
- * longjmp stays pinned until it allocates or ends. */
+ * In: hooks that look up a site. Out: whether every thread has been seen without an id in use. Nothing here waits for a
+ * pinned thread. Any thread and any signal handler may call. A thread that died in a hook does not count as pinned. A
+ * thread that left a hook by longjmp stays pinned until it allocates or ends. */
 #ifndef MEMSTOW_PIN_H
 #define MEMSTOW_PIN_H
 
@@ -12,8 +12,8 @@
 #pragma GCC visibility push(hidden)
 
 /* A hook that may count at any site is pinned from the look-up of the site until it has counted. `slot` is as in struct
- * caller. The fast path pins as PIN_OWN does, without pin_begin, and only if `pinned` is 0. `pinned` of thread_nobody
- * is never 0. */
+ * caller (stack.h). The fast path pins as PIN_OWN does, without pin_begin, and only if `pinned` is 0. `pinned` of
+ * thread_nobody is never 0. */
 enum pin {
     PIN_OWN,   /* the thread was not pinned before */
     PIN_OUTER, /* an outer hook, which a signal interrupted, is pinned already */

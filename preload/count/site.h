@@ -35,11 +35,11 @@ void site_keep(uint32_t site);
 /* The innermost native address in a site's stack for which `skip` is false; if `skip` is true for all, the innermost of
  * them. 0: the stack has no native address. */
 uintptr_t site_caller(uint32_t site, bool (*skip)(const void *address));
-/* The site of the same stack under a tag other than 0. Without memory: the owner's site without a stack. If there is no
- * memory for that either: `site`. */
+/* The site of the same stack under a tag other than 0. If there is no memory for it: the tag's site without a stack. If
+ * there is no memory for that either: `site`. */
 uint32_t site_tagged(uint32_t site, uint32_t tag);
-/* The site of the same stack, node and run under another model or custom (0: none). Call it for a site of a mapping, or
- * while the caller is pinned. False: there is no memory for it. */
+/* The site of the same stack, node and run under another model or custom owner (0: none). Call it for a site of a
+ * mapping, or while the caller is pinned. False: there is no memory for it. */
 bool site_of_model(uint32_t site, uint32_t model, uint32_t *other);
 /* --- for fold.c --- */
 
@@ -75,8 +75,8 @@ struct site_outer_found {
  * for that. `found` may be NULL. */
 uint32_t site_outer(uint32_t place, struct site_outer_found *found);
 /* site_close: the record says from now on that the site is free, so its counters mean nothing. site_free: other stacks
- * may have the ids from now on. `bits` says which of the 64 ids from `first` on. Call site_free when the counters of
- * these ids are empty. */
+ * may have the ids from now on. `bits` has a bit for each of the 64 ids from `first` on: 1 frees the id. Call site_free
+ * when the counters of the freed ids are empty. */
 void site_close(uint32_t site);
 void site_free(uint32_t first, uint64_t bits);
 /* How many ids are free. */

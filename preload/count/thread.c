@@ -89,10 +89,11 @@ static bool take_slot(uint32_t slot) {
 typedef uint64_t __attribute__((may_alias)) word_of_two;
 _Static_assert(offsetof(struct snap_thread, state) == offsetof(struct snap_thread, tid) + 4, "tid, state: one word");
 
-/* Frees the slots of threads whose end ran no destructor: a raw exit ended them, or a raw clone started them. */
+/* Frees the slots of threads whose end ran no destructor: the system call exit ended them, or clone started them
+ * without libc. */
 static void free_slots_of_the_dead(void) {
     if (seal_is_set()) return;
-    /* The ledger's process, also in a vfork child: the child's own process has none of these threads. */
+    /* A vfork child, too, asks about the ledger's process: the child's own process has none of these threads. */
     uint32_t pid = ledger_head->pid;
     for (uint32_t slot = SNAP_THREAD_FIRST; slot < slots; slot++) {
         struct snap_thread *record = series_at(&records, slot);

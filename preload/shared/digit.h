@@ -7,7 +7,7 @@
 
 static inline bool digit_is_decimal(char c) { return c >= '0' && c <= '9'; }
 
-/* The value of a hexadecimal digit (0-9, a-f, A-F); -1: the character is none. */
+/* The value of a hexadecimal digit (0-9, a-f, A-F); -1: the character is no such digit. */
 static inline int digit_value(char c) {
     char small = (char)(c | 32);
     if (digit_is_decimal(c)) return c - '0';

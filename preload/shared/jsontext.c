@@ -31,7 +31,7 @@ static bool take_word(struct cursor *in, const char *word) {
 
 /* --- checking strings --- */
 
-/* The number in the four digits of \uXXXX; -1: they are missing. */
+/* The number in the four digits of \uXXXX; -1: there are no four hexadecimal digits. */
 static int32_t hex_word(const char *at, const char *end) {
     int32_t word = 0;
     if (end - at < 4) return -1;
@@ -89,7 +89,7 @@ static bool take_number(struct cursor *in) {
 static bool take_value(struct cursor *in, int depth);
 
 /* Takes the rest of an object or array, after its opening bracket: members if `end` is a brace, else elements. False:
- * the text is wrong; in->at is where. */
+ * the text is wrong at in->at. */
 static bool take_list(struct cursor *in, char end, int depth) {
     skip_blanks(in);
     if (take_char(in, end)) return true;

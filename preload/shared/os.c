@@ -47,7 +47,7 @@ bool os_is_under_valgrind(void) {
  * library that it preloads. */
 static bool is_under_dhat(void) {
     enum { UNKNOWN, YES, NO };
-    static uint32_t known; /* two threads find the same */
+    static uint32_t known; /* if two threads set it at once, both set the same value */
     uint32_t it = os_load32(&known);
     if (it == UNKNOWN && environ) {
         it = os_is_under_valgrind() && strstr(os_variable("LD_PRELOAD"), "vgpreload_dhat") ? YES : NO;

@@ -36,12 +36,12 @@ bool os_is_under_valgrind(void);
 void os_hide_from_valgrind(const void *start, size_t length);
 
 void *os_map(size_t length); /* private zeroed memory, or NULL */
-/* Private zeroed memory that begins at a multiple of `align`, a power of two. If possible it lies far from the
- * program's mappings: then a write past the end of one of these does not hit it. NULL: there is no memory, or no such
- * address. */
+/* Private zeroed memory that begins at a multiple of `align`, a power of two. If possible, the memory lies far from the
+ * program's mappings, so that a write past the end of a program's mapping does not hit it. NULL: there is no memory, or
+ * the kernel chose an address that is no multiple of `align`. */
 void *os_map_apart(size_t length, size_t align);
 void *os_reserve_apart(size_t length); /* address space without access, or NULL */
-void os_close_holes(void);             /* call it once: maps what is free beside the library, without access */
+void os_close_holes(void);             /* call it once: maps the free addresses beside the library, without access */
 /* Maps a file shared, for reading and writing, at exactly `at`. 0 or -errno. */
 long os_map_file(void *at, size_t length, int fd, uint64_t offset);
 void os_unmap(void *start, size_t length);

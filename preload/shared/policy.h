@@ -44,9 +44,9 @@ enum { POLICY_WHY_RESCUE = MEMSTOW_WHY_RECENT + 1 };
  * longer. */
 enum { POLICY_RETIRED_MOST = 32 };
 
-/* Decides for each model, custom owner and value of the store, except adopted ones, and retired ones without memory.
- * Sorts them to the front of the array. Writes the decisions to `out`, which has the capacity `count`, in the order in
- * which they are to be carried out. Returns how many there are. */
+/* Decides for each model, custom owner and value of the store, except for adopted owners and for retired owners without
+ * memory. Sorts these owners to the front of the array; the others may be overwritten. Writes the decisions to `out`,
+ * which has the capacity `count`, in the order in which they are to be carried out. Returns how many there are. */
 uint32_t policy_decide(struct owner_state *owners, uint32_t count, const struct policy_question *question,
                        struct memstow_decision *out);
 

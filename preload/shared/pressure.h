@@ -16,8 +16,8 @@ struct pressure_wishes {
     bool any;              /* most_used, least_left or most_stalled is set */
     uint32_t most_used;    /* memory is short if more than this is in use, in percent; 0: not set */
     uint64_t least_left;   /* memory is short if less than this is left, in bytes; 0: not set */
-    uint32_t most_stalled; /* memory is short if tasks wait for it at least this part of the time, in percent * 100; 0:
-                              not set */
+    uint32_t most_stalled; /* memory is short if tasks wait for memory at least this part of the time, in hundredths of
+                              a percent; 0: not set */
     bool take_kept;        /* owners with the policy keep may be stowed, too */
     uint64_t idle_ns;      /* how long an owner must be unused to count as idle, from MEMSTOW_IDLE; 0: not set */
 };
@@ -42,7 +42,8 @@ const struct pressure_wishes *pressure_wishes(void);
 /* How many bytes are to be given back now; 0: memory is not short. *text gets the reason in words. */
 uint64_t pressure_needed(const char **text);
 /* The bytes that are left: in the machine, in the cgroup, or in one of its parents, whichever has the fewest. A cgroup
- * without a limit does not count. PRESSURE_NO_LIMIT: nothing could be read. */
+ * without a limit does not count. PRESSURE_NO_LIMIT: nothing could be read. 0 also if there is no memory to read the
+ * figures with. */
 uint64_t pressure_left(void);
 
 /* --- reading the kernel's texts --- */

@@ -37,8 +37,8 @@ enum snap_flag {
  * EXECED: it became another program. */
 enum snap_state { SNAP_RUNNING = 1, SNAP_EXITED = 2, SNAP_ABRUPT_EXIT = 3, SNAP_EXECED = 4 };
 
-/* Which call stacks are recorded. NONE: none; FULL: those of all events; SAMPLE: those of sampled blocks only. MODULE
- * is not used. */
+/* Which call stacks are recorded. NONE: none; FULL: those of all events; SAMPLE: of blocks only those of samples, and
+ * those of all other events, such as mappings. MODULE is not used. */
 enum snap_stacks { SNAP_STACKS_NONE = 0, SNAP_STACKS_MODULE = 1, SNAP_STACKS_FULL = 2, SNAP_STACKS_SAMPLE = 3 };
 #define SNAP_SAMPLE_MOST ((uint64_t)1 << 40)
 /* The allocator that serves malloc. KEEP: the program's own; MIMALLOC: the one that is built into memstow. */
@@ -61,8 +61,8 @@ enum snap_lost {
     SNAP_LOST_STACKS,
     SNAP_LOST_FRAMES, /* stacks that end early, because the caller of some code cannot be found */
     SNAP_LOST_PYTHON, /* evaluation loops of Python that were met on a stack, but whose functions were not found */
-    /* to free memory: dead stacks whose totals went to an outer stack, and dead CUDA_SITE records whose totals went to
-     * a record without a site */
+    /* dead stacks whose totals went to an outer stack, and dead CUDA_SITE records whose totals went to a record without
+     * a site: this frees memory for new stacks and records */
     SNAP_LOST_FOLDED,
     SNAP_LOST_TAGS,  /* scopes that could not be noted: their allocations have no tag */
     SNAP_LOST_TRACE, /* lines that the trace of decisions could not take */
@@ -122,7 +122,7 @@ struct snap_header {
     uint64_t quantum;
 
     /* The picture of the peak: the live bytes of each site near the time of the peak. */
-    uint32_t picture_buffer; /* [live] 0 or 1: SNAP_PEAK_0 or SNAP_PEAK_1 has the complete picture; 2: none yet */
+    uint32_t picture_buffer; /* [live] 0 or 1: SNAP_PEAK_0 or SNAP_PEAK_1 has the complete picture; 2: none has now */
     /* [live] It grows before and after a thread gives records of sites to other stacks, and is odd in between. A reader
      * that finds it odd or changed must read everything again. */
     uint32_t fold_sequence;
@@ -211,7 +211,7 @@ struct snap_section {
     uint16_t version;     /* 1; a reader that knows only version 1 skips other versions */
     uint16_t record_size; /* bytes of a record; a newer minor version may append fields */
     uint64_t length;      /* bytes of the section, with this struct; the next section follows */
-    uint64_t count;       /* [live] the records in use, from the first on; of LARGE and MAPPING: all, even empty ones */
+    uint64_t count;       /* [live] the records in use, from the first on; in LARGE and MAPPING: all, also empty ones */
     /* id of the first record (of STRINGS: offset of the first byte); the next section of the type continues these
      * ids */
     uint64_t first;
@@ -233,7 +233,7 @@ struct snap_module {
     uint64_t start, end; /* the address range */
     uint64_t bias;       /* address minus the file's virtual address */
     uint32_t path;       /* string; "": the code belongs to no file */
-    uint32_t generation; /* how many calls of dlclose the process had made when the module was first seen */
+    uint32_t generation; /* grows by 2 with each call of dlclose in the process; as it was at the module's first use */
     uint32_t flags;
     uint32_t build_id_length;
     uint8_t build_id[24];
@@ -340,7 +340,7 @@ struct snap_counter {
  * events, of blocks of one size: bits 0-31 are that size, 32-47 the number of allocations, 48-62 the number of frees.
  * With SNAP_WIDE_BIT, the word is wide: a record of WIDE has the counter, and the other bits of the word are that
  * record's address in the process. The first record of each WIDE section is no counter: its alloc_bytes holds its own
- * address. A word becomes wide once, and each change of it is atomic.
+ * address. A wide word stays wide until a fold empties it. Each change of a word is atomic.
  *
  * The mark grows by 1 after each event at a site of the chunk. So a reader that looks again and again reads the marks
  * first, and then only the chunks whose marks have changed. Three kinds of changes leave no mark: those at sites below
@@ -470,7 +470,8 @@ struct snap_misuse {
 };
 
 /* A picture has three unsigned LEB128 numbers for each site that had live blocks, in ascending order: the site's id
- * minus that of the site before it (0 before the first), bytes, blocks. It ends at picture_length; old bytes follow. */
+ * minus that of the site before it (0 before the first), bytes, blocks. The picture ends at picture_length; bytes of an
+ * older picture may follow. */
 
 enum { SNAP_NUMBER_MAX = 10 };
 /* Appends an unsigned LEB128 number, of at most SNAP_NUMBER_MAX bytes, at `to`. Returns the address behind it. */
@@ -556,7 +557,7 @@ enum snap_mark_kind {
 /* What a model, custom or value of the store had at the time of a mark. There is a record only if the figures differ
  * from those in the owner's previous record. The time is written last and cleared first. */
 struct snap_owner_mark {
-    uint64_t time_ns; /* that of the mark */
+    uint64_t time_ns; /* the time of the mark */
     uint32_t owner;
     uint32_t pad;
     uint64_t live;       /* live bytes of heap and mappings */
@@ -723,7 +724,7 @@ enum snap_cupti_state {
     SNAP_CUPTI_LISTENING = 1, /* CUPTI's records are being read; the process has not run its exit handlers */
     SNAP_CUPTI_COMPARED = 2,  /* the comparison is done, and its figures are valid */
     SNAP_CUPTI_NOT_FOUND = 3, /* there is no libcupti.so for the process's CUDA */
-    SNAP_CUPTI_TOO_OLD = 4,   /* older than CUDA 11.2 (since 1.6; before: than CUDA 12) */
+    SNAP_CUPTI_TOO_OLD = 4,   /* CUPTI is older than in CUDA 11.2 (in files before 1.6: than in CUDA 12) */
     SNAP_CUPTI_REFUSED = 5,   /* `call` returned `result` */
     SNAP_CUPTI_SOURCE = 6,    /* like LISTENING, but the ledger has only CUPTI's records; since 1.6, as is ENDED */
     SNAP_CUPTI_ENDED = 7      /* like SOURCE, and everything up to the exit is in the ledger */

@@ -1,6 +1,7 @@
 /* cfi.h — reads .eh_frame: from a code address to the rule that finds the caller's frame.
  * In: an object's unwind tables and an address. Out: a rule, or the reason why there is none. Even if the tables are
- * damaged or hostile, it must never read outside the given range, allocate, lock, touch errno or loop for long. */
+ * damaged or hostile, this code must never read outside the given range, allocate, lock, touch errno or loop for
+ * long. */
 #ifndef MEMSTOW_CFI_H
 #define MEMSTOW_CFI_H
 
@@ -16,7 +17,8 @@ enum cfi_kind {
     CFI_SP,       /* rsp + cfa */
     CFI_BP,       /* rbp + cfa */
     CFI_BP_DEREF, /* the word at rbp + cfa: the frame was realigned */
-    /* rsp points to a ucontext_t with all registers of the interrupted code; rip there is no return address */
+    /* rsp points to a ucontext_t with all registers of the interrupted code. The rip in the ucontext_t is the address
+     * of the interrupted instruction, not a return address */
     CFI_SIGNAL,
     CFI_END /* the outermost frame: it has no caller */
 };
@@ -25,13 +27,13 @@ enum cfi_why {
     CFI_KNOWN,
     CFI_NO_TABLE,       /* the program or library has no unwind table that can be read */
     CFI_NO_ENTRY,       /* the table says nothing about this address */
-    CFI_TOO_LONG,       /* a table without index, or a row, takes too long to search */
+    CFI_TOO_LONG,       /* the search for the entry or for its row exceeds a limit of cfi.c */
     CFI_FORMAT,         /* x86-64 Linux does not use this version, augmentation or encoding */
     CFI_REGISTER,       /* the CFA comes from a register other than rsp and rbp, or the caller's rsp is not the CFA */
     CFI_EXPRESSION,     /* the CFA comes from an expression of unknown form */
     CFI_RETURN_ADDRESS, /* the return address is not at CFA - 8 */
     CFI_FRAME_POINTER,  /* the caller's rbp is not in memory at a distance from CFA or rbp */
-    CFI_OFFSET,         /* a distance is too large, or no multiple of 8 */
+    CFI_OFFSET,         /* a distance is too large, or is not a multiple of 8 */
     CFI_ODD_SIGNAL,     /* a signal frame that is not the kernel's */
     CFI_MALFORMED,
     CFI_WHYS

@@ -1,6 +1,7 @@
 /* generation.h — numbers that change when data that threads remember about code and stacks is no longer valid.
  * In: code that is unloaded, ids of stacks that may get another meaning. Out: two numbers. A thread notes the numbers
- * with the data that it remembers, and compares them later. Nobody may wait until all threads have seen a change. */
+ * with the data that it remembers, and compares them later. The thread that changes a number never waits until other
+ * threads have seen the change. */
 #ifndef MEMSTOW_GENERATION_H
 #define MEMSTOW_GENERATION_H
 

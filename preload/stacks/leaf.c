@@ -8,7 +8,7 @@
 #include "preload/stacks/rule.h"
 
 enum {
-    FIRST_BITS = 9, /* logarithm of the number of leaves at first; LAST_BITS: of the largest number */
+    FIRST_BITS = 9, /* there are 2^FIRST_BITS leaves at first, and 2^LAST_BITS at most */
     LAST_BITS = 11,
     MORE_ADDRESSES = 8,
     PERIOD = 1024, /* after this many fills the hits are judged */
@@ -80,7 +80,8 @@ static bool leaves_begin(struct leaves *self, uint32_t bits) {
 
 /* Judges the leaves by their hits. Few hits mean that too many stacks replace each other's leaves. Then one of these is
  * done, the first that is still possible:
- *   - More leaves are made, and the hash takes more addresses. In recursion, many stacks have the same innermost ones.
+ *   - More leaves are made, and the hash takes more addresses. In recursion, many stacks have the same innermost
+ *   addresses.
  *   - If more addresses have not helped, the hash takes three again. They do not help if stacks differ only in their
  *   Python frames.
  *   - If there were fewer hits than fills, most fills are skipped, so that leaves stay longer. */

@@ -21,7 +21,8 @@ enum {
 
 /* A stack that was seen before. The present stack has the leaf's site if all of these hold:
  * - its innermost frame has the state `state`;
- * - the word at offsets[i] from the slot equals values[i], for each i;
+ * - the word at offsets[i] from the caller's slot (the word that holds the return address) equals values[i], for each
+ *   i;
  * - element `join` of the memo has the path `path`;
  * - the words of this element and of all outer ones are unchanged. */
 struct leaf {
@@ -51,7 +52,7 @@ struct leaves {
     uint32_t hits;                       /* stacks that were found since the leaves were judged most recently */
     uint32_t fills;                      /* leaves that were added or skipped */
     uint32_t hits_before;                /* the hits at the judgement that raised `more` */
-    uint32_t patience;                   /* judgements to skip */
+    uint32_t patience;                   /* how many of the next judgements are skipped */
     bool skips;                          /* most fills are skipped */
 };
 
@@ -126,9 +127,9 @@ static INLINE uint32_t leaf_hit(struct leaves *self, const struct leaf *leaf) {
     return leaf->site;
 }
 
-/* Adds a leaf for the caller's stack, which has this site. The memo must hold the whole stack. Call this when a stack
- * comes again and no leaf had it. `asked` chooses the leaf's place. If the leaves could not be asked this time, `asked`
- * is the hash of another stack. Then the leaf is never found, which does no harm. */
+/* Adds a leaf for the caller's stack, which has this site. The memo must hold the whole stack. Call this for a stack
+ * that was seen before and that no leaf had. `asked` chooses the leaf's place. If the leaves could not be asked this
+ * time, `asked` is the hash of another stack. Then the leaf is never found, which does no harm. */
 void leaf_fill(struct leaves *self, const struct memo *memo, const struct caller *caller, uint32_t site);
 
 /* Makes memory for leaves. False: there is none. */

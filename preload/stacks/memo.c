@@ -100,9 +100,9 @@ static inline uint64_t memo_mixed(uint64_t h, uint64_t a, uint64_t b) {
 }
 
 /* Adds `loop`, a Python evaluation loop in the element `inside`, to self->evals[index], and its frames to self->python.
- * Returns `path`, a hash of outer frames, extended by the hash of the loop's frames. So a leaf (leaf.h) does not match
- * when the loop runs other frames. The hash contains addresses of code objects: they stay alive as long as a stack with
- * that path is known (python.h). */
+ * Returns `path`, the hash of the element and all outer ones, extended by the hash of the loop's frames. So a leaf
+ * (leaf.h) does not match when the loop runs other frames. The hash contains addresses of code objects: they stay alive
+ * as long as a stack with that path is known (python.h). */
 static uint64_t push_loop(struct memo *self, uint32_t inside, uint32_t index, uint64_t path, const struct loop *loop,
                           const struct python_frame *found) {
     uint32_t end = index ? self->evals[index - 1].python : 0;

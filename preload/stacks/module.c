@@ -49,7 +49,8 @@ static void copy_build_id(struct snap_module *module, const char *note, size_t l
     }
 }
 
-/* Reads the ELF header at the start of the first segment. The module is mapped, because its code is on our stack. */
+/* Reads the ELF header at the start of the first segment. The module is mapped: the loader has just found it, and
+ * mostly its code is on our stack. */
 static void read_elf(struct snap_module *module, const char *start, uintptr_t bias) {
     const Elf64_Ehdr *elf = (const void *)start;
     if (memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 || elf->e_phentsize != sizeof(Elf64_Phdr) ||

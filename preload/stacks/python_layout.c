@@ -50,10 +50,13 @@ static bool from_words(const uint64_t *words, const struct groups *at, struct py
          * it must be atomic there. */
         .text_kind_shift = free_threaded ? 8 : 2,
         .runtime_finalizing = (uint32_t)words[WORD_FINALIZING],
-        .entry_owner = 3, /* FRAME_OWNED_BY_CSTACK, in 3.14 _INTERPRETER, in 3.15 also _THREAD_STATE = 4 */
+        /* 3 is FRAME_OWNED_BY_CSTACK in 3.13, and FRAME_OWNED_BY_INTERPRETER from 3.14 on. 3.15 adds
+         * FRAME_OWNED_BY_THREAD_STATE, which is 4. */
+        .entry_owner = 3,
     };
-    /* co_tlbc and co_extra are not published. After the published fields come an int with padding, `void *co_extra`, in
-     * free-threaded 3.14 `co_tlbc`, then the code. */
+    /* The offset of _co_firsttraceable is not published. It is found from the end of the struct: after
+     * _co_firsttraceable, an int with 4 bytes of padding, come the pointers co_extra and (in free-threaded interpreters
+     * from 3.14 on) co_tlbc, and then the instructions. */
     bool more = free_threaded && at == &groups_314;
     out->code_first_traceable = out->code_start - (more ? 24 : 16);
     return good && head >= 16 && head <= 64 && words[at->object + 1] == head - 8 && words[at->bytes + 1] == head &&

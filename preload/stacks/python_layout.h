@@ -23,7 +23,7 @@ struct python_layout {
     uint32_t thread_id;                     /* pthread_self() of the thread state's thread */
     uint32_t cframe_frame, cframe_previous; /* both 0: there is no _PyCFrame */
     uint32_t frame_code, frame_previous, frame_instruction, frame_owner;
-    uint32_t frame_is_entry; /* 3.11: marks a loop's outermost frame; 0: from 3.12 on, see above */
+    uint32_t frame_is_entry; /* 3.11: marks a loop's outermost frame; from 3.12 on 0, because no frame is marked */
     uint32_t code_file, code_name, code_first_line, code_lines;
     uint32_t code_first_traceable; /* the index of the first instruction at which a frame is complete */
     uint32_t code_start;           /* where the instructions begin */

@@ -1,5 +1,6 @@
 /* python_record.c — see python_record.h. It has four tables that are read without a lock: from code object to code id,
- * from content of a code to code id, from text of a file name to string, and from (code id, instruction) to frame id.
+ * from the content of a code object to code id, from text of a file name to string, and from (code id, instruction) to
+ * frame id.
  *
  * Code objects come and go. A program that compiles in a loop makes the same ones again and again. So a code id stands
  * for content (names, first line, lines of its instructions). A new code object with the same content gets the same id.

@@ -117,8 +117,9 @@ static struct rule_table *rule_twice(const struct rule_table *from) {
     return table;
 }
 
-/* Gives back the memory of a table that was replaced, except for its first page, which says how large it is. A thread
- * that still reads the table finds it empty there, and reads the rule again. A rule that is put there is lost. */
+/* Gives back the memory of a table that was replaced, except for its first page, which says how large the table is. A
+ * thread that still uses the table finds the other pages empty, and reads the rule from .eh_frame again. A rule that is
+ * put into these pages is lost. */
 static void rule_drop(struct rule_table *table) {
     size_t length = sizeof *table + sizeof(struct rule) * ((size_t)table->mask + 1);
     arena_drop((char *)table + OS_PAGE, length - OS_PAGE);

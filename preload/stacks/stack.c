@@ -4,8 +4,8 @@
  * remembered state. If the words of the remembered frames from there outwards are unchanged, the rest of the stack is
  * unchanged, too. Stacks that were seen before and need no unwinding are in the leaf cache (leaf.h).
  *
- * The thread also remembers the last other stacks that it ran on (of coroutines or signal handlers). Such stacks are
- * checked with more care: they may be gone, or belong to another coroutine now. */
+ * The thread also remembers some stacks, other than its own, that it ran on (of coroutines or signal handlers). These
+ * stacks are checked with more care: they may be gone, or belong to another coroutine now. */
 #include "preload/stacks/stack.h"
 
 #include <signal.h>
@@ -38,7 +38,7 @@ struct stack {
     struct memo *other; /* the other stack that the latest allocation was on; NULL: the thread's own */
     uint32_t generation;
     uint32_t unmappings;  /* stack_unmappings at the latest look-up on the stack of `other` */
-    struct region looked; /* the part of that stack that could be read then */
+    struct region looked; /* the part of the stack of `other` that could be read at its latest look-up */
     struct memo memo;     /* the thread's own stack */
     struct memo *others;
     uint64_t clock; /* how often the thread came to a stack that is not its own, for memo.used */
@@ -69,7 +69,7 @@ static void stack_forget(struct stack *self) {
     leaf_forget(&self->leaves);
 }
 
-/* Takes over the memory of an earlier thread that had the same slot. */
+/* Takes over the memory of an earlier thread that had the same entry in the table of threads. */
 static void stack_inherit(struct stack *self) {
     self->own = (struct own_stack){0};
     self->busy = 0;
@@ -135,8 +135,8 @@ static uint32_t find_own(struct stack *self, const struct caller *caller) {
 
 /* --- other stacks than the thread's own --- */
 
-/* The memo of the stack, not the thread's own, that the slot seems to be on; NULL: there is none. A wrong guess does no
- * harm. */
+/* The memo of the stack on which the slot seems to lie, among the remembered stacks other than the thread's own. NULL:
+ * there is none. A wrong guess does no harm. */
 static struct memo *stack_recall(const struct stack *self, uintptr_t slot) {
     struct memo *found = NULL;
     for (int i = 0; self->others && i < OTHERS; i++) {
@@ -233,7 +233,7 @@ bool stack_has_left(uintptr_t inner, uintptr_t slot) {
 }
 
 bool stack_has_left_call(const struct caller *inner, uintptr_t slot) {
-    /* For threads whose stacks are not remembered. */
+    /* Takes the place of self->own in a thread that has no struct stack. */
     static __thread struct own_stack unknown __attribute__((tls_model("initial-exec")));
     struct stack *self = *stack_self;
     struct own_stack *own = self ? &self->own : &unknown;
@@ -299,14 +299,15 @@ static uint32_t site_of_caller(const struct caller *caller) {
 }
 
 /* Threads without a `struct stack` of their own, such as those that are about to end, share one. Only one thread at a
- * time uses it. */
+ * time uses it. `taken` is the process of that thread: a forked child may find its parent's pid there, and takes the
+ * struct over. */
 static uint32_t site_for_nobody(const struct caller *caller) {
     static struct stack *shared;
     static uint32_t taken;
     uint32_t idle = 0, me = ledger_head->pid;
     if (!__atomic_compare_exchange_n(&taken, &idle, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED) &&
         (idle == me || !__atomic_compare_exchange_n(&taken, &idle, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
-        return site_of_caller(caller); /* a thread of this process is using the shared memory */
+        return site_of_caller(caller); /* a thread of this process is using the shared struct */
     if (!shared) shared = new_stack(false);
     uint32_t site;
     if (shared) {

@@ -1,8 +1,8 @@
 /* stack.h — from the caller of a hook (a function that the program calls in place of libc's) to the site, an id, of the
  * whole call stack.
  * In: the state at the entry of a hook. Out: the id of (tag, stack). Finding a stack that was seen before takes no
- * lock, and no system call except to learn how far the stack reaches. docs/stacks.md explains the method, and why it is
- * exact. */
+ * lock. It makes a system call only to learn how far the stack reaches, or to get memory for a cache. docs/stacks.md
+ * explains the method, and why it is exact. */
 #ifndef MEMSTOW_STACK_H
 #define MEMSTOW_STACK_H
 
@@ -64,9 +64,9 @@ extern uint32_t stack_unmappings;
 static inline void stack_note_unmapping(void) { __atomic_fetch_add(&stack_unmappings, 1, __ATOMIC_RELEASE); }
 
 struct stack;
-/* Sets the word in the calling thread's slot (thread_inside.h) that points to this file's data of the thread. Call it
- * when the thread has just got a slot, before it asks for a site; the word may still point to an earlier thread's data.
- * NULL: the thread has no slot any more. */
+/* `memory` is the word in the calling thread's entry of the table of threads (thread_inside.h) that points to stack.c's
+ * data of the thread. Call it when the thread has just got an entry, before it asks for a site. The word may still
+ * point to the data of an earlier thread, which are used again. NULL: the thread has no entry any more. */
 void stack_use(struct stack **memory);
 
 /* The site of an untagged stack (tree.h) whose innermost call is at `address`. site.c sets it. */

@@ -14,7 +14,7 @@
 static struct series words = {.type = SNAP_RUN,
                               .record_size = sizeof(uint32_t),
                               .first_bits = 12,
-                              .limit = (1 << INDEX_ID_BITS) - 1}; /* a run's id is the id of its first word */
+                              .limit = (1 << INDEX_ID_BITS) - 1}; /* `edges` has a run by the id of its first word */
 
 static uint32_t *tree_word_at(uint32_t id) { return series_at(&words, id); }
 

@@ -31,7 +31,8 @@ uint32_t tree_stack(uint32_t place);
 /* As tree_stack, but makes no place. TREE_NONE: the stack has none yet. */
 uint32_t tree_stack_known(uint32_t place);
 
-/* Where the untagged site of a stack from tree_stack is stored; 0 is stored there: the stack has no site yet. */
+/* The address of the word that holds the untagged site of a stack from tree_stack. The word is 0 while the stack has no
+ * site. */
 uint32_t *tree_site(uint32_t stack);
 
 /* The next place outwards; `place` is not the root. */

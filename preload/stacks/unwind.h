@@ -15,7 +15,7 @@
 #pragma GCC visibility push(hidden)
 
 enum outcome {
-    GOES_ON, /* the stack goes on outwards; returned by `unwind`: as the memo has it */
+    GOES_ON, /* the stack goes on outwards. If `unwind` returns GOES_ON, the memo has the outer part */
     ENDED,   /* this is the outermost frame */
     UNKNOWN, /* the caller cannot be found, and never will be from this state */
     BROKEN,  /* the words on the stack make no sense, or memory is lacking; the stack is not remembered */

@@ -18,7 +18,7 @@ enum { LATER_MS = 20 };
 bool vram_ahead_wanted = true;
 uint32_t vram_ahead_news;
 
-static uint32_t asked; /* the device thread is to look at what is missing */
+static uint32_t asked; /* 1: the device thread is to pin memory that is missing */
 static struct {
     cuda_handle context; /* of the block that was served most recently; NULL: none, or it has ended */
     uint32_t device;
@@ -82,7 +82,8 @@ void vram_ahead_loaded(void) {
 /* --- on the device thread --- */
 
 /* Copies the wish. True: memory may be pinned in its context now. Then a thread that moves memory or ends this context
- * waits until vram_move_end_pinning. *later: whether there is a wish at all. */
+ * waits until vram_move_end_pinning. *later: whether there is a wish, so that after a false answer the caller asks
+ * again later. */
 static bool begin_pinning(struct vram_stock_wish *out, struct vram_limits *limits, bool *later) {
     vram_table_lock();
     *later = wish.context != NULL;

@@ -1,4 +1,4 @@
-/* vram_ahead.h — pins memory for moves before the first move needs it, so that no move waits for that.
+/* vram_ahead.h — pins memory for moves before the first move needs it, so that no move waits until memory is pinned.
  * In: blocks that were served, and moments at which a model may be complete. Out: pinned memory for them, in large
  * pieces, within the limit for pinned memory (vram_stock.h); and the copy buffers of moves. Only the device thread pins
  * ahead (vram_thread.h), and no thread of the program waits for it, except a thread that moves device memory or ends a
@@ -15,15 +15,17 @@
 /* Whether memory is pinned ahead at all: a setting. */
 extern bool vram_ahead_wanted;
 
-/* Call it when a block was served. Pinning begins when a whole piece is missing, even before vram_ahead_loaded. */
+/* Call it when a block was served. Pinning begins when a whole piece (VRAM_PIECE) of pinned memory is missing, even
+ * before vram_ahead_loaded. */
 void vram_ahead_served(const struct vram_request *request, const struct vram_limits *limits);
-/* Call it when a model may be complete. What is missing is pinned. */
+/* Call it when a model may be complete. Then the device thread pins as much memory as is missing. */
 void vram_ahead_loaded(void);
 /* Whether blocks were served since the last vram_ahead_loaded. */
 extern uint32_t vram_ahead_news;
 static inline bool vram_ahead_has_news(void) { return __atomic_load_n(&vram_ahead_news, __ATOMIC_RELAXED); }
 
-/* The device thread's own work (vram_thread_run): pins the next piece. */
+/* The device thread's own work: pins the next piece. Returns what `step` of vram_thread_run returns: how long to wait
+ * before the next call. */
 uint32_t vram_ahead_step(void);
 
 /* Call it when the context has ended. The caller holds the lock of the table. */

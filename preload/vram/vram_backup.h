@@ -27,15 +27,16 @@ bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self,
  * limit or a sandbox allows no file. */
 uint32_t vram_backup_make_file(struct vram_block *self, const struct vram_limits *limits, struct stow_file *file);
 void vram_backup_drop(struct vram_block *self);
-/* The content is on the device again. Keeps the backup in memory, if its content has a hash and the limit allows it.
- * False: the caller drops it. */
+/* Call it when the content is on the device again. Keeps the backup in memory, if its content has a hash and the limit
+ * allows it. False: the backup is not kept, and the caller drops it. */
 bool vram_backup_keep(struct vram_block *self, const struct vram_limits *limits);
-/* The block leaves its device: a kept backup becomes the place of its content again. False: the block has none. */
+/* Call it when the block leaves its device: a kept backup becomes the place of the block's content again. False: the
+ * block has no kept backup. */
 bool vram_backup_use(struct vram_block *self);
 /* The bytes of all kept backups. */
 uint64_t vram_backup_kept(void);
-/* vram_backup_leave: gives up a backup to which the device may still write. Its memory stays until
- * vram_backup_collect, which the mover calls when no copy is in progress. */
+/* vram_backup_leave: gives up a backup to which the device may still write. The backup's memory stays until
+ * vram_backup_collect, which the thread that moves memory calls when no copy is in progress. */
 void vram_backup_leave(struct vram_block *self);
 void vram_backup_collect(void);
 /* The bytes of all backups of this kind; VRAM_BACKUP_KINDS: of all kinds. */

@@ -14,8 +14,8 @@ enum {
     VRAM_PIECES = 64,
     VRAM_DEVICES = 64,
 };
-/* Bytes of a piece; more in a block that would otherwise have more than VRAM_PIECES pieces. The driver makes and maps
- * each piece in a call. */
+/* Bytes of a piece; more in a block that would otherwise have more than VRAM_PIECES pieces. One call of the driver
+ * makes a piece, and another call maps it. */
 #define VRAM_PIECE ((uint64_t)256 << 20)
 
 enum vram_state {
@@ -32,11 +32,11 @@ enum vram_state {
 enum vram_backup_kind { VRAM_IN_MEMORY, VRAM_PINNED, VRAM_IN_FILE, VRAM_BACKUP_KINDS, VRAM_DISCARDED };
 
 struct vram_block {
-    struct vram_block *next, *before, *in_move;   /* in the table's list of all blocks; in the list of a move */
+    struct vram_block *next, *before, *in_move;   /* next, before: in the table's list; in_move: in that of a move */
     struct vram_block *lower, *higher;            /* in the table's tree: blocks at lower and at higher addresses */
     struct vram_block *freed_next, *freed_before; /* in the queue of freed blocks and wrecks, or of spares */
     struct vram_block *shelf_next, *shelf_before; /* on the table's shelf for the block's size */
-    uint64_t at, size, asked; /* at: the address; asked: bytes as requested; size: bytes in whole granules */
+    uint64_t at, size, asked; /* at: the address; asked: bytes as requested; size: the same in whole VRAM_GRANULEs */
     uint64_t rank;            /* in the tree, a block has a higher rank than the blocks below it */
     bool in_tree;
     uint64_t piece;   /* bytes of each piece; the last piece may have fewer */
@@ -51,8 +51,8 @@ struct vram_block {
     bool copied;     /* a copy to or from the block may go on: the driver has not reported its end */
     bool no_context; /* `event_context` has ended, and the event with it */
     uint32_t tried;  /* number of the latest move that looked at the block */
-    /* searched: the number of the latest search for freed blocks that looked at this block; reached: of the latest
-     * change of access that did */
+    /* searched: the number of the latest search for freed blocks that looked at this block. reached: the number of the
+     * latest vram_memory_reach that tried this block */
     uint64_t searched, reached;
     uint32_t pieces, made, mapped; /* how many pieces there are, have physical memory, are mapped */
     bool open;                     /* `devices` have access now */

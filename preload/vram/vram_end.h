@@ -22,8 +22,8 @@ uint32_t vram_end_spares(const struct vram_driver *driver, uint32_t owner);
 bool vram_end_order(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream);
 /* The value that stands for this stream in `event_stream` of a block. */
 const void *vram_end_stream(cuda_handle stream);
-/* Marks the block as freed: it ends when the present work on the stream is done. Returns 0 or the driver's error; after
- * an error the block is as before. */
+/* Marks the block as freed: it ends when the present work on the stream is done. Returns 0, or the driver's error:
+ * then the block is not marked. */
 int vram_end_in(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream);
 /* Marks the block as freed: it ends when nothing runs in its context. */
 void vram_end_later(struct vram_block *self);

@@ -2,7 +2,7 @@
  * device copies a block, the earlier ones whose copies are over are handed to `over`, which unmaps them. So
  * unmapping does not delay the copies.
  * In: blocks that the caller has taken (vram_table.h), with a backup in memory. Out: each block, in order, when its
- * copy is complete or has failed. One thread at a time, in the ring's context. */
+ * copy is complete or has failed. Only one thread at a time may call, in the ring's context. */
 #ifndef MEMSTOW_VRAM_LEAVING_H
 #define MEMSTOW_VRAM_LEAVING_H
 

@@ -124,7 +124,7 @@ int vram_memory_reach(void) {
 }
 
 int vram_memory_serve(const struct vram_request *request, uint64_t *at) {
-    if (vram_table_is_mine()) return CUDA_OUT_OF_MEMORY; /* in a signal handler: the driver serves it */
+    if (vram_table_is_mine()) return CUDA_OUT_OF_MEMORY; /* in a signal handler: then the caller asks the driver */
     if (!vram_driver_is_on() || !request->bytes || request->device >= VRAM_DEVICES) return CUDA_OUT_OF_MEMORY;
     vram_end_some(&vram_driver);
     vram_contexts_note(request->context);

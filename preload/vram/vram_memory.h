@@ -12,7 +12,7 @@
 struct vram_request {
     uint64_t bytes;
     uint32_t device, owner;
-    cuda_handle context; /* the thread's current context; for in_stream: that, or the stream's */
+    cuda_handle context; /* the thread's current context; for in_stream it may be the stream's context instead */
     bool in_stream;      /* requested from a pool: served in place of the pool */
     cuda_handle stream;  /* for in_stream: the stream in whose order it is requested */
 };
@@ -45,7 +45,7 @@ bool vram_memory_wait_freed(void);
 
 /* A served block, as the next two functions give it. */
 struct vram_found {
-    uint64_t at, asked, size; /* at: the address; asked: bytes as requested; size: bytes in whole granules */
+    uint64_t at, asked, size; /* at: the address; asked: bytes as requested; size: the same in whole VRAM_GRANULEs */
     uint64_t id;         /* the memory's id, different from the driver's ids; a new one when the memory comes back */
     uint64_t devices;    /* a bit for each device that may use the block */
     cuda_handle context; /* the context of the request */

@@ -28,14 +28,14 @@ enum { PINNING_MS = 5000, ENDING_MS = 10000 };
 
 static bool mover, quieting;          /* quieting: the mover waits for the work of all contexts */
 static cuda_handle pinning;           /* the context in which memory is pinned ahead of need now (vram_ahead.h) */
-static uint64_t pinning_since;        /* when that began */
+static uint64_t pinning_since;        /* when this pinning began */
 static uint32_t waiting;              /* how many threads wait to begin a move */
 static struct vram_block *held;       /* the blocks that the mover has taken, linked by in_move */
 static uint64_t left;                 /* how many blocks have left their device so far */
 static uint32_t moves;                /* the number of the present move, or else of the latest one */
 static const char *noted[VRAM_SLOTS]; /* the ring's buffers that the ledger lists */
 static struct vram_ring ring = {.slot_bytes = VRAM_SLOT, .copiers = VRAM_COPIERS};
-static struct vram_hash hash; /* it is in the ring's context, or in no context */
+static struct vram_hash hash; /* hash.context is the ring's context, or NULL */
 
 /* --- the ring of copy buffers --- */
 
@@ -94,7 +94,8 @@ static void vram_move_refuse(struct move *self, enum vram_refusal why, int error
     self->error = error;
 }
 
-/* Notes that the ring belongs to another context now. A thread that ends the former context need not wait any more. */
+/* Notes that the ring belongs to another context now. A thread that waits to end the ring's old context need not wait
+ * for the ring any more. */
 static void ring_goes_to(cuda_handle context) {
     vram_table_lock();
     ring.context = context;
@@ -280,9 +281,9 @@ static struct vram_block *vram_move_search(const struct move *self, struct vram_
     return block;
 }
 
-/* Chooses the next block, if possible one of the same context, because the ring's buffers must be pinned again for
- * another context. The search goes on behind the block chosen before (`last`), which the mover has not given back yet.
- * So a move looks at each block once for each context, and once more at blocks that came or were given back
+/* Chooses the next block: if possible, one of the same context as the block chosen before (`last`), because the ring's
+ * buffers must be pinned again for another context. The search goes on behind `last`, which the mover has not given
+ * back yet. So a move looks at each block once for each context, and once more at blocks that came or were given back
  * meanwhile. */
 static struct vram_block *vram_move_choose(const struct move *self, enum vram_state state) {
     struct vram_block *from = self->last ? self->last->next : vram_table_first();
@@ -434,8 +435,8 @@ static void leave_batch(struct move *self, uint32_t count) {
     }
 }
 
-/* Waits for hashes that an earlier move could not wait for. If this move wants no hashes, nothing else waits for
- * them. */
+/* Waits for hashes that an earlier move could not wait for. Every move out calls this, because a move that wants no
+ * hashes waits for them nowhere else. */
 static void settle_hashes(struct move *self) {
     struct vram_visit visit;
     if (!hash.unsettled) return;

@@ -44,9 +44,9 @@ void vram_move_shrink(void);
  * move goes on or is about to begin, or a call ends a context. */
 bool vram_move_begin_pinning(cuda_handle context);
 void vram_move_end_pinning(void);
-/* Call these in between. vram_move_lacks_buffers: whether the copy buffers of moves are lacking; false also if another
- * context has them. vram_move_make_buffers makes them; the context is the current one. Returns 0 or the driver's
- * error. */
+/* Call these between vram_move_begin_pinning and vram_move_end_pinning. vram_move_lacks_buffers: whether the copy
+ * buffers of moves are lacking; false also if another context has them. vram_move_make_buffers makes them; the context
+ * is the current one. Returns 0 or the driver's error. */
 bool vram_move_lacks_buffers(cuda_handle context);
 int vram_move_make_buffers(cuda_handle context, uint32_t device);
 

@@ -1,5 +1,5 @@
 /* vram_owned.h — which owner has which block of served memory.
- * In: owners, and blocks that get another owner. Out: the blocks of an owner. Any thread. */
+ * In: owners, and blocks that get another owner. Out: the blocks of an owner. Any thread may call. */
 #ifndef MEMSTOW_VRAM_OWNED_H
 #define MEMSTOW_VRAM_OWNED_H
 
@@ -16,8 +16,8 @@ typedef void vram_owned_visitor(uint32_t owner, uint64_t bytes, bool stowed, voi
 void vram_owned_visit(vram_owned_visitor *visit, void *context);
 /* A block that is stowed. */
 struct vram_stowed {
-    uint64_t at, asked, bytes; /* at: the address; asked: bytes as requested; bytes: in whole granules */
-    uint64_t ns, trigger;      /* when it left its device; the trigger that made it leave, 0: none did */
+    uint64_t at, asked, bytes; /* at: the address; asked: bytes as requested; bytes: the block's size (VRAM_GRANULE) */
+    uint64_t ns, trigger;      /* ns: when it left its device; trigger: the number of the trigger that moved it, or 0 */
     uint32_t owner, device;
 };
 typedef void vram_stowed_visitor(const struct vram_stowed *block, void *context);

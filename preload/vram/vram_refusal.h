@@ -1,6 +1,6 @@
 /* vram_refusal.h — why device memory stays where it is.
  * In: blocks whose addresses other devices, processes or libraries know. Out: a reason, and its text for the trace. Any
- * thread. */
+ * thread may call. */
 #ifndef MEMSTOW_VRAM_REFUSAL_H
 #define MEMSTOW_VRAM_REFUSAL_H
 

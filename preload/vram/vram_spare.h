@@ -17,8 +17,8 @@ void vram_spare_stop(bool stop);
 
 /* Whether to keep a block that the caller has taken and that nothing uses any more. */
 bool vram_spare_wants(const struct vram_block *self);
-/* Takes the oldest spare, if all spares and `bytes` more would exceed vram_spare_most. NULL: they would not, or other
- * threads have taken all spares. */
+/* Takes the oldest spare, if all spares and `bytes` more would exceed vram_spare_most. NULL: they would not exceed it,
+ * or other threads have taken all spares. */
 struct vram_block *vram_spare_before(uint64_t bytes);
 /* Takes a spare of this owner (0: of any owner). NULL: there is none. */
 struct vram_block *vram_spare_of(uint32_t owner);

@@ -11,11 +11,11 @@
 
 /* Sums over the blocks of an owner (0: of all owners) on a device (UINT32_MAX: on all devices). */
 struct vram_sums {
-    uint64_t live, stowed;        /* bytes, in whole granules */
-    uint64_t asked, stowed_asked; /* requested bytes: live and stowed blocks; stowed ones alone */
+    uint64_t live, stowed;        /* bytes, in whole granules (VRAM_GRANULE) */
+    uint64_t asked, stowed_asked; /* bytes as requested; asked: of live and stowed blocks; stowed_asked: of stowed */
     uint64_t in_streams;          /* as `asked`, but only of blocks that are served in place of a pool */
     uint64_t streams_taken;       /* the bytes of these blocks in whole granules */
-    /* peaks of the device over all owners, since they were reset; 0: the sums are of all devices */
+    /* peaks of the device over all owners, since these peaks were reset; 0 if the sums are of all devices */
     uint64_t in_streams_most, streams_taken_most;
     uint64_t spare;  /* bytes of freed blocks that are kept; no other sum has them */
     uint64_t backup; /* bytes of backups on the host, of all owners and devices */

@@ -212,7 +212,7 @@ struct vram_block *vram_table_first_of_size(uint64_t size) {
 
 /* --- blocks that come, change and go --- */
 
-/* Adds a block to sums, `times` times. UINT64_MAX takes it off, because unsigned numbers wrap. */
+/* Adds a block to the sums (`times` is 1), or takes it off (`times` is UINT64_MAX, because unsigned numbers wrap). */
 static void add_times(struct vram_sums *to, const struct vram_block *block, uint64_t times) {
     bool is_there = block->state <= VRAM_STOWED;
     if (block->state == VRAM_LIVE) to->live += times * block->size;

@@ -70,8 +70,8 @@ static inline bool vram_table_spares(void) { return __atomic_load_n(&vram_table_
 /* --- the lock: each query of an address takes it, so it is inline */
 
 enum { VRAM_TABLE_HELD = 1, VRAM_TABLE_WAITED = 2 };
-/* 0 while nobody holds the lock; or the holder's word, with VRAM_TABLE_WAITED if threads wait. Its lower half is a
- * futex. */
+/* 0: nobody holds the lock. Otherwise it is the word of the holder (vram_table_my_word), with VRAM_TABLE_WAITED if
+ * other threads may wait. The lower half of the word is a futex. */
 extern uint64_t vram_table_word;
 
 /* The lock's word while this thread holds the lock. The address of the thread's descriptor is a multiple of 64, so the
