@@ -1,12 +1,13 @@
-"""A trace of decisions without a fault, from memstow and a program with models in two runs. A test that changes one
-line gets a trace with one fault."""
+"""A trace of decisions without a fault: the lines that memstow and a program with models write in two runs. A test that
+changes one line gets a trace with one fault."""
 from _ledger import MIB, Ledger
 
 MODEL, CUSTOM = 1, 4
 UNET, CLIP, VAE, OLD, CACHE, IDLE = range(1, 7)
 
 LINES = [
-    # The owners, and the policies that were set, by object. The VAE has no policy.
+    # Policies are set. memstow's lines name the owner, ComfyUI's lines the object: a patcher or an inner model. The VAE
+    # gets no policy.
     dict(kind="SET", owner=UNET, owner_kind="model", name="unet.safetensors", keys=[101, 201], policy="free",
          priority=0),
     dict(kind="SET", by="comfyui", owner=UNET, patcher=101, inner=201, policy="free"),
@@ -15,7 +16,8 @@ LINES = [
     dict(kind="SET", by="comfyui", owner=CLIP, patcher=102, inner=202, policy="keep"),
     dict(kind="SET", by="comfyui", owner=CACHE, inner=205, policy="free"),
     dict(kind="SET", owner=CACHE, owner_kind="custom", name="feature cache", keys=[0, 0], policy="stow", priority=0),
-    # The first run. The UNET was found as a clone with a LoRA. The cache is stowed instead of freed.
+    # The first run. It uses a clone of the UNET's patcher; the policy is found at the clone's parent. The cache is
+    # stowed instead of freed.
     dict(kind="READ", by="comfyui", owner=UNET, patcher=111, parents=[999, 101], inner=201, rule="parent",
          policy="free"),
     dict(kind="READ", by="comfyui", owner=CLIP, patcher=102, parents=[], inner=202, rule="patcher", policy="keep"),

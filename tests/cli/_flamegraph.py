@@ -9,8 +9,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 class Graph:
-    """total, frames: [(name, bytes, colour)], scripts: the texts of all scripts, handlers: {attribute: value} of all
-    that run at an event."""
+    """total: the bytes of the whole; frames: [(name, bytes, colour)]; tags: the names of all elements; scripts: the
+    texts of all scripts; handlers: the texts of all event attributes, such as onclick."""
 
     def __init__(self, folded, *options):
         script = shutil.which("flamegraph.pl") or DEBIAN
@@ -39,7 +39,7 @@ def expected(stacks):
     """The frames of a graph: {(name, bytes): how many}, of {stack: bytes}."""
     sums = collections.Counter()
     for stack, size in stacks.items():
-        names = tuple(stack.replace("<", "(").replace(">", ")").split(";")) # flamegraph.pl has no angle brackets
+        names = tuple(stack.replace("<", "(").replace(">", ")").split(";")) # as flamegraph.pl does
         for depth in range(len(names)):
             sums[names[:depth + 1]] += size
     return collections.Counter((path[-1], size) for path, size in sums.items() if size)

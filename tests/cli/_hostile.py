@@ -13,8 +13,8 @@ NAMES = [SCRIPT, "</script>" + SCRIPT, "<!--" + SCRIPT, "]]>" + SCRIPT, "</title
 
 
 def save(path, times=1, gone=False, curve=False, **header):
-    """Writes the file. Returns the bytes of each name. times: how many times larger they are. gone: six runs have
-    ended, and the owners are gone, but have their memory. curve: there is memory over time. header: its fields."""
+    """Writes the file. Returns {name: bytes}. times: a factor of all these bytes. gone: six runs have ended, and the
+    owners are retired, but still have their memory. curve: there is memory over time. header: fields of the header."""
     ledger = Ledger(name="<b>\x1b[2J</b>", stacks=2, end_ns=(60 if gone else 3) * 10**9, **header)
     ledger.fact(2, "run </script>" + SCRIPT + " \x9b31m\n#")
     ledger.fact(4, "<img src=x onerror=window.hit=6>")

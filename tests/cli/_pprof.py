@@ -5,7 +5,7 @@ from support import ROOT
 
 
 def decode(packed):
-    """A profile as {field: [value…]}, also its messages, from the text that protoc makes of it."""
+    """Decodes a profile with protoc. Returns {field: [value…]}. A message within the profile is such a value, too."""
     text = subprocess.run(["protoc", f"-I{ROOT}/tools/export", "--decode=pprof.Profile",
                            f"{ROOT}/tools/export/pprof.proto"], input=gzip.decompress(packed), capture_output=True,
                           check=True).stdout.decode()

@@ -166,7 +166,7 @@ class Driven:
                          what=f"/{pattern}/", seconds=seconds)
 
     def finish(self, status=0, seconds=60):
-        """Waits for its end. Its exit status is `status`, and the terminal is as it was."""
+        """Waits until the program ends. Its exit status must be `status`, and the terminal must be as it was before."""
         end = time.monotonic() + seconds
         while self.child.poll() is None:
             assert time.monotonic() < end, "it does not end:\n" + "\n".join(self.screen.text())

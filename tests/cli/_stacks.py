@@ -51,7 +51,7 @@ def build_id(path):
 
 def program(name="shop",
             flags=("-O1", "-g", "-fno-omit-frame-pointer", "-fno-optimize-sibling-calls", "-Wl,--build-id")):
-    """Compiles it. Returns its path, and the offsets of the return addresses below main, innermost first."""
+    """Compiles SOURCE. Returns the program's path, and the offsets of the return addresses in fill and in main."""
     source = HERE / f"{name}.cc"
     source.write_text(SOURCE)
     path = compile(source, name, flags=flags)

@@ -3,7 +3,7 @@ findings, and its messages when the server or the workflow fails. tests/comfyui/
 import json, os, pathlib, re, signal, subprocess, sys, time
 import support
 
-os.environ["http_proxy"] = "http://127.0.0.1:9" # no proxy is there: it must not be used for a server on this machine
+os.environ["http_proxy"] = "http://127.0.0.1:9" # dead: servers on this machine are asked without a proxy
 
 said = support.run(sys.executable, support.ROOT / "tools/python/memstow_comfy.py", "--help").stdout
 assert "that speaks to ComfyUI." in " ".join(said.split()), "its first paragraph, not its first line"
@@ -67,7 +67,8 @@ def check(*options, status=0, command=(sys.executable, "-I", "double.py")):
     return done
 
 
-# Each run has another seed; links stay links. The first third is compared with the last.
+# Each run has another seed, and inputs that are links stay links. The first third of the runs is the baseline of the
+# last third.
 done = check(f"--comfy={workflow('clean.json')}", "--runs=6", "--warm-up=2", "--json")
 seen = [json.loads(line)["1"]["inputs"] for line in pathlib.Path("prompts").read_text().splitlines()]
 assert [n["seed"] for n in seen] == list(range(1, 9)) and all(n["noise_seed"] == ["2", 0] for n in seen), seen
@@ -76,7 +77,8 @@ assert (document["result"], document["runs"], document["baseline_runs"],
         document["warm_up"]) == ("pass", 6, 2, 2), document
 assert "the node pack is not in this ComfyUI" in done.stderr
 
-# 1 MiB in each run: 3 MiB from the second to the fifth. 512 KiB: a warning.
+# A workflow that keeps 1 MiB of each run grows by 3 MiB from the second run to the fifth. With 512 KiB of each run
+# there is a warning.
 done = check(f"--comfy={workflow('leaky.json', kilobytes=1024)}", "--runs=6", "--warm-up=1", "--fail-over=2M", status=1)
 assert re.search(
     r"(?s)memstow: all memory grew by 3\.0 MiB and \d+ blocks?: over the limit of 2M; most\s+of it \(\+3\.0 MiB\) at "
@@ -86,7 +88,7 @@ done = check(f"--comfy={workflow('some.json', kilobytes=512)}", "--runs=6", "--w
              "--pass-under=1M")
 assert "warning: all memory grew by 1.5 MiB" in done.stderr, done.stderr
 
-# A baseline of one process for another; snapshots are kept on request; the command names a port.
+# The baseline of one server process serves for another. --keep keeps the snapshots. The command may name the port.
 check("--comfy=clean.json", "--runs=2", "--warm-up=1", "--baseline=base.txt", "--update-baseline")
 check("--comfy=clean.json", "--runs=2", "--warm-up=1", "--baseline=base.txt", "--keep=kept")
 assert {p.name for p in pathlib.Path("kept").iterdir()} == {"comfyui.mst", "run-0001.mst", "run-0002.mst"}
@@ -113,7 +115,8 @@ for name, message in (("ui.json", "ui.json: not a workflow in ComfyUI's API form
 assert "--peak and --comfy exclude each other" in check("--comfy=clean.json", "--peak", status=2).stderr
 
 pathlib.Path("prompts").write_text("")
-# Interrupted: several times at once, and while the server takes its time to end. The check waits for the server.
+# The check is interrupted many times in a row, while the server (--slow) takes 3 s to end. The check waits for the
+# server.
 process = support.start(support.MEMSTOW, "check", f"--comfy={workflow('clean.json')}", "--runs=1000", "--",
                         sys.executable, "-I", "double.py", "--slow", start_new_session=True, stderr=subprocess.PIPE,
                         text=True)

@@ -1,4 +1,4 @@
-"""The forms of a verdict with hostile names of owners. A parser for each form reads it."""
+"""Verdicts with hostile names of owners, in every form. A parser of each form reads the verdict."""
 import json, os, pathlib, re, shutil, sys
 import xml.etree.ElementTree
 import support
@@ -99,7 +99,7 @@ assert any("` function=a|b `" in line for line in lines), lines
 text = pathlib.Path("o.txt").read_text(errors="replace")
 assert "\x1b" not in text and "\x07" not in text and text.count("over the limit of owner:512K") == 3, text
 
-# On standard output; and a form that cannot be written.
+# Forms go to standard output. A verdict that cannot be written there is an error.
 assert xml.etree.ElementTree.fromstring(check(0, "--junit").stdout).find("testsuite").get("failures") == "0"
 assert check(0, "--github").stdout == ""
 assert "### memstow check: pass" in check(0, "--markdown").stdout
@@ -110,7 +110,7 @@ with open("/dev/full", "w") as full:
                                    *COMMAND, "0"], stdout=full, stderr=support.subprocess.PIPE, text=True)
 assert done.returncode == 3 and "the output could not be written" in done.stderr, done.stderr
 
-# A form may not have a file that the check uses otherwise: then nothing runs and nothing is written.
+# A form may not go to a file that the check uses for something else: the check refuses, and runs and writes nothing.
 os.symlink("base.txt", "link.txt")
 os.link("base.txt", "hard.txt")
 os.mkdir("folder")
@@ -151,8 +151,8 @@ check(0, "--json=new.txt", "--junit=folder/new.txt", "--markdown=/dev/null", "--
 assert json.loads(pathlib.Path("new.txt").read_text())["result"] == "pass"
 assert pathlib.Path("folder/new.txt").read_text().startswith("<?xml")
 
-# A signal ends a check that waits for a reader of its output, and nothing of the check stays. It does not go on to the
-# next output, for which it would wait, too.
+# A signal ends a check that waits until somebody reads its output. The check leaves nothing behind. It does not begin
+# the next output, which nobody reads either.
 os.mkfifo("nobody reads")
 os.mkfifo("nor this")
 os.mkdir("tmp")

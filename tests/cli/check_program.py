@@ -75,7 +75,7 @@ assert "leak@(program) < main@(program) (new)" in done.stdout and "cache_fill" n
 check(leak=100, options=("--baseline=base.txt", "--runs=1", "--fail-over=site:99K"), status=1)
 check(leak=100, options=("--baseline=base.txt", "--runs=1", "--fail-over=site:100K,site:100x"))
 check(leak=1000, options=("--baseline=base.txt", "--runs=1"))
-check(leak=1100, options=("--baseline=base.txt", "--runs=1"), status=1) # 10 % of very little
+check(leak=1100, options=("--baseline=base.txt", "--runs=1"), status=1) # over 10 %: the baseline is small
 done = check(leak=1100, options=("--baseline=base.txt", "--runs=1", "--fail-over=5M", "--pass-under=1M"))
 assert "memstow: warning: all memory grew by 1.1 MiB" in done.stderr and ": a warning\n" in done.stdout, done.stderr
 
@@ -138,7 +138,7 @@ for name, why in (("--junit=nowhere/x.xml", "nowhere/x.xml: No such file or dire
 done = memstow("check", "--baseline=known.txt", "--update-baseline", "--", "touch", "it-ran", status=3)
 assert "known.txt: exists and is not a baseline: not replaced" in done.stderr, done.stderr
 assert not pathlib.Path("it-ran").exists()
-# One that fails after the runs does not stop the others.
+# An output that fails after the runs does not stop the other outputs.
 pathlib.Path("gone").mkdir()
 done = memstow("check", "--baseline=base.txt", "--runs=1", "--warm-up=0", "--fail-over=1G", "--json=gone/x.json",
                "--markdown=left.md", "--", "sh", "-c", f"rmdir gone; exec {program} 0", status=3)

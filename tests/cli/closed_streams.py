@@ -1,6 +1,6 @@
 # needs: cc
-"""A command that is started with closed standard streams says the same: no file or socket of its own takes their
-numbers."""
+"""A command that is started with closed standard streams prints the same as with open ones: none of its own files and
+sockets gets the number of a standard stream."""
 import os
 
 import support
@@ -20,7 +20,7 @@ for numbers in ((0,), (2,), (0, 2)):
     said = support.memstow("report", "out.mst", preexec_fn=close(numbers)).stdout
     assert said == whole, (numbers, said)
 
-# What a command says goes nowhere, and not into its file.
+# If standard error is closed, messages are lost. They do not go into the file that the command writes.
 program.unlink()
 for numbers in ((2,), (0, 2), (1, 2), (0, 1, 2)):
     support.memstow("report", "out.mst", "--html", "-o", "page.html", preexec_fn=close(numbers))

@@ -6,8 +6,8 @@ import fcntl, os, pathlib, pty, shutil, termios, threading
 import support, _terminal
 from _completion import check
 
-# The words are those that zsh's compadd takes for the line. Ctrl-N completes and writes these words to a file; the
-# name of the file is made last.
+# A completion offers its words to zsh's compadd. The compadd below also writes the words that fit the line to a file.
+# Ctrl-N completes. The file gets its name `offered` last, so the test never reads an unfinished file.
 SETTINGS = r"""
 PS1='> ' fpath=("$COMPLETION" $fpath)
 autoload -U compinit && compinit -u -D

@@ -45,14 +45,14 @@ assert faults(LINES) == []
 unet, clip, vae = (position("READ", owner=owner, rule=rule) for owner,
                    rule in ((UNET, "parent"), (CLIP, "patcher"), (VAE, "default")))
 expect("ids_differ", changed(unet, parents=[999], inner=222), unet, 1, UNET)
-expect("ids_differ", changed(unet, parents=[999]), unet, 1, UNET) # then it was found by its inner model
+expect("ids_differ", changed(unet, parents=[999]), unet, 1, UNET) # the policy is on no parent, only on the inner model
 expect("ids_differ", changed(clip, patcher=110, inner=210), clip, 1, CLIP)
 assert faults(changed(clip, rule="inner")) == [] # two ways to find one policy
 expect("ids_differ", changed(vae, rule="patcher"), vae, 1, VAE) # a policy was set on no object at all
 lines = changed(clip, rule="default", patcher=110, inner=210)
 expect("ids_differ", lines, clip, 1, CLIP)
 last = position("READ", owner=CLIP, rule="inner")
-expect("ids_differ", changed(last, rule="patcher"), last, 2, CLIP) # the policy that was removed
+expect("ids_differ", changed(last, rule="patcher"), last, 2, CLIP) # the patcher's policy was removed
 # If the beginning is gone, the line that set the policy may be gone, too.
 assert faults(changed(vae, rule="patcher")[2:], first=50) == []
 
@@ -74,12 +74,12 @@ assert ("policy_not_found", decision + 1, 1, UNET) not in faults(lines)
 keep = position("DECISION", owner=CLIP, trigger=1)
 lines = changed(keep, why="nothing_said")
 expect("policy_not_found", lines, keep, 1, CLIP)
-other = dict(kind="SET", by="comfyui", owner=CLIP, inner=202, policy="stow") # it was set for patchers without a policy
+other = dict(kind="SET", by="comfyui", owner=CLIP, inner=202, policy="stow") # it counts for patchers without a policy
 lines = copy.deepcopy(LINES[:clip] + [other] + LINES[clip:])
 assert faults(lines) == []
 lines[clip + 1].update(rule="inner", policy="stow", instead="keep")
 expect("policy_not_found", lines, clip + 1, 1, CLIP) # a policy was set on this patcher
-assert faults(changed(position("READ", owner=VAE), rule="flag")) == [] # it is kept because of another program's policy
+assert faults(changed(position("READ", owner=VAE), rule="flag")) == [] # a flag of another program keeps it
 
 # A wrong category.
 freed, kept, blocked = (position("CATEGORY", owner=owner, trigger=1) for owner in (UNET, CLIP, OLD))
@@ -118,7 +118,7 @@ assert """\nLost vae.safetensors (model 3) is gone, after the run
 """ in text, text
 expect("kept_model_gone", LINES[:act + 1] + [{**lost, "owner": 42}] + LINES[act + 1:], act + 1, 1, 42)
 assert faults(LINES[:act + 1] + [{**lost, "owner": UNET}] + LINES[act + 1:]) == [] # its policy was "free"
-expect("kept_model_gone", LINES + [{**lost, "owner": VAE}], len(LINES), 2, VAE) # decided two triggers ago
+expect("kept_model_gone", LINES + [{**lost, "owner": VAE}], len(LINES), 2, VAE) # trigger 1 decided to keep it
 vanished = [line for line in changed(kept, after_bytes=0)
             if not (line["kind"] == "REMAINING" and line["owner"] == CLIP and line["trigger"] == 1)]
 act_now = vanished.index(LINES[act])

@@ -59,7 +59,7 @@ one("ids_differ", f"a flag was found on {BASE}", read("free", "flag", from_=BASE
 assert faults(read("free", "flag", from_=BASE), first=50) == [] # the line that set it may be gone
 assert faults(read("free", "flag")) == [] # the program does not say where it was set
 
-# Overlooked.
+# The program overlooked a flag or a policy.
 one("policy_not_found", "no policy was found, but line 1 saw a flag for free on a parent", seen("free", BASE),
     read("keep", "default"))
 one("policy_not_found", "but line 1 saw a flag for free on its inner model", seen("free"), read("keep", "default"))
@@ -73,7 +73,7 @@ assert faults(said("keep", CLONE), seen("free", CLONE), read("keep", "patcher"))
 assert faults(said("keep", COUSIN), seen("free", CLONE), read("keep", "inner")) == []
 assert faults(said("keep", CLONE), seen("free", CLONE), seen("none", CLONE), read("keep", "patcher")) == []
 
-# For people.
+# The text.
 LINES = [dict(kind="SET", owner=UNET, owner_kind="model", name="unet.safetensors", keys=[BASE, INNER], policy="free",
               priority=0), seen("free", BASE, node="4", value=True), read("free", "flag", on_patcher=True, from_=BASE),
          dict(kind="TRIGGER", trigger=1, reason="run_ended", text="ok", needed=0, owners=1, before_bytes=64),

@@ -55,7 +55,7 @@ assert found == {at("main", "grows"): (100, 300), at("main", "new"): (0, 40), "(
 assert '4 call stacks are not shown by themselves: "(4 more)" has 188 B\n' in said and "over the limit of 100" in said
 assert folded("a.mst", "b.mst", "--top=0")[0] == {"(6 more)": (209, 419)}
 
-# --python: stacks that differ in native frames alone are one line, and memory without Python has its own.
+# --python: stacks that differ in native frames alone are one line. Stacks without Python have a line of their own.
 def mixed(address, inner, native):
     made = Ledger()
     lib = made.module("/opt/libx.so")

@@ -70,7 +70,7 @@ assert found == {((*SHOP,), True): (-3, -3000), ((*SHOP,), False): (4, 4000), ((
                  (("py:load",), False): (80, 800), (("py:gone",), True): (-7, -70), (("py:new",), False): (4, 40),
                  (("py:same",), True): (-9, -90), (("py:same",), False): (9, 90)}, found
 
-# The same figures as in pprof's own difference of two reports, and percentages of the base.
+# The figures are those of pprof's own difference of two reports. Percentages are of the base.
 write("a.pb.gz", "report", "a.mst", "--pprof")
 write("b.pb.gz", "report", "b.mst", "--pprof")
 rows = lambda text: sorted(row.strip() for row in text.splitlines() if re.match(r"\s+-?[\d.]+\w* ", row))

@@ -18,7 +18,7 @@ def folded(*arguments):
 
 
 def graph(file, *options):
-    """The graph of a report, which must have what the lines have."""
+    """The graph of a report. Its total and its frames must have the bytes that the folded lines have."""
     text, stacks = folded("report", file, *options)
     made = Graph(text)
     sizes = {stack: size for stack, [size] in stacks.items()}
@@ -42,7 +42,7 @@ assert plain.total == 1022 and ("py:(module) (app.py:3)", 1017) in [one[:2] for 
 assert ("model:UNET (a.st)", 907) in [one[:2] for one in graph("x.mst", "--by=model").frames]
 graph("x.mst", "--python", "--min=100")
 
-# ---- differences: the width is what there is now
+# ---- differences: the width of a frame is its bytes in B
 
 
 def shades(graph):

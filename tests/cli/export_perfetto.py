@@ -123,7 +123,7 @@ history.mark(2 * S, 3, 1)
 history.mark(3 * S, 1, 5, rss=12345)
 history.mark(4 * S, 11, 0, 3, moved=777)
 history.mark(5 * S, 2, 5, 1)
-history.mark(6 * S, 5, 0, 1) # triggers and what they keep have tracks of their own
+history.mark(6 * S, 5, 0, 1) # not among the marks: triggers and their outcomes have tracks of their own
 history.mark(6 * S, 6, 1)
 history.owner_mark(5 * S, 1, 600, 50)
 history.owner_mark(3 * S + 1, 1, 850)
@@ -144,7 +144,7 @@ assert marks == [(2 * S, "UNET (a.st) came", {"owner": 1}), (3 * S, "run run 4",
                  (4 * S, "out of memory", {"bytes": 777, "device": 3}),
                  (5 * S, "run run 4 ended", {"owner": 5, "detail": "failed"})], marks
 
-# Fewer counters: those of the owners that hold most. A line says what is left out.
+# --top: only the owners that hold most have counters. A line says how many have none.
 trace = Trace("x.mst", "--top=1")
 assert sum(path.startswith("program/owners/") for path in trace.counters) == 1
 assert trace.said == "memstow: 3 owners that hold least have no counter (--top=N: N have one)\n", trace.said

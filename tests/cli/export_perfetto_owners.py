@@ -19,7 +19,7 @@ def instructions(owners):
     ledger.save("x.mst")
     done = subprocess.run(["valgrind", "--tool=callgrind", "--callgrind-out-file=callgrind", MEMSTOW, "report",
                            "--perfetto", "--top=10000", "x.mst"], capture_output=True, check=True)
-    # the owner of the last mark, and no other
+    # only the last mark has bytes on devices, so only its owner has this counter
     assert done.stdout.count(b" on CUDA devices") == 1
     assert f"custom {(MARKS - 1) % owners} on CUDA devices".encode() in done.stdout
     return int(re.search(r"^(?:summary|totals): (\d+)", pathlib.Path("callgrind").read_text(), re.M)[1])

@@ -34,7 +34,8 @@ class Runs(Ledger):
         return self.stacks[name]
 
     def left(self, name, run, size, blocks=1, model=0, node=0, allocated=None):
-        """Adds the memory that a run left at the stack with this name. None: memory outside of runs."""
+        """Adds the memory that a run left at the stack with this name. run: its number; None: memory outside of runs;
+        "on": memory of the run that has not ended."""
         tag = self.tag(model, node, 0 if run is None else self.runs[run] if isinstance(run, int) else self.on)
         whole = allocated or size
         self.count(self.site(self.module_id, tag=tag, stack=self.stack(name)), alloc=(whole, blocks),
@@ -206,7 +207,7 @@ SERIES = 40
 
 
 def series(path, body):
-    """x.mst as a series with these readings."""
+    """Writes x.mst to `path` with a series behind it, whose readings are `body`."""
     whole = bytearray(open("x.mst", "rb").read())
     whole += struct.pack("<IHHQQQ", SERIES, 1, 1, 32 + -(-len(body) // 8) * 8, len(body),
                          0) + body + bytes(-len(body) % 8)

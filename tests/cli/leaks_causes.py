@@ -1,7 +1,7 @@
-"""memstow leaks makes one finding of one cause. One cause is: memory that one line of Python allocated for one owner;
-memory that one place holds, by the trace of decisions, whoever allocated it; memory that a model left behind and that
-grows. What a model left behind is a cause of its own if a place has some of it that no finding names. The holder is
-named first. Memory that comes with threads is counted separately."""
+"""memstow leaks makes one finding of one cause. Memory has one cause if one place holds it, whoever allocated it; the
+trace of decisions names such places. If no place is known, memory has one cause if one line of Python allocated it for
+one owner. What a retired model left behind is a cause of its own, unless findings name it, or name all places that hold
+it. The holder is named first. Memory that comes with threads is counted separately."""
 import json
 
 from _ledger import RUNNING, Ledger

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families as prometheu
 from support import MEMSTOW, PYTHON, ROOT, memstow, report, run, start
 
 HOSTILE = ['quo"te', "back\\slash", "line\nend", "caf\u00e9 \u2028", "long " * 300, "tab\tbell\a", "a} 1\n# EOF"]
-ALIKE = ["same\n", "same\r", "L" * 250 + "a", "L" * 250 + "b", "caf\udce8", "caf\udce9"] # pairs with one label each
+ALIKE = ["same\n", "same\r", "L" * 250 + "a", "L" * 250 + "b", "caf\udce8", "caf\udce9"] # each pair gets one label
 PARTS = {"live": "live_bytes", "allocator_overhead": "overhead_bytes", "allocator_free": "retained_bytes",
          "anonymous": "mapped_anonymous_bytes", "program_data": "program_data_bytes", "files": "mapped_file_bytes",
          "stowed": "stowed_resident_bytes", "from_devices": "device_stowed_bytes", "buffers": "device_buffer_bytes",

@@ -15,7 +15,7 @@ assert {"memstow_live_bytes", "memstow_leaks", "memstow_triggers_total"} <= writ
 
 
 def unknown(text):
-    """The names of memstow's figures in it that nothing writes."""
+    """The figures of memstow that the text names and that `memstow metrics` does not write."""
     return set(re.findall(r"\bmemstow_[a-z_]+", text)) - written
 
 

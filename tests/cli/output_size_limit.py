@@ -1,5 +1,5 @@
 """Output beyond RLIMIT_FSIZE is a failure with a message, not a death by SIGXFSZ. No unfinished file stays. Programs
-that the command starts get SIGXFSZ as the command got it."""
+that the command starts inherit what the command inherited: SIGXFSZ is ignored or not."""
 import json, os, resource, signal, subprocess
 from _ledger import simple
 from support import HERE, MEMSTOW, features, start

@@ -57,7 +57,7 @@ def slow_down(command, is_enough):
 
 
 def is_quiet(words, statuses):
-    """Whether the same command says nothing of this to a pipe, although it takes longer than a second."""
+    """Checks that the same command shows no progress on a pipe, although it takes longer than a second."""
     begin = time.monotonic()
     command = support.start(*STOPPED, MEMSTOW, *words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     slow_down(command, lambda: time.monotonic() - begin > 1.5)
@@ -103,7 +103,7 @@ run = support.start(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", PYTHON, "-c"
 support.wait_for(pathlib.Path("pid").exists)
 pid = int(pathlib.Path("pid").read_text())
 support.memstow("restore", pid, "model") # waits for the socket, which a stopped process cannot open
-WAITS = "waiting for the program to take the request" # before its thread looks for requests
+WAITS = "waiting for the program to take the request" # shown before the program's thread looks for requests
 for verb, doing in (("stow", "stowing"), ("restore", "restoring")):
     os.kill(pid, signal.SIGSTOP)
     shown = Shown(verb, pid, "model")

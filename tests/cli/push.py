@@ -1,7 +1,7 @@
 # needs: deb:protobuf-compiler deb:openssl deb:libcurl4 pip:protobuf==7.36.2
 # timeout: 600
 """`memstow push` sends what the report has, by the published protocols of Pyroscope and Parca, to a recorder (a test
-double; the engines themselves are in no package registry that the tests use). What was allocated adds up from profile
+double; the servers themselves are in no package registry that the tests use). What was allocated adds up from profile
 to profile, also over a time in which the server was down; meanwhile no profile is taken. A server that refuses, hangs
 or is not there costs one message and status 3; one that is down is asked again. The test counts as skipped if the
 machine lacks what a part of it needs: then all other parts have passed."""
@@ -45,7 +45,7 @@ def allocated():
 
 
 def push(*words, status=0):
-    """One profile. Returns the complaint."""
+    """Pushes one profile. Returns the complaint."""
     done = memstow("push", *words, status=status)
     assert not done.stdout, done.stdout
     return done.stderr
@@ -66,7 +66,7 @@ for server in ("pyroscope", "parca"):
     for file, held in (("wan", 8), ("flux", 3)): # models of one name are told apart by their files
         of_file = profile.sum("inuse_space", model=f"unet ({file}.safetensors)", run="run 7")
         assert held << 20 <= of_file < (held + 2) << 20, (file, of_file)
-    assert profile.sum("alloc_space") == profile.sum("alloc_objects") == 0 # nothing came before
+    assert profile.sum("alloc_space") == profile.sum("alloc_objects") == 0 # there is no earlier profile
 assert any("program.py" in text for text in profile.raw["string_table"])
 
 # --- --all, in a namespace of processes, so that other tests' processes are not seen
@@ -109,7 +109,8 @@ wait_for(lambda: len(recorder.asked) >= asked + 2, what="two more tries") # afte
 recorder.answer = 200, "{}"
 wait_for(lambda: arrived() == allocated() - before, what="what was allocated while the server was down")
 assert arrived() >= 50 << 20
-# While the server was down, no profile was taken: each try sent the one from before, and the next one covers that time.
+# While the server was down, no profile was taken: each try sent the same profile again. The next profile covers the
+# whole time.
 assert len({body for _path, _headers, body in recorder.asked[asked - 1:asked + 2]}) == 1
 durations = [profile.message.duration_nanos for profile in recorder.profiles[1:]]
 assert max(durations) >= 3_000_000_000, durations
@@ -142,7 +143,7 @@ with socket.create_server(("127.0.0.1", 0)) as other: # a server of another prot
     def speak(words):
         connection, rest = other.accept()[0], 0
         with connection, connection.makefile("rb") as request:
-            while (line := request.readline()) != b"\r\n": # the whole request: otherwise the kernel resets
+            while (line := request.readline()) != b"\r\n": # the whole request, or the kernel resets the connection
                 name, _, value = line.partition(b": ")
                 rest = int(value) if name == b"Content-Length" else rest
             request.read(rest)

@@ -5,7 +5,7 @@ import fcntl, os, pathlib, socket, struct, subprocess, sys, time
 
 from support import HERE, MEMSTOW, PYTHON, run, skip, start
 
-LIMIT = 100 # seconds at load; without a limit of its own, the look-up takes 150
+LIMIT = 100 # seconds, on a busy machine; a look-up without a limit takes 150
 
 
 def up():

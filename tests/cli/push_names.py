@@ -14,7 +14,8 @@ pathlib.Path("lib.c").write_text("""
 #include <stdlib.h>
 void *KEPT(size_t size) { return malloc(size); }
 """)
-# Machine code in a page of its own: it calls a function with its own argument, as JIT-compiled code does.
+# The program writes machine code into a page and calls it. The code calls malloc with the argument that it got. This
+# stands for JIT-compiled code.
 pathlib.Path("program.c").write_text(r"""
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 """`memstow push` to servers that do not behave (test doubles): an answer without an end, a reset connection, and a
-refusal that comes before the request was read. Each costs one message, which says what happened; none is a time
-limit."""
+refusal that comes before the request was read. Each costs one message, which says what happened. No message speaks of a
+time limit."""
 import socket, struct, subprocess, threading
 
 from support import MEMSTOW, memstow, start
@@ -41,7 +41,7 @@ def refuse_early(connection):
 
 
 def push(answer, *words):
-    """One profile for a server that answers so. Returns the complaint."""
+    """Pushes one profile to a server that answers so. Returns the complaint."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         def serve():
             connection = server.accept()[0]

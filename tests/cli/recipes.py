@@ -1,6 +1,6 @@
 # needs: cc stacks
-"""The commands of README.md and docs/*.md that no other test runs. Each option that a page gives a command is in the
-command's --help. The commands of docs/formats.md write what they say. The Python programs of docs/python.md,
+"""README.md and docs/*.md, as far as no other test runs what they show. Each option that a page gives a command is in
+the command's --help. The commands of docs/formats.md write what they say. The Python programs of docs/python.md,
 docs/state.md and docs/endings.md run as they stand there. The line of docs/misuse.md and the output of docs/endings.md
 for reap are still the same, except for figures and names."""
 import os, pathlib, re, signal
@@ -31,7 +31,7 @@ assert not faults and checked > 60, (checked, faults)
 listed = set(re.findall(r"^memstow ([a-z|]+) ", PAGES["README.md"], re.M))
 assert {word for words in listed for word in words.split("|")} >= set(COMMANDS), listed
 
-# docs/formats.md: what a command writes is there.
+# docs/formats.md: each command prints something, or writes the files that it names.
 for file in ("A", "B"):
     memstow("run", "--quiet", "-o", file, "--", "sh", "-c", "exit 0")
 support.start(MEMSTOW, "run", "--quiet", "-o", "C", "--", "sleep", "100") # `metrics --all` has at least this one

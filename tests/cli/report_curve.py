@@ -20,7 +20,7 @@ def curve(file, locale="C.UTF-8"):
     return found and found[1].split("\n")[:-1]
 
 
-# 64 columns of a second each: it grows to 64 MiB in 32 s, falls to 16 MiB, and stays there.
+# 64 columns of a second each: memory grows to 64 MiB in 32 s, falls to 16 MiB, and stays there.
 ledger = Ledger(start_ns=S, end_ns=65 * S, total_peak=64 * MIB, host_peak=64 * MIB)
 ledger.count(ledger.site(ledger.module("/opt/program")), alloc=(16 * MIB, 1))
 unet = ledger.owner(1, "unet", "unet.safetensors")
@@ -58,7 +58,7 @@ assert plain == [
     "               0 s                                                       64.0 s",
 ], "\n".join(plain)
 
-# On a wider terminal it is as wide as that.
+# On a wider terminal the curve is as wide as the terminal.
 _terminal.need()
 for columns in (100, 120):
     on_terminal = _terminal.shown(columns, "env", "LC_ALL=C.UTF-8", "NO_COLOR=1", MEMSTOW, "report", "x.mst")
@@ -81,7 +81,7 @@ lines[6:6] = [
 ]
 assert curve("device.mst") == lines, "\n".join(curve("device.mst"))
 
-# Too few points, and none.
+# Too few points make no curve.
 for points in (2, 0):
     few = Ledger(start_ns=S, end_ns=65 * S)
     few.count(few.site(few.module("/opt/program")), alloc=(16 * MIB, 1))

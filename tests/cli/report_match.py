@@ -31,7 +31,8 @@ assert "mappings (3 of 3)\n" in shown and ("      3 × 1.0 MiB         1.0 s  bl
 assert [block["size_bytes"] for block in report("x.mst", "--match=load")["large_blocks"]] == [MIB] * 3
 assert "hold 12.0 MiB in 12 blocks, 100.0 %" in text("[program]") and "9.0 MiB         1.0 s" in text("other")
 
-# Case counts. Frames that the report leaves out do not match. Stacks that hold nothing are not shown.
+# Capital and small letters differ. Frames that the report leaves out do not match. Stacks that hold nothing are not
+# shown.
 NOTHING = 'othing matches "{}": no call stack with memory has this text in a function, a file or a module'
 for word in ("LOAD", "Load", "frozen importlib", "frames_removed", "gone", "no such thing"):
     found = text(word) if word != "Load" else text("Loader.PY")

@@ -48,7 +48,8 @@ assert document["peak"] == {"picture_bytes": 62 * MIB, "picture_blocks": 30, "pi
 assert [site["peak_bytes"] for site in document["sites"]] == [62 * MIB]
 assert {m["module"]: m["peak_bytes"] for m in document["modules"]} == {"/opt/program": 62 * MIB, "/lib/x.so": 0}
 
-# If neither peak is near the picture, the name of the column says what it shows.
+# The picture is of an earlier, lower peak, and live memory is far below the highest peak: the name of the column says
+# which moment it shows.
 ledger(live=3 * MIB, peak=64 * MIB, picture=10 * MIB)
 assert column("   at 9.5 MiB") == ('The column "at 9.5 MiB" shows the ledger as it fell from a peak 1.0 s after the '
                                    'start. The highest peak came later and was 54.5 MiB higher: there is no picture of '

@@ -26,7 +26,7 @@ for state, ended, words, key in ((EXITED, (0, 0), "exited", "exited"),
 simple(flags=FORK_CHILD, parent_pid=99, inherited=2048).save("x.mst")
 assert "forked     from process 99, with 2.0 KiB live" in memstow("report", "x.mst").stdout
 
-# A real process: `run` has waited for it and writes the end into the ledger, whether or not the library has.
+# A real process: `run` waits for it and writes its end into the ledger, whether or not the library has written it.
 program = support.compile("""
 #include <signal.h>
 #include <stdlib.h>
@@ -44,7 +44,8 @@ int main(int argc, char **argv) { /* STATUS, or a signal */
 
 
 def ended(status, *options):
-    """An exit status, or the negative number of a signal."""
+    """Runs the program. status: its exit status, or the negative number of the signal that ends it. Returns what `run`
+    said, and how the process ended by the report."""
     done = memstow("run", *options, "-o", "x.mst", "--", program, status,
                    status=status if status >= 0 else 128 - status)
     process = report("x.mst")["process"]

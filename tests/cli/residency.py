@@ -1,5 +1,5 @@
-"""RSS is divided by what the ledger knows of each region. If the allocator keeps it, the report says that this is no
-leak."""
+"""The report divides RSS by what the ledger knows of each region. If much of it is freed memory that the allocator
+keeps, the report says that this is no leak."""
 from _ledger import EXECED, EXITED, MIB, RESIDENCY, RUNNING, Ledger
 from support import memstow, report
 
@@ -12,7 +12,7 @@ ledger.region(0x400000, MIB, MIB // 2, "/opt/program", anonymous=MIB // 8)  # a 
 ledger.region(0x400000 + MIB, MIB, MIB // 4)  # its .bss
 ledger.region(0x1000000, 100 * MIB, 60 * MIB, "[heap]")
 ledger.region(0x7e0000000000, 4 * MIB, 3 * MIB)
-ledger.region(0x7f0000010000, 9 * MIB, 8 * MIB)  # a mapped chunk
+ledger.region(0x7f0000010000, 9 * MIB, 8 * MIB)  # a chunk that glibc mapped
 ledger.region(0x7f8000001000, MIB, MIB // 8)  # unknown use
 ledger.region(0x7fff00000000, MIB, MIB, "[stack]")
 part = report(ledger.save("x.mst"))["residency"]
@@ -28,7 +28,7 @@ assert part["rest_bytes"] == MIB // 8
 assert part["advice"].startswith("glibc keeps 58.0 MiB of freed memory: this is not a leak."), part["advice"]
 assert "glibc keeps 58.0 MiB of freed memory: this is not a leak." in memstow("report", "x.mst").stdout
 
-# Files of moved memory: without a name, or with one that was removed. What was read since is in memory.
+# Stowed memory is in a file that never had a name, or whose name was removed. The part that was read since is resident.
 for name in ("#1234", "memstow-stow.77.1"):
     ledger = Ledger(flags=RESIDENCY)
     ledger.region(0x7d0000000000, MIB, MIB // 16, f"/var/tmp/{name} (deleted)", anonymous=0)
@@ -49,7 +49,7 @@ for line in ("allocator overhead of live blocks (estimate)", "freed, kept by the
              "headers of live blocks"):
     assert line in text, (line, text)
 
-# A part that was not measured is named.
+# If resident memory was not measured, the report says why.
 for state, why in ((RUNNING, "ended unseen, by a raw exit or a signal"),
                    (EXECED, "went on as another program (exec)"), (EXITED, "could not look at its own pages")):
     ledger = Ledger(state=state)

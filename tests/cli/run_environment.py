@@ -74,7 +74,7 @@ for pressure, idle, wanted in (("lots", "300", ["MEMSTOW_PRESSURE"]), ("150%", "
     assert [note.split()[0]
             for note in notes] == wanted and all("not set" in note for note in notes), (pressure, idle, notes)
 
-# The same for variables that the command itself would set.
+# The same holds for variables that the command itself would set.
 for variable, wrong, right in (("MEMSTOW_STACKS", "some", "full"), ("MEMSTOW_STACKS", "sample:0", "sample:4096"),
                                ("MEMSTOW_STACK_MEMORY", "64M", "67108864"), ("MEMSTOW_ALLOCATOR", "jemalloc", "keep")):
     for value, wanted in ((wrong, [variable]), (right, []), ("", [])):
@@ -84,7 +84,7 @@ for variable, wrong, right in (("MEMSTOW_STACKS", "some", "full"), ("MEMSTOW_STA
         notes = report("p.mst")["process"]["notes"]
         assert [note.split()[0] for note in notes] == wanted, (variable, value, notes)
 
-# With hardly any memory for stacks, every block is counted nevertheless, and a line says what could not be told apart.
+# With hardly any memory for stacks, every block is counted nevertheless, and the report counts the lost stacks.
 program = [sys.executable, "-S", "-c", "import json, argparse"]
 blocks = {}
 for size in ("64M", "64K"):

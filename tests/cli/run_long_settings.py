@@ -1,5 +1,5 @@
-"""Long settings are taken whole, up to what the kernel allows: a list for --follow, and a template of the ledger's path
-that the environment has. A path that is too long gets no file, not a file of a shorter name."""
+"""Long settings are taken whole, up to what the kernel allows: a list for --follow, and the template of the ledger's
+path in the environment. A path that is too long gets no file, not a file of a shorter name."""
 import os, pathlib, shutil, subprocess
 from support import HERE, LIBRARY, MEMSTOW, memstow, report
 
@@ -10,7 +10,7 @@ for name in ("last", "lastly"):
     shutil.copy("/bin/true", name)
 others = ",".join(f"program{number}" for number in range(300))
 names = others[:1018].rpartition(",")[0]
-names += "," + "x" * (1018 - len(names) - 1) # 1,023 characters of the list end behind "last" of "lastly"
+names += "," + "x" * (1018 - len(names) - 1) # a list that is cut after 1,023 characters ends in "last"
 for listed, found in ((f"{others},last", "last"), (f"{names},lastly", "lastly")):
     memstow("run", "--quiet", "-o", "followed.%n.mst", f"--follow={listed}", "--", "sh", "-c", "./last; ./lastly")
     assert set(HERE.glob("followed.*")) == {HERE / f"followed.{name}.mst" for name in ("sh", found)}, os.listdir()

@@ -35,7 +35,7 @@ refused("precious.txt/x.mst", "precious.txt: not a directory")
 refused_by_library("link.mst")
 assert precious.read_text() == "do not lose me" and not os.path.exists("nowhere")
 
-# The ledger of a process that runs: this one.
+# The ledger of a process that runs, which is this test.
 boot_id = bytes.fromhex(pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip().replace("-", ""))
 ticks = int(pathlib.Path("/proc/self/stat").read_text().rsplit(")", 1)[1].split()[19])
 simple(state=1, pid=os.getpid(), boot_id=boot_id, start_ticks=ticks).save("mine.mst")
@@ -55,7 +55,7 @@ first = report("again.mst")["process"]["pid"]
 track("true", file="again.mst")
 assert report("again.mst")["process"]["pid"] != first
 
-# The loader would start the program without a library that it cannot load, or wait for a pipe.
+# A file that is no library is refused. The loader would start the program without it, or wait if it is a FIFO.
 for library, message in (("precious.txt", "is not a 64-bit shared library"), ("fifo", "is not a 64-bit shared library"),
                          ("directory", "is not a 64-bit shared library"), ("nowhere.so", "cannot be read")):
     done = memstow("run", "-o", "new.mst", "--", "touch", "started", status=2,

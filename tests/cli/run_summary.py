@@ -30,7 +30,7 @@ assert line and report(line[4])["totals"]["live_bytes"] >= 8 << 20 and line[4].e
 assert done.stderr.endswith(f"\n  next           {MEMSTOW} report tree.mst\n"), done.stderr
 assert "\n  more files     1: tree.mst.*\n" in done.stderr, done.stderr
 
-# A number would be taken for a pid.
+# A file whose name is a number gets a path, because `memstow report 12345` would take the number for a PID.
 done = memstow("run", "-o", "12345", "true")
 assert done.stderr.endswith("/memstow report ./12345\n") and pathlib.Path("12345").exists(), done.stderr
 memstow("report", "./12345")

@@ -164,7 +164,7 @@ for number in range(20):
         wild.count(wild.site(module, random.choice(tags), stack=random.choice(nodes)),
                    alloc=(random.randrange(1, 100_000), 1))
     content = bytearray(wild.bytes())
-    for _ in range(number): # from the second on it is damaged
+    for _ in range(number): # only the first file is whole; the others are damaged
         content[random.randrange(4096, len(content))] = random.randrange(256)
     pathlib.Path("wild.mst").write_bytes(content)
     done = [memstow("report", "wild.mst", "--folded", *options, status=None) for options in OPTIONS]

@@ -59,7 +59,8 @@ assert "py::second:/srv/a b.py  (no module)" in memstow("report", "x.mst").stdou
 folded = memstow("report", "x.mst", "--folded").stdout
 assert folded.startswith("py::second"), folded
 
-# Maps of another process: written before or after it, when another process had its pid, or before this boot.
+# Maps of another process: written before the process began or after it ended, when another process had its PID, or
+# before this boot.
 now = time.time_ns()
 assert names(0x7000, start_wall_ns=now + SECOND) == [None]
 assert names(0x7000, end_ns=2 * SECOND) == [None]

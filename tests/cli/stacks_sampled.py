@@ -1,4 +1,5 @@
-"""A ledger of samples: sites are estimates with errors, in every form. Totals are exact. The difference is shown."""
+"""A ledger of samples: sites are estimates with errors, in every form. Totals are exact. The report shows the
+difference between a total and the sum of the estimates."""
 import gzip, json, math, re, subprocess
 from _ledger import MIB, Ledger
 from support import MEMSTOW, memstow, report
@@ -99,7 +100,7 @@ for option, header in (("--peak", "± at 16.0 MiB"), ("--churn", "± allocated")
     assert re.search(rf"^ +live +blocks +{header[2:]} +{header}$", text("a.mst", "--by=module", option), re.MULTILINE)
 assert ["untagged", "16.0", "MiB", "50,014", "16.0", "MiB"] in map(str.split, text("a.mst", "--by=model").split("\n"))
 
-# More than exists.
+# The estimates are more than the memory that exists.
 ledger(hot=60).save("b.mst")
 assert "The exact sum is 26.1 MiB lower." in " ".join(text("b.mst").split()), text("b.mst")
 assert report("b.mst")["estimates"]["live"]["remainder_bytes"] < -23 * MIB
@@ -137,7 +138,7 @@ assert [row["estimated"] for row in compared["rows"]] == [True, False], compared
 model = json.loads(memstow("diff", "a.mst", "b.mst", "--by=model", "--json").stdout)["rows"]
 assert [(row["name"], row["growth_bytes"], "error_bytes" in row) for row in model] == [("untagged", 3200, False)]
 
-# None of this in a ledger with all stacks.
+# A ledger with all stacks has no estimates.
 Ledger().save("full.mst")
 document = report("full.mst")
 assert document["estimates"] is None and document["process"]["sample_bytes"] is None

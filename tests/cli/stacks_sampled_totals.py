@@ -1,7 +1,7 @@
 # needs: cc stacks deb:libjemalloc2
 """Sampling changes no total. A program that does the same each time has the same sums in every mode: also by thread,
-while it runs, in a snapshot, in its children, and over another allocator. MEMSTOW_STACKS that was set by hand is read
-correctly."""
+while it runs, in a snapshot, in its children, and over another allocator. MEMSTOW_STACKS is read correctly if it was
+set by hand."""
 import os, pathlib
 from support import MEMSTOW, compile, features, memstow, report, start, track, wait_for
 
@@ -56,7 +56,7 @@ for command, options in allocators:
         assert abs(live["remainder_bytes"]) < 6 * live["error_bytes"], live
         assert 0 < live["error_bytes"] < live["bytes"] / 5, live
 
-# While it runs; and a snapshot, which has the same raw data as the ledger.
+# The totals while the program runs, and those of a snapshot, which has the same raw data as the ledger.
 running = start(MEMSTOW, "run", "--quiet", "-o", "live.mst", "--stacks=sample:32K", "--", program, "wait",
                 stdout=(out := open("ready", "wb")))
 wait_for(lambda: os.path.getsize("ready"))
@@ -66,7 +66,7 @@ live, kept = totals(str(pid))[2], totals("snapshot.mst")[2]
 assert live["totals"] == kept["totals"] == totals("live.mst")[2]["totals"] and live["estimates"] == kept["estimates"]
 assert live["sites"] == kept["sites"]
 
-# By hand.
+# MEMSTOW_STACKS is set by hand.
 for mode, expected in (("sample", 524288), ("sample:4096", 4096), ("sample:4K", 524288), ("sample:", 524288),
                        ("sample:99999999999999999999999", 524288), ("samples", None), ("full", None), ("none", None)):
     memstow("run", "--quiet", "-o", "hand.mst", "--", "env", f"MEMSTOW_STACKS={mode}",

@@ -31,7 +31,7 @@ assert stack(bias=0) == FULL
 assert stack(identity=bytes(20)) == [(None, None, None)] * 2
 assert said() == f"memstow: {path} is not the build that the process ran: its functions are not named\n", said()
 
-# First without debug information, then also without a symbol table: then names are missing, and there is no message.
+# The program loses its debug information, and then also its symbol table. Then names are missing, without a message.
 whole, identity = path.with_name("whole"), build_id(path)
 shutil.copy(path, whole)
 run("strip", "--strip-debug", path)

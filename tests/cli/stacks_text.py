@@ -87,7 +87,7 @@ def says(*options):
 assert says() and says("--by=model") and says("--by=site", "--peak")
 assert not says("--by=site") and not says("--churn") and not says("--by=thread", "--peak")
 
-# Only shown notes are explained.
+# The name of the column says which moment it shows.
 ledger.header["total_peak"] = 200 * MIB
 ledger.header["picture"] = (100 * MIB, 100 * MIB, 2 * 10**9)
 ledger.save("x.mst")

@@ -9,7 +9,7 @@ program = ledger.module("[program]")
 
 
 def call(line, parent=0, name="work", file="/opt/app.py"):
-    """A new frame each time, like another instruction of the same line."""
+    """Makes a new frame at each call, as if it were another instruction of the same line."""
     return ledger.node([ledger.python(name, file, line)], parent)
 
 
@@ -17,7 +17,7 @@ def hold(node, size):
     ledger.count(ledger.site(program, stack=node), alloc=(size, 1))
 
 
-# 26 imports of 2.1 % each. The leak is at the other end of the tree, behind branches of its own.
+# 26 imports of 2.2 % each. The leak is at the other end of the tree, behind branches of its own.
 main = call(1, name="main", file="/opt/main.py")
 imports = call(2, main, "import")
 for number in range(26):

@@ -1,6 +1,6 @@
 # needs: cc
-"""Words for a new user: no heading without content, no figure that contradicts another, hints behind the subject,
-singular and plural."""
+"""Words for a new user: no heading without content, no figure that contradicts another, hints after what they are
+about, singular and plural."""
 import re
 import support
 from _ledger import MIB, RUNNING, Ledger

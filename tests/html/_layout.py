@@ -106,8 +106,8 @@ def pages():
 
 # ---- faults
 
-# A box is the text of an element, line by line, or a control or picture. It is cut to what its scrolled ancestors
-# show. Boxes of an element and its ancestors belong together; boxes of others must not intersect.
+# A box is a line of an element's text, or a control or picture. It is cut to what its scrolled ancestors show. It may
+# intersect boxes of the element's own ancestors and descendants; no other boxes may intersect.
 FAULTS = """
 const LEAST = 2; // pixels: lines of text may touch
 const PICTURES = "canvas, svg, input, textarea";

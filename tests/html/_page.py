@@ -77,12 +77,13 @@ class Data:
         return self.texts[get("function")], self.texts[get("file")], get("line"), self.texts[get("module")], kinds
 
     def walk(self, outermost, step):
-        """For each site, what `step` made along its stack: step(what it made of the outer node, lines of a node)."""
+        """Calls step(result for the outer node, lines of this node) for each node of the tree, outer nodes first.
+        `outermost` stands for the result outside of all nodes. Yields, for each site, the result for its node."""
         ends, at = [], 0
         for length in self.columns["segments.length"]:
             ends.append((at, at + length))
             at += length
-        open_nodes = [] # [number of children that still come, what was made of the node]
+        open_nodes = [] # [number of children that still come, the result for the node]
         for segment, children, sites in zip(*(self.columns[f"tree.{name}"]
                                               for name in ("segment", "children", "sites"))):
             while open_nodes and not open_nodes[-1][0]:
@@ -101,7 +102,8 @@ class Data:
             yield [self.line(line) for line in reversed(lines)]
 
     def by_innermost(self, wanted, figure):
-        """{line: sum of the figure}: each site counts for the innermost line of its stack that is wanted, or None."""
+        """{line: sum of the figure}. Each site counts for the innermost line of its stack that is wanted; for None if
+        its stack has no such line."""
         known = [wanted(self.line(number)) for number in range(len(self.columns["lines.kind"]))]
         found = self.walk(None, lambda outer, lines: next((line for line in reversed(lines) if known[line]), outer))
         sums = collections.Counter()

@@ -1,8 +1,8 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
 """A page has at most 5 MB after 100,000 runs, with a full history, 100,000 blocks and as many call stacks. Of the runs
-that have ended and hold nothing it has the latest 1,000, and it says so; one name stands for all others. What it leaves
-out is no model, and nothing that holds memory, unless names alone would fill it. All sums stay exact."""
+that have ended and hold nothing the page has the latest 1,000, and it says so; one name stands for all others. It has
+all models and all owners that hold memory, unless their names alone would fill the page. All sums stay exact."""
 import random
 
 import support
@@ -74,7 +74,7 @@ assert browser.text(".failed") is None
 browser.is_clean()
 browser.driver.quit()
 
-# Names that would fill the page alone: the owners that hold most stay.
+# Names alone would fill the page: the owners that hold most stay.
 noise = lambda: "".join(random.choice("0123456789abcdef") for _ in range(20_000))
 ledger = Ledger()
 for number in range(500):

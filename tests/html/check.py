@@ -46,7 +46,7 @@ browser.click("[data-view=flame]")
 assert browser.total() == page.figure("live_bytes")
 browser.is_clean()
 
-# A verdict without a fault has a page, too. Nothing is left of the runs. Without --html there is no page.
+# A verdict without a fault has a page, too. Without --html there is no page.
 check(2_000_000, "--html=fine.html", "--markdown=fine.md")
 assert Data("fine.html").documents["check"]["result"] == "pass"
 check(2_000_000, "--markdown=none.md")

@@ -58,7 +58,7 @@ for kinds, imports, interpreter, lines, inverted in (
     shown = browser.calls()
     assert len(shown) == min(12, len(expected)), (kinds, wanted, shown, expected[:13])
     assert [figure for _, figure in shown] == [figure for _, figure in expected[:12]], (shown, expected[:13])
-    assert not collections.Counter(shown) - collections.Counter(expected), (shown, expected[:13]) # any order of equals
+    assert not collections.Counter(shown) - collections.Counter(expected), (shown, expected[:13]) # equals in any order
     seen.append(shown)
 assert seen[0] != seen[1] and seen[2] != seen[3] and seen[4] != seen[5] and seen[4] != seen[6], "they choose nothing"
 

@@ -40,7 +40,8 @@ owner = rows[0][head.index("Owner")]
 assert (rows[0][0], owner, rows[-1][0]) == ("1.0 MiB", "unet", size_text(MIB - MOST + 1)), rows[0]
 browser.wait(f"document.querySelector('{BUTTON}').textContent === 'Copy as text'")
 
-# What is filtered and sorted is copied as it is shown. A second press in between changes nothing of the button.
+# What is filtered and sorted is copied as it is shown. If the button is pressed again while it says how much it copied,
+# it still gets its own words back.
 browser.type("[type=search]", "part 77")
 browser.all(".rows th button")[0].click() # the smallest first
 browser.settled()
@@ -51,7 +52,7 @@ assert [row[-1] for row in rows] == [where(number) for number in wanted], rows[:
 assert said == f"Copied {len(wanted)} rows", said
 browser.wait(f"document.querySelector('{BUTTON}').textContent === 'Copy as text'")
 
-# The stack of a site; a table of one row; a clipboard that refuses, where the browser's older way is left.
+# The stack of a site; a table of one row; a browser in which both the clipboard and the older way to copy refuse.
 browser.open_first()
 rows, said = copied(".details .actions button")
 assert [row[0] for row in rows] == [where(wanted[0]), "py work  work.py:3"], rows

@@ -78,7 +78,7 @@ for device in history["devices"]:
 then = [row.text for row in browser.all(".owners-then tbody tr")]
 assert any(row.startswith("the model (m.bin), on devices") and size_text(30 * MIB) in row for row in then), then
 
-# Where the host's memory hardly changes it has no curve, and each device's name still stands above its own.
+# If the host's memory hardly changes, the host has no curve. Each device's name still stands above the device's curve.
 record("alone.mst")
 browser.open(report("alone.mst"))
 assert [one.get_attribute("aria-label") for one in browser.all(".timeline")] == [

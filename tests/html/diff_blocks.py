@@ -1,8 +1,8 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
 """Blocks and mappings of a comparison. Of one process: what came, went and stayed, by address and time of allocation,
-with a way to each call stack; sorted, filtered, by a link; also if B was taken first, and for a real program. What
-cannot be told is said. Of two processes: the blocks of each, beside each other, without a word on what came. A page
+with a way to each call stack; sorted, filtered, by a link; also if B was taken first, and for a real program. The page
+says what it cannot tell. Of two processes: the blocks of each, beside each other, without a word on what came. A page
 with 200,000 blocks has at most 5 MB, and the sums of all of them."""
 import random, subprocess
 
@@ -49,7 +49,7 @@ MIBS = lambda blocks, before, after: dict(blocks=blocks, before_bytes=before * M
 assert (sums["only_a"], sums["only_b"]) == (MIBS(2, 4, 0), MIBS(2, 0, 11)), sums
 assert (sums["both"], sums["unclear"]) == (MIBS(2, 48, 42), MIBS(1, 0, 4)) and sums["not_live"] == 1, sums
 
-# Those that changed most are first; an address that is used again is two blocks.
+# The blocks that changed most come first. An address that was freed and used again is two blocks.
 ROWS = {("came", CAME): ["+6.0 MiB", "6.0 MiB", "1.0 s"], ("went", WENT): ["−3.0 MiB", "3.0 MiB", "3.0 s"],
         ("came", AGAIN): ["+5.0 MiB", "5.0 MiB", "2.0 s"], ("went", AGAIN): ["−1.0 MiB", "1.0 MiB", "3.0 s"],
         ("stayed", STAYED): ["–", "40.0 MiB", "8.0 s"], ("stayed", MAPPED): ["−6.0 MiB", "2.0 MiB", "6.0 s"],
@@ -190,7 +190,7 @@ assert (sums["only_a"]["before_bytes"], sums["only_b"]["after_bytes"]) == (sum(s
 assert sums["both"]["after_bytes"] == sum(sizes["stayed"]) / 2 and sums["unclear"]["blocks"] == 0
 omitted, there = data.documents["page"]["blocks_omitted"], data.columns["blocks.place"]
 assert omitted == sum(sums[key]["blocks"] for key in ("only_a", "only_b", "both")) - len(there) > 0
-assert there.count(2) < len(there) / 10, there.count(2) # those that stayed make room first
+assert there.count(2) < len(there) / 10, there.count(2) # blocks that stayed make room first
 browser.open("page.html", "#blocks")
 assert f"{omitted:,} that matter less are left out" in browser.text(".count"), browser.text(".count")
 browser.is_clean()

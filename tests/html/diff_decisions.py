@@ -1,8 +1,9 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 200
-"""Decisions of a comparison. Of one process: the triggers that B has beyond A, whole, with their owners by name; one
-that had begun in A, too; and what is no longer in the trace. Of two processes: the triggers of each, named. Without
-triggers there is no such view. Names are text. The page stays small with two full traces."""
+"""Decisions of a comparison. Of one process the page has the triggers that B has beyond A, whole, with the names of
+their owners, also a trigger that had begun before A was taken; and it says what is no longer in the trace. Of two
+processes the page has the triggers of each, named by their side. Without triggers there is no such view. Names are
+text. The page stays small with two full traces."""
 import json, random
 
 import support
@@ -51,13 +52,14 @@ assert "0 kept" not in cards()[0] and "1 blocked. 0 B were given back" in cards(
 assert "1 of 2 triggers in B began or went on after the last line that A has." in browser.text(".decisions > p")
 browser.is_clean()
 
-# Nothing new; and the other way round.
+# B has nothing new; and A and B are exchanged.
 browser.open(page("b.mst", "b.mst"), "#decisions")
 assert not cards() and "A has all triggers of B (2)." == browser.text(".decisions > p"), browser.text(".decisions")
 browser.open(page("b.mst", "a.mst"), "#decisions")
 assert headings() == ["In B, not in A", "In A, not in B"] and len(cards()) == 1, headings()
 
-# The first trigger was not over when A was taken: B has all of it. HELD, which the program wrote later, is no reason.
+# The first trigger was not over when A was taken: the page shows it as new in B, whole. If B only has a line HELD more,
+# which the program wrote after the trigger, the trigger is not new.
 middle = next(number for number, line in enumerate(LINES) if line["kind"] == "CATEGORY")
 saved("a.mst", LINES[:middle])
 browser.open(page("a.mst", "b.mst"), "#decisions")
@@ -68,13 +70,13 @@ saved("held.mst", LINES[:FIRST])
 browser.open(page("a.mst", "held.mst"), "#decisions")
 assert not cards() and "A has all triggers of B (1)." in browser.text(".decisions")
 
-# The trace of B does not go back to A: this is said.
+# The trace of B begins after the end of A's trace: the page says how many lines between them are lost.
 saved("a.mst", LINES[:FIRST])
 saved("late.mst", LINES[FIRST:], first=FIRST + 101)
 browser.open(page("a.mst", "late.mst"), "#decisions")
 assert "100 lines between them are not in the trace of B any more" in browser.text(".decisions > p")
 
-# Two processes: both, whole, named.
+# Two processes: the page has all triggers of both, and names the side of each.
 saved("other.mst", LINES, pid=1001)
 browser.open(page("a.mst", "other.mst"), "#decisions")
 assert headings() == ["A: a.mst", "B: other.mst"] and len(cards()) == 3, headings()

@@ -58,7 +58,7 @@ calls = [name for name, _ in browser.calls()]
 assert calls[0].startswith("py &lt;b&gt;&amp;") and len(calls) == 12, calls
 browser.type("[type=search]", SCRIPT)
 browser.wait("document.querySelector('.found').dataset.sum")
-# also in the outer frame
+# all memory, because the file of the outermost frame has this name, too
 assert int(browser.js("return document.querySelector('.found').dataset.sum")) == sum(sizes.values())
 browser.open(page, "#sites?find=no%20UTF-8")
 row = browser.rows()[0]

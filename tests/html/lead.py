@@ -55,7 +55,7 @@ ledger.owner(3, "run 1")
 ledger.save("x.mst")
 assert page_lead() == text_lead() and page_lead()["next"] == "memstow leaks x.mst: what grows from run to run"
 
-# The page of leaks has the first sentence in its overview; it has no file to name in the second.
+# The page of leaks has the first sentence in its overview. It lacks the second, for which it has no file to name.
 memstow("leaks", "x.mst", "--html", "-o", "leaks.html", status=None)
 leaks = Data("leaks.html").documents["page"]
 assert one_line(leaks["where"]) == page_lead()["where"] and leaks["next"] is None, leaks

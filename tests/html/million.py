@@ -17,7 +17,7 @@ total = sum(size(number, k) for number in range(112) for k in range(EACH)) * (ST
 
 
 def is_small(memory):
-    """At most 300 MB; a command with sanitizers has memory of its own beside that."""
+    """Whether it is at most 300 MB. A command with sanitizers may have more, because they need memory of their own."""
     return memory <= 300 * MB or support.features()["sanitize"]
 
 
@@ -98,7 +98,7 @@ browser.js("document.querySelector('.scroller').scrollTop = 1e9")
 browser.wait("document.querySelectorAll('.rows tr[data-row]').length > 5")
 browser.is_clean()
 
-# Compared with a run that kept one block less of each.
+# A comparison with a run that kept one block less of each stack.
 support.track(program, STACKS, EACH - 1, options=["--stack-memory=256M"], file="less.mst")
 memory = page_of("less.mst", "out.mst", to="diff.html")
 assert memory <= 600 * MB or support.features()["sanitize"], memory

@@ -4,7 +4,7 @@
 value at its time, slices their begin, end and notes, marks are instants. Nothing is lost or refused while the file is
 read. Names are texts."""
 import support
-from _page import Browser # it finds tests/cli, too
+from _page import Browser # puts tests/cli on sys.path, too
 from _perfetto import Application, query
 
 import _hostile

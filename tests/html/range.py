@@ -1,8 +1,8 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
 """A range of time in the overview, chosen with the mouse, with keys, or by a link: memory at both ends and at most,
-what happened, the owners at both ends, and the large blocks that began then. The figures are those of --json. What
-the file does not know is said."""
+what happened, the owners at both ends, and the large blocks that began then. The figures are those of --json. The
+page says what the file does not know."""
 import support
 from _page import Browser, report, size_text
 from _ledger import MIB, Ledger

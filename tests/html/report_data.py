@@ -47,7 +47,7 @@ def same(file):
     page = Data(report(file))
     names = {owner["id"]: owner["name"] for owner in document["owners"] if owner["id"]}
     of_file, of_data = of_json(document), of_page(page, names)
-    # --json has live memory
+    # --json has only sites with live memory
     of_data = collections.Counter({key: count for key, count in of_data.items() if key[4][0] or key[4][1]})
     for one, other in ((of_file, of_data), (of_data, of_file)):
         assert not one - other, str(next(iter(one - other)))[:2000]

@@ -113,7 +113,7 @@ assert browser.js("return document.documentElement.scrollWidth") <= 390
 browser.size(1280, 900)
 browser.is_clean()
 
-# One file alone has nothing of that, and says how to get it.
+# The page of one file has no such tables, and says how to get them.
 opened("alone.html", 1, 7)
 assert not browser.all("[data-snapshots]") and "memstow report --html FIRST SECOND" in browser.text(".unknown")
 browser.is_clean()
@@ -159,7 +159,7 @@ assert row[1 if len(row) == 3 else 0] == size_text(grown["bytes"][-1]), (row, gr
 assert "A series has only sites that hold something at its end" in browser.text(".range")
 browser.is_clean()
 
-# A damaged series: this is said, and the page is without it.
+# If a series is damaged, the command says so, and writes the page without it.
 data, at = bytearray(pathlib.Path("s.mst").read_bytes()), 4096
 while (section := struct.unpack_from("<IHHQ", data, at))[0] != SERIES:
     at += section[3]

@@ -6,7 +6,7 @@ import copy, json, pathlib
 
 import jsonschema
 import support
-from _page import Browser # it finds tests/cli, too
+from _page import Browser # puts tests/cli on sys.path, too
 from _speedscope import Application, next_profile, profile_name, sandwich, totals
 
 import _hostile
@@ -25,7 +25,7 @@ made.save("x.mst")
 
 
 def write(file, *options):
-    """The name of the profiles of a ledger."""
+    """Writes the profiles of a ledger to a file, which must fit the schema. Returns its name."""
     name = f"{file}.speedscope.json"
     with open(name, "w") as out:
         out.write(support.memstow("report", file, "--speedscope", *options).stdout)

@@ -86,7 +86,8 @@ assert browser.text(".flame-view .details h2") == "py visit"
 browser.press(".flame", "ESCAPE")
 assert browser.chosen() == live and "zoom" not in browser.fragment
 
-# Inverted: the functions that allocate come first. The sum is the same, and so is the sum of the functions in front.
+# Inverted: the functions that allocate come first, each with the sum of the sites in which it is the innermost. The
+# total is the same.
 browser.click("[data-toggle=inverted]")
 assert browser.total() == live
 innermost = {}
@@ -107,7 +108,7 @@ assert browser.total() == live and browser.frame_at(-1) == "all" != browser.fram
 browser.wait("(({ scrollTop, clientHeight, scrollHeight }) => scrollTop + clientHeight >= scrollHeight - 1)("
              "document.querySelector('.flame'))")
 
-# All calls of one function, as its root.
+# All calls of one function, which becomes the root.
 browser.open(page, zoomed)
 assert browser.chosen() == holds(named("shrink"))
 next(button for button in browser.all(".actions button") if button.text == "All calls of it").click()

@@ -1,6 +1,6 @@
-/* _ahead.c — a program whose models leave a device, mostly for memory that was pinned ahead of need; over the simulated
- * driver (a test double). The first argument is the case. The environment has the limits. A thread of memstow pins
- * ahead of need, so the cases wait for the result. Where nothing must happen, they wait for a while. */
+/* _ahead.c — a program whose models leave a device, mostly into host memory that memstow pinned ahead of need; over the
+ * simulated driver (a test double). The first argument is the case. The environment has the limits. A thread of memstow
+ * pins ahead of need, so the cases wait for the result. Where nothing must happen, they wait for a while. */
 #include "_model.h"
 
 #include <sys/wait.h>
@@ -9,7 +9,7 @@
 static const char PIN[] = "cuMemHostRegister_v2";
 enum { A_WHILE_US = 100000 };
 
-/* --- calls that pin memory: which threads make them; one that waits */
+/* --- calls that pin memory: which threads make them; a call that waits */
 
 static pid_t main_thread;
 static int by_main, by_others, entered, released; /* atomic */
@@ -44,7 +44,7 @@ static void begin_held(void) {
     while (!now_is(&entered)) usleep(1000);
 }
 
-/* As begin_held; then another thread does the work, which waits for the piece. */
+/* As begin_held. Then another thread begins `work`, which must wait for the piece that is being pinned. */
 static pthread_t begin_beside_a_piece(void *(*work)(void *unused)) {
     pthread_t other;
     begin_held();
@@ -64,7 +64,7 @@ static void there_and_back(const struct model *self) {
     back(self);
 }
 
-/* A move pins nothing, and makes no buffer. */
+/* The memory is pinned in time: a move pins nothing, and makes no buffers for copies. */
 static void in_time(void) {
     begin();
     wait_for_pinned(20 * MIB);
@@ -92,7 +92,7 @@ static void in_large_pieces(void) {
     MUST(!by_main && by_others == 2);
 }
 
-/* MEMSTOW_CUDA_PINNED=24M. */
+/* MEMSTOW_CUDA_PINNED=24M: no more than that is pinned. */
 static void within_the_limit(void) {
     begin();
     second = model_load("second", 10 * MIB, 0, 1);
@@ -118,7 +118,7 @@ static void before_the_scope_ends(void) {
     MUST(by_main == 1 && !by_others);
 }
 
-/* MEMSTOW_CUDA_AHEAD=0. */
+/* MEMSTOW_CUDA_AHEAD=0: nothing is pinned ahead of need, so the move pins memory itself. */
 static void turned_off(void) {
     begin();
     usleep(A_WHILE_US);
@@ -301,7 +301,7 @@ static void pin_for_long(void) {
     if (now_is(&takes_long)) becomes(&entered, 1), sleep(6);
 }
 
-/* A model that comes back waits for a piece that takes long to pin, although it needs nothing of it. */
+/* A model comes back while another model's piece takes long to pin. The move waits, although it needs no such piece. */
 static void beside_a_long_piece(void) {
     sim_tell(PIN, pin_for_long);
     first = model_load("first", 10 * MIB, 0, 1);
@@ -354,7 +354,7 @@ static void was_no_error(void) {
     if (sim_count_ok(PIN) != 1 || by_others != 1) _exit(7);
 }
 
-/* The program ends in the middle of a call. The driver ends only when the call is over. */
+/* The program ends in the middle of a call that pins. The driver ends only when the call is over. */
 static void at_the_end(void) {
     MUST(!atexit(was_no_error));
     begin_held();

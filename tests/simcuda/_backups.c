@@ -55,7 +55,7 @@ static void pinned(void) {
     MUST(usage().registered == 20 * MIB && sim_count("cuMemHostRegister_v2") == pins);
 }
 
-/* MEMSTOW_CUDA_PINNED=40M: under pressure the host gets back what no content is in. */
+/* MEMSTOW_CUDA_PINNED=40M: under pressure, pinned memory that holds no content is unpinned. */
 static void pinned_under_pressure(void) {
     load();
     out(&first);
@@ -68,8 +68,8 @@ static void pinned_under_pressure(void) {
     MUST(memstow_trigger_(MEMSTOW_PRESSURE, "") >= 0 && !usage().registered);
 }
 
-/* MEMSTOW_CUDA_PINNED=24M, MEMSTOW_CUDA_HOST=24M: pinned memory that nothing is in makes room for what does not fit
- * into it. */
+/* MEMSTOW_CUDA_PINNED=24M, MEMSTOW_CUDA_HOST=24M: pinned memory without content makes room for a model that does not
+ * fit into it. */
 static void pinned_makes_room(void) {
     load();
     out(&second);
@@ -99,8 +99,8 @@ static void discarded(void) {
     back(&second);
 }
 
-/* Whether content is given up is decided when the memory leaves; later words do not change that. Memory that is out
- * may be freed. */
+/* Whether content is given up is decided when the memory leaves; later calls of memstow_owner_discard do not change
+ * that. Memory that is out may be freed. */
 static void discarded_later(void) {
     load();
     out(&first);
@@ -189,8 +189,8 @@ static void stays_out(void) {
     out(&second);
 }
 
-/* A full disk or a limit refuses the move. memstow_stow returns `expected`, and the memory stays in place, unchanged.
- * */
+/* A full disk or a limit refuses the move. memstow_stow returns `expected`, and the memory stays in place,
+ * unchanged. */
 static int64_t expected;
 static void refused(void) {
     load();

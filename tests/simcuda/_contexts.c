@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
-/* A context keeps its handle after a reset. memstow waits for its work as before. */
+/* A context keeps its handle after a reset. memstow still waits for its work. */
 static void context_again(void) {
     CUcontext first, second;
     void *at;
@@ -211,7 +211,7 @@ static void *leave_an_end_and_wait_below(void *context) {
     return NULL;
 }
 
-/* The same in another thread, which goes on without CUDA. */
+/* As end_is_left, but another thread leaves the call, and goes on without CUDA. */
 static void end_is_left_elsewhere(void) {
     CUcontext first, second = begin_in_second(&first);
     pthread_t thread;
@@ -224,7 +224,7 @@ static void end_is_left_elsewhere(void) {
     look();
 }
 
-/* The same in another thread, which gives no sign of it. A move gives up after a while, and a later one succeeds. */
+/* As end_is_left_elsewhere, but nobody writes over the call's frames. A move gives up, and a later one succeeds. */
 static void end_is_left_without_a_sign(void) {
     CUcontext first, second = begin_in_second(&first);
     pthread_t thread;
@@ -237,7 +237,7 @@ static void end_is_left_without_a_sign(void) {
     look();
 }
 
-/* The same in a thread that ends afterwards. */
+/* As end_is_left, but another thread leaves the call, and ends afterwards. */
 static void end_is_left_by_a_thread(void) {
     CUcontext first, second = begin_in_second(&first);
     pthread_t thread;
@@ -303,7 +303,7 @@ static void be_interrupted(void) {
     raise(SIGUSR1);
 }
 
-/* The thread's handlers have a stack right above its own. */
+/* The thread's signal handlers have a stack right above the thread's own. */
 static void *end_and_be_interrupted(void *context) {
     const struct sigaction action = {.sa_handler = handle, .sa_flags = SA_ONSTACK};
     MUST(!sigaltstack(&(stack_t){.ss_sp = stacks + STACK, .ss_size = STACK}, NULL) &&

@@ -37,7 +37,7 @@ static int holds_on(int device, void *at, size_t bytes, uint32_t seed) {
     return holds(at, bytes, seed);
 }
 
-/* A kernel on the thread's device reads all of it. Returns 0, or the error that breaks the context. */
+/* A kernel on the thread's device reads all of the memory. Returns 0, or the error that breaks the context. */
 static int touch(void *at, size_t bytes) {
     CUmodule module;
     CUfunction function;
@@ -96,7 +96,7 @@ static void each_to_its_own(void) {
     back(30 * MIB);
     MUST(is_on(10 * MIB, 20 * MIB));
     MUST(usage_of(0).used == used[0] && usage_of(1).used == used[1]);
-    MUST(sim_count("cuMemHostAlloc") == 2 * 4); /* the last context is the first one */
+    MUST(sim_count("cuMemHostAlloc") == 2 * 4); /* back begins in the context in which out ended */
     MUST(!cuCtxGetCurrent(&after) && after == now);
     MUST(holds_on(0, first, 8 * MIB, 1) && holds_on(1, second, 6 * MIB, 2) && holds_on(1, pooled, 4 * MIB, 3));
     MUST(holds_on(1, third, 10 * MIB, 4) && holds_on(0, more, 2 * MIB, 5));
@@ -223,8 +223,8 @@ static void pool_access(void) {
     MUST(access_of(1, next) == 0 && touch(next, 2 * MIB) == 0);
 }
 
-/* As above, after memstow has stopped serving memory, as it does once comfy-aimdo is loaded. Memory that was served
- * before stays. */
+/* As pool_access, after memstow has stopped serving memory, as it does once comfy-aimdo is loaded. Memory that was
+ * served before stays. */
 static void access_beside_aimdo(void) {
     void *at = pooled_on(0, 4 * MIB), *plain = plain_on(0, 2 * MIB);
     CUmemoryPool pool;

@@ -34,7 +34,7 @@ static void stowed(void) {
     MUST(cuStreamSynchronize(NULL) == ILLEGAL_ADDRESS && cudaDeviceSynchronize() == ILLEGAL_ADDRESS);
 }
 
-/* As above, but a request stows the model, not a trigger. */
+/* As stowed, but a request stows the model, not a trigger. */
 static void asked(void) {
     load();
     MUST(!memstow_owner_idle_(model, 1) && memstow_stow_(model) == 14 * (int64_t)MIB);
@@ -53,7 +53,7 @@ static void freed(void) {
 
 __attribute__((noinline)) static void give_it_back_in_order(void) { MUST(!cudaFreeAsync(pooled, NULL)); }
 
-/* As above, for memory of cudaMallocAsync. When the stream has come to the free, the memory is gone. */
+/* As freed, for memory of cudaMallocAsync. When the stream has come to the free, the memory is gone. */
 static void freed_in_stream(void) {
     size_t available, total;
     load();
@@ -84,7 +84,7 @@ static void copy_fails(void) {
 
 static void found_by_a_copy(void) {
     copy_fails();
-    MUST(!strcmp(cudaGetErrorName(ILLEGAL_ADDRESS), "CUDA_ERROR_ILLEGAL_ADDRESS")); /* the double has no other */
+    MUST(!strcmp(cudaGetErrorName(ILLEGAL_ADDRESS), "CUDA_ERROR_ILLEGAL_ADDRESS")); /* the double's only name */
     MUST(cudaGetErrorString(ILLEGAL_ADDRESS));
 }
 
@@ -95,7 +95,7 @@ static void found_by_a_copy_of_the_driver(void) {
     MUST(!cuGetErrorName(ILLEGAL_ADDRESS, &text) && !strcmp(text, "CUDA_ERROR_ILLEGAL_ADDRESS"));
 }
 
-/* Other texts name no memory. */
+/* The program asks for the texts of other errors. memstow names no memory then, only when a call returns the error. */
 static void asks_of_others(void) {
     const char *text;
     copy_fails();

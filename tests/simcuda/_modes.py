@@ -13,7 +13,7 @@ APART = {"killed_on_the_way_out", "killed_on_the_way_back", "asked", "off", "no_
 # Cases that rely on something that a mode does not give.
 WITHOUT = {
     "drains": {"own_stream"}, # it frees memory while an endless kernel runs: here unmapping waits for the kernel
-    "first": {"out_and_back", "other_stream"}, # exact sums before and after the first pinned memory
+    "first": {"out_and_back", "other_stream"}, # they compare exact sums from before and after the first pinned memory
     "pieces": {"freed_memory_comes_back", "room_is_used"}, # one request takes all that is free
 }
 

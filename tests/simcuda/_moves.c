@@ -102,7 +102,7 @@ static void no_vram(void) {
     MUST(memstow_stow_(model) >= 14 * (int64_t)MIB); /* host memory moves, too, if there is a disk for it */
     MUST(!cudaMemGetInfo(&available, &total));
     MUST(!cudaMalloc(&rest, available - 6 * MIB)); /* 6 MiB of 14 are left */
-    MUST(memstow_restore_(model) == -ENOMEM);      /* not even a part, nor host memory */
+    MUST(memstow_restore_(model) == -ENOMEM);      /* no part of it comes back, and no host memory */
     MUST(stowed_bytes() == 14 * MIB);
     MUST(!cudaFree(rest));
     MUST(memstow_restore_(model) == 14 * (int64_t)MIB && !stowed_bytes());
@@ -133,7 +133,7 @@ static void freed_memory_comes_back(void) {
     sim_set_latency_us(30000);
     MUST(!cuMemsetD32Async((CUdeviceptr)at, 1, MIB, NULL));
     MUST(!cudaFreeAsync(at, NULL));
-    MUST(!cudaMallocAsync(&at, available - 4 * MIB, NULL)); /* more than is left; served as before */
+    MUST(!cudaMallocAsync(&at, available - 4 * MIB, NULL)); /* more than is left, and served, too */
     MUST(!memstow_scope_leave_(model));
     MUST(!cudaFreeAsync(at, NULL));
     MUST(!cudaMalloc(&at, available - 4 * MIB)); /* served by the driver, too */
@@ -166,7 +166,7 @@ static void exports(void) {
     MUST(cuIpcGetMemHandle(&handle, (CUdeviceptr)plain) == CUDA_ERROR_INVALID_VALUE);
 }
 
-/* MEMSTOW_CUDA_IPC=1: cudaMalloc's is not served. */
+/* MEMSTOW_CUDA_IPC=1: memory of cudaMalloc is not served. */
 static void exportable(void) {
     CUipcMemHandle handle;
     load();
@@ -187,7 +187,7 @@ static void total_stays(void) {
     MUST(memstow_stow_(model) == 14 * (int64_t)MIB && !cudaMemGetInfo(&after, &now)); /* the ledger's last figures */
 }
 
-/* A thread's own stream 0: the legacy stream would wait for all others. */
+/* Memory is freed on the thread's own stream 0. The legacy stream would wait for all blocking streams. */
 static void own_stream(void) {
     CUstream blocking;
     load();
@@ -248,7 +248,7 @@ static void captures_meanwhile(void) {
     int moved = 0;
     load();
     MUST(!memstow_owner_idle_(model, 1) && !cuCtxGetCurrent(&context));
-    sim_slow("cuCtxSynchronize", 2000); /* between memstow's look and the driver's action */
+    sim_slow("cuCtxSynchronize", 2000); /* so that captures begin between memstow's look and the driver's action */
     MUST(!pthread_create(&thread, NULL, capture_often, context));
     for (int i = 0; i < 100000 && moved < 40; i++) {
         int64_t out = memstow_stow_(model);
@@ -405,7 +405,7 @@ static void by_policy(void) {
     uint32_t loader = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "loader", "", 2, 0);
     model = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "unet", "", 1, 0);
     MUST(!memstow_scope_enter_(loader) && !cudaMalloc(&plain, 8 * MIB) && !memstow_scope_leave_(loader));
-    MUST(!memstow_assign_(model, plain, 8 * MIB)); /* the driver's own memory stays the loader's */
+    MUST(!memstow_assign_(model, plain, 8 * MIB)); /* the host memory that the driver took stays the loader's */
     fill(plain, 8 * MIB, 1);
     MUST(!memstow_owner_figures_(model, &figures) && figures.cuda_bytes == 8 * MIB && !figures.live_bytes);
     MUST(!memstow_owner_policy_(model, MEMSTOW_STOW, 0));
@@ -556,8 +556,8 @@ static void half_way(void) {
     MUST(!cudaMemGetInfo(&available, &total) && !usage().reserved_va);
 }
 
-/* Foreign pointers, and pointers that were freed already, are left to the driver to refuse, also while memory is out.
- * */
+/* Foreign pointers, and pointers that were freed already, are left to the driver to refuse, also while memory is
+ * out. */
 static void foreign_pointers(void) {
     void *at;
     load();
@@ -581,8 +581,8 @@ static void unknown_and_retired(void) {
     look();
 }
 
-/* The device gets another pool than its first one as its current pool. Served memory then has that pool's properties,
- * whichever code made the change. */
+/* The program makes another pool the device's current pool. Such a pool has properties that served memory lacks, so
+ * memstow serves nothing until the default pool is the current one again. */
 static void another_pool(void) {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_PINNED, .location = {CU_MEM_LOCATION_DEVICE, 0}};
     CUmemoryPool pool, first;
@@ -611,7 +611,7 @@ static void not_served(void) {
     look();
 }
 
-/* Without the setting, nothing is served and nothing moves. */
+/* Without MEMSTOW_CUDA_MOVES, nothing is served and nothing moves. */
 static void off(void) {
     load();
     MUST(sim_count("cuMemCreate") == 0);

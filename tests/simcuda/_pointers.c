@@ -94,7 +94,7 @@ static void compare(const char *what, const struct answers *is, const struct ans
     MUST(!whole || (is->start == should->start && is->runtime.device_pointer == should->runtime.device_pointer));
 }
 
-/* The driver's own memory, and memory of the same kind that memstow serves. */
+/* Compares the driver's own memory with memory of the same kind that memstow serves. */
 static void one_kind(int device, void *(*allocate)(size_t), const char *what) {
     CUcontext context;
     void *drivers = allocate(LARGE * MIB);

@@ -50,7 +50,7 @@ static void registered(void) {
     does_not_move();
     MUST(!cudaHostUnregister(host) && cudaHostUnregister(host));
     moves_now();
-    MUST(!cuMemHostRegister_v2(host + MIB, MIB, 0)); /* it comes back whole first */
+    MUST(!cuMemHostRegister_v2(host + MIB, MIB, 0)); /* this part comes back first */
     MUST(host_stowed() == 3 * MIB);
     look_at_host();
     MUST(memstow_restore_(model) == 3 * (int64_t)MIB);
@@ -59,7 +59,7 @@ static void registered(void) {
     moves_now();
 }
 
-/* The program never unregisters it, but its context or its device ends. */
+/* The program never unregisters the memory, but its context or its device ends. */
 static void registered_until_the_end(void) {
     CUcontext context;
     load_host();
@@ -153,7 +153,7 @@ static void read_in_own_context(void) {
     moves_now();
     MUST(sim_count("cuCtxSynchronize") == waits + 1);
     MUST(memstow_restore_(model) == 4 * (int64_t)MIB && !cuCtxDestroy_v2(own));
-    moves_now(); /* it is known that the context is gone */
+    moves_now(); /* without a wait, because the context is gone */
     MUST(sim_count("cuCtxSynchronize") == waits + 2);
 }
 

@@ -4,7 +4,7 @@
 
 #include <time.h>
 
-/* 20 MiB of the 40 that the context leaves. */
+/* A model with 20 of the 40 MiB that the context leaves. */
 static struct model held(uint32_t policy, int idle) { return model_load("held", 20 * MIB, policy, idle); }
 
 static int ask_in_pool(size_t bytes, void **at) { return cudaMallocAsync(at, bytes, NULL); }
@@ -86,7 +86,7 @@ static void is_kept(void) { refused_for(held(MEMSTOW_KEEP, 1)); }
 static void nothing_said(void) { refused_for(held(0, 1)); }
 static void turned_off(void) { refused_for(held(MEMSTOW_STOW, 1)); }
 
-/* MEMSTOW_CUDA_RESCUE=kept */
+/* MEMSTOW_CUDA_RESCUE=kept: a rescue also stows models with the policy "keep". */
 static void kept_is_taken(void) {
     struct model self = held(MEMSTOW_KEEP, 1);
     void *at;
@@ -191,7 +191,7 @@ static void beside_a_move(void) {
     MUST(!pthread_join(thread, NULL) && model_out(&moving) == 20 * MIB);
 }
 
-/* As above, but the move does not end. The request is refused nevertheless, and does not wait for ever. */
+/* As beside_a_move, but the move does not end. The request is refused nevertheless, and does not wait for ever. */
 static void behind_a_long_move(void) {
     pthread_t thread;
     void *at;
@@ -232,8 +232,8 @@ static void not_again_at_once(void) {
     MUST(model_out(&self) == 20 * MIB);
 }
 
-/* A program declares a model in use while it is on its way out: it is whole, either out or in, and does not move from
- * then on. */
+/* A program declares a model in use while the model is on its way out. After that call the model is whole, either out
+ * or in, and does not move any more. */
 static struct model wanted;
 static void *ask_slowly(void *unused) {
     void *at;
@@ -261,7 +261,7 @@ static void used_again(void) {
     is_whole_again(&wanted);
 }
 
-/* The program is in the middle of a trigger of its own. */
+/* While the program is in the middle of a trigger of its own, there is no rescue. */
 static void in_a_trigger(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     MUST(memstow_trigger_begin_(MEMSTOW_RUN_ENDED, "", 0, NULL, 0, 0) == 1);

@@ -68,7 +68,7 @@ static void of_several_sizes(void) {
     say_calls(before);
 }
 
-/* The device is far behind the program: nothing that was freed is unused yet. */
+/* The device is far behind the program: it still has to use all memory that was freed. */
 static void behind(void) {
     CUstream stream;
     begin();
@@ -175,7 +175,7 @@ static void at_random(void) {
     MUST(!usage().faults);
 }
 
-/* --- when it is given back */
+/* --- when memory is given back */
 
 static void at_the_scopes_end(void) {
     begin();
@@ -185,13 +185,13 @@ static void at_the_scopes_end(void) {
     MUST(!cudaDeviceSynchronize());
     void *more = ask(9 * MIB, NULL); /* a request looks at what was freed */
     MUST(usage().used == used + 20 * MIB);
-    MUST(!memstow_scope_enter_(model) && !memstow_scope_leave_(model)); /* one of two */
+    MUST(!memstow_scope_enter_(model) && !memstow_scope_leave_(model)); /* the inner one of two scopes */
     MUST(usage().used == used + 20 * MIB);
     leave();
     MUST(usage().used == used + 10 * MIB && !cudaFree(more) && usage().used == used && !usage().reserved_va);
 }
 
-/* MEMSTOW_CUDA_SPARE=8M. */
+/* MEMSTOW_CUDA_SPARE=8M: no more than that is kept. */
 static void bounded(void) {
     void *at[8];
     begin();
@@ -223,7 +223,7 @@ static void out_of_memory(void) {
     take_most();
     MUST(!cuMemCreate(&memory, 64 * MIB, &physical, 0) && !cuMemRelease(memory));
     take_most();
-    MUST(!cudaMalloc(&at, 64 * MIB)); /* asked once */
+    MUST(!cudaMalloc(&at, 64 * MIB)); /* at the first request */
 }
 
 /* Requests that memstow does not serve get what it keeps, too. */

@@ -1,6 +1,6 @@
 /* _worker.c — a program whose models memstow's worker moves, over the simulated driver (a test double). The driver
- * needs the program's descriptors. The worker has a table of its own, so the device thread calls the driver. The first
- * argument is the case. With MEMSTOW_IDLE=1 the worker applies the policies when a second has passed without work. */
+ * needs the program's descriptors, which the worker lacks, so the device thread calls the driver. The first argument
+ * is the case. With MEMSTOW_IDLE=1 the worker applies the policies when a second has passed without work. */
 #include "_model.h"
 
 /* The worker is to stow the model, as soon as it looks. */
@@ -35,7 +35,7 @@ static int is_served(void) {
     return sim_count_ok("cuMemAddressReserve") != before;
 }
 
-/* Code was loaded since the last request, and the model has a block that is too small to be served. */
+/* After a move by the worker memstow still serves requests, although code was loaded and one block was too small. */
 static void serving_goes_on(void) {
     struct model self = model_open("first");
     void *small;

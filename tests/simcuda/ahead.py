@@ -1,6 +1,7 @@
 # timeout: 300
-# Memory is pinned ahead of need, on a thread of memstow's: the first move pins nothing; limits, captures, errors, the
-# end of contexts and of the program, forks. Over the simulated driver (a test double): each case of _ahead.c by itself.
+# Memory is pinned ahead of need, on a thread of memstow's, so the first move pins nothing. Also limits, captures,
+# errors, the end of contexts and of the program, and forks. Over the simulated driver (a test double): each case of
+# _ahead.c by itself.
 import support
 from _simcuda import ahead_settings, run_cases
 

@@ -38,7 +38,7 @@ model.prioritize()
 _, address, size = model.alloc(96 * MIB)
 assert model.get_residency() == [0] * 8
 
-# It maps three pages: each is a handle.
+# comfy-aimdo maps three pages: each is a handle.
 assert model.fault(address, size) is not None
 assert model.get_residency() == [3, 3, 3] + [0] * 5
 assert calls("cuMemCreate", "cuMemMap", "cuMemUnmap") == [3, 3, 0]
@@ -54,7 +54,7 @@ assert model.get_residency() == [1] + [0] * 7
 assert calls("cuMemUnmap", "cuMemRelease") == [2, 2]
 assert control.get_total_vram_usage() == 32 * MIB
 
-# It sees the program's allocation, because it has patched the exported function, and the last page makes room.
+# comfy-aimdo sees the program's allocation, because it has patched the exported function. The last page makes room.
 at = ctypes.c_uint64()
 must(cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(900 * MIB)), "cuMemAlloc")
 assert control.get_total_vram_usage() == 900 * MIB

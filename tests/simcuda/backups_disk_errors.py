@@ -1,5 +1,5 @@
 # needs: root
-# The disk is full or fails while a model leaves a device for it: the model stays there, whole, and the answer says why.
+# The disk is full or fails while a model moves to it: the model stays on its device, whole, and the answer says why.
 # Over the simulated driver (a test double).
 import errno, json, pathlib, sys
 
@@ -13,7 +13,8 @@ program = BUILD / "backups"
 
 
 def refused(image, mib, name, answers):
-    """A model of 20 MiB on a disk of this size, whose image may have no room to grow."""
+    """Moves a model of 20 MiB to a disk of `mib` MiB, whose image may have no room to grow. The move must fail with one
+    of `answers`. Returns the reasons in the trace."""
     place = support.HERE / name
     place.mkdir()
     with open(image, "wb") as file:
@@ -38,7 +39,7 @@ def refused(image, mib, name, answers):
     return [line["because"] for line in lines if line["kind"] == "REFUSED"]
 
 
-# All of the space is requested first.
+# memstow requests all of the space before it writes.
 assert refused(support.HERE / "full.image", 16, "full", [errno.ENOSPC]) == ["the disk is too full for it"]
 # The file system has room, but the disk below it has none: the error comes during a write.
 with _moving.mounted("tmpfs", 12, "small") as small:

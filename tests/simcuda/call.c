@@ -120,14 +120,14 @@ CUresult call_leave(const char *name, CUresult result) {
     return result;
 }
 
-/* As the real driver does within cuInit: a library that is missing or unsuitable changes nothing. The library may call
- * the driver. */
+/* Loads a library that the environment names, as the real driver does within cuInit. A library that is missing or
+ * unsuitable changes nothing. The library may call the driver. */
 static void inject_library(void) {
     const char *path = getenv("CUDA_INJECTION64_PATH");
     void *library = path && *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     int (*initialise)(void) = library ? (int (*)(void))dlsym(library, "InitializeInjection") : NULL;
     if (initialise) initialise();
-    locked = true; /* as before: calls of the library have taken the lock and given it back */
+    locked = true; /* calls of the library have taken the lock and given it back, and changed this */
 }
 
 API(cuInit, IN_CALLBACK, (unsigned flags), (flags)) {

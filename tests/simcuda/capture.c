@@ -1,5 +1,5 @@
-/* capture.c — streams that record instead of executing. A capture in global mode forbids unsafe calls to every thread,
- * other captures forbid them to their own thread. A forbidden call breaks the captures that forbid it. */
+/* capture.c — streams that record instead of executing. A capture forbids unsafe calls: in global mode to all threads,
+ * in thread-local mode to its own, in relaxed mode to none. A forbidden call breaks the captures that forbid it. */
 #include "sim.h"
 
 #include <stdlib.h>

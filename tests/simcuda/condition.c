@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-enum { ROUNDS = 1000000 }; /* of a body that never ends: an error here, and not a device that hangs */
+enum { ROUNDS = 1000000 }; /* a loop with more rounds is an error; a real device would hang */
 
 struct sim_condition {
     struct sim_condition *next;

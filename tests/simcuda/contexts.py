@@ -11,7 +11,7 @@ import _moving
 folder = _moving.real_disk()
 run_cases("contexts", 14, lambda case: settings(case, folder))
 
-# Memory that was freed after the reset of another context was known.
+# memstow knew the memory that was freed after the reset of another context.
 cuda = support.report("reset_beside_another.mst")["cuda"]
 assert not cuda["foreign_frees"] and not cuda["kinds"]["device"]["live_blocks"], cuda
 assert not cuda["kinds"]["pool"]["live_blocks"], cuda

@@ -1,7 +1,7 @@
 /* cublas.c — the part of cuBLAS that has to do with workspaces, simulated (a test double). In: the calls that PyTorch
- * makes, with cuBLAS's arguments. Out: work on a stream that reads the workspace and the operands when it is executed;
- * no product. Like the real cuBLAS it has a CUDA runtime linked into it: it asks the driver's resolver for functions,
- * and allocates with them. */
+ * makes, with cuBLAS's arguments. Out: work on a stream that reads the workspace and the operands when it is executed,
+ * but computes no product. Like the real cuBLAS it has a CUDA runtime linked into it: it asks the driver's resolver for
+ * functions, and allocates with them. */
 #include "cuda_calls.h"
 
 #include <stdlib.h>

@@ -222,7 +222,7 @@ static void observe_call(const struct sim_event_of_memory *event, size_t i) {
                                            .size = event->pool_reserved,
                                            .used = event->pool_used}};
     const char *source = caller(&record.pc);
-    record.source = wants_source ? source : (const char *)8; /* the bytes behind an older record are not its own */
+    record.source = wants_source ? source : (const char *)8; /* garbage: an older record ends before this member */
     pthread_mutex_lock(&lock);
     record.timestamp = ++clock_ns;
     put(&record);

@@ -1,6 +1,6 @@
 # needs: cc
 # Models on several devices. Memory that memstow serves moves out of its own device and context and back there, and
-# other devices may use it as before. Over the simulated driver (a test double): each case of _devices.c by itself.
+# other devices can still use it. Over the simulated driver (a test double): each case of _devices.c by itself.
 import support
 from _simcuda import left_out, refusals, run_cases
 

@@ -11,7 +11,7 @@ static pthread_cond_t work = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITI
 static bool running;
 static int holds;
 static uint64_t next_seq = 1;
-static uint64_t credit_ns; /* the time of the last operation's own work: the next one, if at once, takes that less */
+static uint64_t credit_ns; /* how long the last copy really took; what follows at once is due so much earlier */
 
 uint64_t engine_now(void) {
     struct timespec now;

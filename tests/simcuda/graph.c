@@ -223,7 +223,7 @@ SAME(cuGraphAddMemcpyNode, NEEDS_INIT, (NODE, const CUDA_MEMCPY3D *p, CUcontext 
 
 /* --- graphs in graphs */
 
-/* Memory and conditions are in one graph only. */
+/* Whether the graph has nodes that may be in one graph only: memory and conditions. */
 static bool has_unique_nodes(const struct sim_graph *self) {
     for (size_t i = 0; i < self->count; i++) {
         const struct sim_node *node = self->nodes[i];
@@ -395,8 +395,8 @@ static CUresult walk(const struct launch *self, struct sim_graph *graph, launch_
     return result;
 }
 
-/* If memory of the last launch was not freed, that is an error; or it is freed now, if the graph was made with that
- * flag. */
+/* If memory of the last launch was not freed, the launch is an error. If the graph was made with
+ * CU_GRAPH_AUTO_FREE_ON_LAUNCH, the memory is freed now instead. */
 static CUresult clear_memory(const struct launch *self, struct op *op) {
     if (op->kind != OP_GALLOC || !op->memory.gmem->phys) return CUDA_SUCCESS;
     engine_drain_context(self->stream->ctx);

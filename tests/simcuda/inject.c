@@ -36,7 +36,7 @@ CUresult inject_error(const char *name) {
     return error;
 }
 
-/* NAME:N:ERROR[:TIMES],… */
+/* Adds rules from text (SIMCUDA_FAIL): NAME:N:ERROR[:TIMES],… */
 void inject_parse(const char *list) {
     char *text = strdup(list), *rest = text, *item;
     while (text && (item = strsep(&rest, ","))) {

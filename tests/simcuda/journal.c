@@ -1,5 +1,5 @@
-/* journal.c — the calls: counters by name, the last calls, and a file if the environment names one. Under the driver's
- * lock. */
+/* journal.c — what was called: counters by name, the last calls, and a file if the environment names one. The functions
+ * here run under the driver's lock. */
 #include "sim.h"
 
 #include <fcntl.h>

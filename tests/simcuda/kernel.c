@@ -143,7 +143,7 @@ SAME(cuLaunchKernelEx, NEEDS_CONTEXT, (const CUlaunchConfig *c, CUfunction f, vo
 SAME(cuLaunchKernelEx_ptsz, NEEDS_CONTEXT, (const CUlaunchConfig *c, CUfunction f, void **arguments, void **extra),
      launch_as(c, f, arguments, extra, true))
 
-/* Kernels need nothing here but threads. */
+/* The only attribute that is not 0 is how many threads a block may have. */
 API(cuFuncGetAttribute, NEEDS_CONTEXT, (int *out, int which, CUfunction function), (out, which, function)) {
     if (!out || which < 0 || !kernel_get(function)) return CUDA_ERROR_INVALID_VALUE;
     *out = which == CU_FUNC_MAX_THREADS ? 1024 : 0;

@@ -18,7 +18,7 @@ run_cases("moves", 35, lambda case: settings(case, folder), killed=KILLED, witho
 total = support.report("total_stays.mst")["cuda"]["devices"][0]["total_bytes"]
 assert total == 128 << 20, total
 
-# From outside.
+# Requests from outside stow the model, and bring it back.
 process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "asked.mst", "--", program, "asked",
                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                         env=environment(MEMSTOW_CUDA_MOVES="2M"))
@@ -57,7 +57,7 @@ assert "14.0 MiB" in moved, moved
 said = process.communicate(timeout=60)[0]
 assert (said, process.returncode) == ("ok\n", 0), (said, process.returncode)
 
-# That served memory cannot be exported is said once, with what to do.
+# memstow says once that served memory cannot be exported, and what to do.
 done = support.track(program, "exports", env=environment(MEMSTOW_CUDA_MOVES="2M"), file="exports2.mst")
 assert done.stderr.count("cuIpcGetMemHandle") == done.stderr.count("MEMSTOW_CUDA_IPC=1") == 1, done.stderr
 
@@ -86,7 +86,7 @@ assert [c[0] for c in categories] == ["blocked", "blocked", "stowed",
 assert [line["why"] for line in lines if line["kind"] == "DECISION"
         and line["owner"] == unet] == ["cannot", "cannot", "policy", "retired"], lines
 
-# A process that was killed during a move had its memory.
+# The ledger of a process that was killed during a move has the memory as it was then.
 for name, out in (("killed_on_the_way_out", 0), ("killed_on_the_way_back", 14 << 20)):
     owner = json.loads(support.memstow("owners", f"{name}.mst", "--json").stdout)["owners"][0]
     assert (owner["cuda_bytes"], owner["device_stowed_bytes"]) == (15 << 20, out), (name, owner)

@@ -11,7 +11,7 @@ static unsigned flags_of(const struct block *b, const struct sim_context *now) {
     return b->writable & self ? 3 : b->readable & self ? 1 : 0;
 }
 
-/* Of mapped memory the range is what was reserved, not what is mapped (cuda.h). */
+/* The range of mapped memory is what was reserved, not what is mapped (cuda.h). */
 static void range_of(const struct block *b, CUdeviceptr at, CUdeviceptr *start, size_t *size) {
     *start = b->at;
     *size = b->kind == KIND_VMM ? b->size : b->asked;

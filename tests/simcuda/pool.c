@@ -20,7 +20,7 @@ struct sim_chunk {
     size_t used; /* bytes of blocks whose free has not been executed */
 };
 
-struct pending { /* freed, not executed yet: the latest first */
+struct pending { /* frees that have not been executed yet, the latest first */
     struct pending *next;
     struct block *block; /* NULL: used again */
     struct sim_stream *stream;
@@ -378,7 +378,7 @@ API(cuMemPoolCreate, NEEDS_INIT, (CUmemoryPool * out, const CUmemPoolProps *prop
     return CUDA_SUCCESS;
 }
 
-/* Memory that was allocated from it stays until it is freed. */
+/* Memory that was allocated from a destroyed pool stays until it is freed. */
 API(cuMemPoolDestroy, NEEDS_INIT, (CUmemoryPool handle), (handle)) {
     struct sim_pool *self = pool_get(handle);
     if (!self || self == self->device->default_pool) return CUDA_ERROR_INVALID_VALUE;
@@ -463,7 +463,7 @@ API(cuMemPoolGetAttribute, NEEDS_INIT, (CUmemoryPool handle, int which, void *va
     return CUDA_SUCCESS;
 }
 
-/* Access rights belong to the pool: its memory changes with it. */
+/* Access rights belong to the pool: when they change, they change for all its memory. */
 static void share(struct sim_pool *self) {
     struct block *block;
     for (CUdeviceptr at = 0; (block = space_next(at)); at = block->at + block->size)
@@ -499,8 +499,8 @@ API(cuMemPoolGetAccess, NEEDS_INIT, (int *flags, CUmemoryPool handle, CUmemLocat
     return CUDA_SUCCESS;
 }
 
-/* ---- pools of other processes. A pool that was made for it can be shared, and so can memory from it. An imported pool
- * cannot allocate. */
+/* ---- pools of other processes. A pool can be shared if it was made for that; then memory from it can be shared, too.
+ * An imported pool cannot allocate. */
 
 API(cuMemPoolExportToShareableHandle, NEEDS_INIT, (void *out, CUmemoryPool handle, int type, uint64_t flags),
     (out, handle, type, flags)) {

@@ -17,7 +17,7 @@
 
 static CUcontext proof_context;
 
-/* The first device, with its primary context current. Set the environment before. 128 MiB are filled quickly. */
+/* Makes the first device's primary context current. A test sets the environment before. 128 MiB are filled quickly. */
 static inline void proof_begin(void) {
     setenv("SIMCUDA_CAPACITY", "128M", 0);
     OK(cuInit(0));
@@ -39,7 +39,7 @@ static inline CUmemAccessDesc proof_access(int device) {
     return (CUmemAccessDesc){{CU_MEM_LOCATION_DEVICE, device}, CU_MEM_ACCESS_READWRITE};
 }
 
-/* Waits until all streams are empty, for at most a second, without a call of the driver that could count. */
+/* Waits until all streams are empty, for at most a second. Makes no call of CUDA, which a test would count. */
 static inline bool proof_settled(void) {
     for (int i = 0; i < 1000; i++) {
         if (!proof_usage(0).pending) return true;

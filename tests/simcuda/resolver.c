@@ -44,7 +44,7 @@ static CUresult resolve(const char *name, void **out, int version, uint64_t flag
     return CUDA_SUCCESS;
 }
 
-/* The first generation has no status, and says by its result that there is none. */
+/* The first generation has no status. Its result says that there is no such entry. */
 static CUresult resolve_or_fail(const char *name, void **out, int version, uint64_t flags) {
     CUresult result = resolve(name, out, version, flags, NULL);
     return result || *out ? result : CUDA_ERROR_NOT_FOUND;

@@ -35,12 +35,12 @@
  * With `name` NULL, all such settings are removed. */
 void sim_fail(const char *name, uint64_t nth, int error, uint64_t times);
 
-/* Every call of `name` (a literal) begins this much later, like that of a thread that lost its processor. NULL: none.
- * */
+/* Every call of `name` (a literal) begins this much later, as if the thread had lost its processor. NULL: no call
+ * does. */
 void sim_slow(const char *name, uint64_t us);
 
 /* Every call of `name` (a literal) first calls this function of the program, without a lock, like the callbacks of
- * CUPTI. NULL: none. */
+ * CUPTI. NULL: no call does. */
 void sim_tell(const char *name, void (*function)(void));
 
 /* How often `name` has been called ("*": all calls), and how often successfully. */

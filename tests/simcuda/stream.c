@@ -106,7 +106,7 @@ static bool listed(const struct sim_stream *self) {
     return false;
 }
 
-/* Its operations are still executed; the real driver does not wait for them either. */
+/* Operations of the stream are still executed. This call waits for them, unlike the real driver's. */
 static CUresult destroy(CUstream handle) {
     struct sim_stream *self = stream_get(handle);
     if (!self || self->legacy || self->per_thread) return CUDA_ERROR_INVALID_HANDLE;
@@ -253,7 +253,7 @@ SAME(cuEventRecordWithFlags, NEEDS_CONTEXT, (CUevent event, CUstream stream, uns
 SAME(cuEventRecordWithFlags_ptsz, NEEDS_CONTEXT, (CUevent event, CUstream stream, unsigned flags),
      ((void)flags, record(event, stream_per_thread(stream))))
 
-/* A stream that waits for an event of a capture joins it. */
+/* A stream that waits for an event of a capture joins the capture. */
 static CUresult wait_event(CUstream where, CUevent handle) {
     struct sim_event *self = event_get(handle);
     struct sim_stream *stream = stream_get(where);

@@ -1,5 +1,5 @@
-/* thunks.S — the exported symbols: each its own, roomy prologue (some clients patch them) that goes on to the entry,
- * which is what resolvers answer with. */
+/* thunks.S — the exported symbols. Each is a prologue of its own, with room for clients that patch it, and goes on to
+ * the entry. Resolvers answer with the entry itself. */
 #if defined(__x86_64__)
 #define E(name, symbol, since, per_thread) \
     .balign 64; .globl symbol; .type symbol, @function; symbol: endbr64; push %rbp; mov %rsp, %rbp; \

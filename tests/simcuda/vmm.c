@@ -1,6 +1,6 @@
-/* vmm.c — virtual memory management: ranges of addresses, handles of physical memory, and mappings between them. Only
- * whole mappings from offset 0; a fresh mapping has no access. NVIDIA does not say which of these calls a capture
- * forbids: here it forbids all calls that change something. */
+/* vmm.c — virtual memory management: ranges of addresses, handles of physical memory, and mappings between them. A
+ * mapping begins at offset 0 of its handle, and ends as a whole; a fresh mapping has no access. NVIDIA does not say
+ * which of these calls a capture forbids: here it forbids all calls that change something. */
 #include "sim.h"
 
 #include <stdlib.h>
@@ -131,7 +131,7 @@ static bool whole_mappings(CUdeviceptr at, size_t size) {
     return size > 0;
 }
 
-/* These calls wait for the devices, as reports of real drivers say. cuda.h says that they may. */
+/* With SIMCUDA_DRAINS some calls wait for all devices, as reports of real drivers say. cuda.h says that they may. */
 static void drain(void) {
     for (struct sim_context *self = context_list; self && sim_config.drains; self = self->next)
         if (self->alive) engine_drain_context(self);

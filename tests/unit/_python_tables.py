@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Writes tests/unit/python_tables.h: location tables as each Python makes them, with the line that Python reports for
-each code unit, and what 3.13 and later publish about their layout. Run it with a Python to add that version's part, or
-anew:
+each code unit, and what 3.13 and later publish about their layout. Each Python writes its own part:
 
     for p in python3.11 python3.12 python3.13; do $p tests/unit/_python_tables.py; done |
         clang-format --assume-filename=x.h > tests/unit/python_tables.h
@@ -51,7 +50,7 @@ def codes(code):
 
 
 def runs(code):
-    """[(units, line)] for all code units in a row; 0: no line."""
+    """[(how many code units in a row have one line, that line)] for all code units; line 0: none."""
     lines = [position[0] or 0 for position in code.co_positions()]
     out = []
     for line in lines:

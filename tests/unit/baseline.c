@@ -80,8 +80,8 @@ static const char *const devices_and_origins =
     "cuda-total 7000 70\n"
     "cuda-site 2000 20 " SITE_OF_TWO "\n";
 
-/* Figures of host and devices have the same names, and are separate. A program without devices has the same text as
- * before. */
+/* Figures of host and devices have the same names. They are separate, in the text and when it is read back: lines of
+ * devices begin with "cuda-". */
 Test(baseline, has_devices_beside_the_host) {
     struct figures figures, read;
     struct scan scan;
@@ -160,7 +160,7 @@ Test(baseline, without_origins_is_known_as_such) {
     }
 }
 
-/* Reads a file, and expects that it is written as it was. The caller ends the figures. */
+/* Reads a text, and expects that the figures are written as the same text. The caller ends the figures. */
 static void read_and_write(struct figures *figures, const char *text) {
     struct scan scan;
     figures_begin(figures);

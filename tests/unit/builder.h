@@ -89,7 +89,7 @@ static inline void builder_word(struct builder *self, uint32_t thread, uint32_t 
     free(chunk);
 }
 
-/* The same with a wide counter, in a section of its own. `thread` is a slot. */
+/* A chunk with one word that leads to a wide counter, which is in a section of its own. `thread` is a slot. */
 static inline void builder_counter(struct builder *self, uint32_t thread, uint32_t site, struct snap_counter counter) {
     uint64_t address = 0x7f0000000000 + self->wide * sizeof counter;
     struct snap_counter records[2] = {{.alloc_bytes = address}, counter};

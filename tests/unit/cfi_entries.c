@@ -236,7 +236,7 @@ Test(cfi_entries, truncated_anywhere) {
         cr_expect_eq(cfi_find(&object, (uintptr_t)copy + CODE).kind, CFI_UNKNOWN, "cut at %zu", size);
         free(copy);
     }
-    for (size_t first = image.index[0].entry; first <= image.header; first++) { /* before that, its CIE is missing */
+    for (size_t first = image.index[0].entry; first <= image.header; first++) { /* at least the CIE is missing */
         struct cfi_object object = {image_at(&image, image.header), image_at(&image, first),
                                     image_at(&image, image.size)};
         cr_expect_eq(cfi_find(&object, image_at(&image, CODE)).kind, CFI_UNKNOWN, "from %zu", first);

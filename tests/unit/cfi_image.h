@@ -98,7 +98,7 @@ static inline void image_put_address(struct cfi_image *self, uint8_t encoding, u
                                                   : 0));
 }
 
-/* An entry's length, filled in when it ends. */
+/* Begins an entry, whose length is filled in when it ends. Returns where its body begins. */
 static inline size_t image_begin_entry(struct cfi_image *self, bool long_length) {
     image_put(self, long_length ? 0xffffffff : 0, 4);
     if (long_length) image_put(self, 0, 8);
@@ -143,7 +143,7 @@ static inline size_t image_shared(struct cfi_image *self, const struct shape *sh
     return at;
 }
 
-/* An FDE of that CIE, for `length` bytes of code at CODE + start. */
+/* An FDE of the CIE at `shared`, for `length` bytes of code at CODE + start. */
 static inline void image_function(struct cfi_image *self, size_t shared, const struct shape *shape, uintptr_t start,
                                   uint64_t length, const uint8_t *program, size_t program_size) {
     assert(self->count < FUNCTIONS);

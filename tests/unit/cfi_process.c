@@ -58,7 +58,7 @@ static bool step(struct frame *frame) {
 
 static size_t stacks, kinds[CFI_END + 1];
 
-/* Walks from here by rules, and compares. */
+/* Walks from here by rules, and compares the return addresses with backtrace's. */
 __attribute__((noinline)) static void expect_same_stack(void) {
     void *expected[DEPTH];
     struct frame frame;

@@ -154,7 +154,7 @@ Test(cfi_rows, plain_expressions) {
     RULE(0, CFI_SP, 8, 16, EXPRESSION, BP, 2, PLUS_UCONST, 16); /* from the CFA */
 }
 
-/* The PLT's: 8 more bytes are on the stack from the eleventh byte of each slot of 16. */
+/* The rule of the PLT: in each slot of 16 bytes, 8 more bytes are on the stack from offset 11 on. */
 Test(cfi_rows, plt_slots) {
     for (uintptr_t offset = 0; offset < FUNCTION; offset++)
         RULE(offset, CFI_SP, (image_at(&image, CODE + offset) & 15) >= 11 ? 16 : 8, CFI_SAME, DEF_CFA_EXPRESSION, 11,

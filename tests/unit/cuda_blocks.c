@@ -93,7 +93,7 @@ Test(cuda_blocks, only_what_it_is_thought_to_be_is_taken, .init = begin) {
     cr_assert(cuda_blocks_find(CUDA_ADDRESS, 8192, &out) && out.users == 3);
 }
 
-/* Its holder may be a thread that this one has interrupted, so nobody waits for ever. */
+/* The holder of a record may be a thread that a signal handler has interrupted, so nobody waits for ever. */
 Test(cuda_blocks, a_record_that_stays_held_is_counted_as_lost, .init = begin) {
     struct snap_cuda_block in = some(4096, 5), out;
     struct cuda_hold hold;

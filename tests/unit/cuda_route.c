@@ -143,7 +143,7 @@ static void bind_all(const char *name, uint32_t callers, const void *to) {
         cr_assert_eq(cuda_route_bound(name, 0x1000 + i * (uintptr_t)4096), to, "caller %d", (int)i);
 }
 
-/* A look goes through all loaded libraries. */
+/* A look-up goes through all loaded libraries, so it is not repeated for a caller that has been bound. */
 Test(cuda_route, each_caller_is_bound_once) {
     enum { CALLERS = 3000 };
     static const char name[] = "strlen", other[] = "memcpy";

@@ -99,7 +99,7 @@ Test(cupti_pools, those_that_are_gone_and_empty_make_room) {
     cr_assert(room == there && room >= 200 && room < 1000, "%d", room);
 }
 
-/* --- beside the ledger's --- */
+/* --- compared with the ledger's pools --- */
 
 static struct snap_cupti head;
 static struct snap_cupti_block differences[SNAP_CUPTI_BLOCKS];
@@ -130,6 +130,6 @@ Test(cupti_pools, each_difference_is_named) {
     cr_assert(compare_pools(&sections, blocks, 0, true) == 2 && head.pools_other == 2 && head.pools_same == 0);
     cr_assert(differences[0].state == SNAP_CUPTI_ONLY_CUPTI && differences[0].address == 0x10);
     cr_assert(differences[1].state == SNAP_CUPTI_ONLY_LEDGER && differences[1].address == 0x20);
-    head.pool_records = 0, has_pool = 0x10, has_bytes = 5; /* older records do not have it */
+    head.pool_records = 0, has_pool = 0x10, has_bytes = 5; /* older versions of CUPTI have no records of pools */
     cr_assert_eq(compare_pools(&sections, blocks, 0, false), 0);
 }

@@ -74,7 +74,7 @@ static void add_all(uint32_t moment, size_t count, uint64_t *bytes, uint64_t eac
     add(moment, count, bytes);
 }
 
-/* What began small, and leaks, is followed again: it is what the page is for. */
+/* An item that was dropped because it was small, and then leaks, is followed again: leaks are what the page is for. */
 Test(html_track, a_dropped_item_that_grows_comes_back, .timeout = 60) {
     enum { ITEMS = LEAK_CHANGES_MOST / 2 + 2, GROWN = 7, LATER = 9 };
     uint64_t *bytes = calloc(ITEMS, sizeof *bytes);

@@ -34,7 +34,7 @@ NOT_COUNTED static int place_in_all(uint32_t pid) {
     return -1;
 }
 
-/* A descriptor without a file, at which a position in the list is noted. No environment can be read. */
+/* Returns a descriptor that has no file; it tells the process's position in the list. No environment can be read. */
 static int last_place;
 NOT_COUNTED int __wrap_os_open(const char *path, int flags, int mode) {
     uint32_t pid = (uint32_t)atoi(path + strlen("/proc/"));

@@ -1,5 +1,5 @@
-/* leak_sites.c — the memory of sites by run, differences between readings, and a series that is written and read again.
- * */
+/* leak_sites.c — the memory of sites by run, differences between readings, and a series that is written and read
+ * again. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>
@@ -69,8 +69,8 @@ Test(leak_sites, what_is_left_of_each_run) {
     free(process);
 }
 
-/* Of CUDA memory only device memory and pinned memory are judged. Other kinds are counted elsewhere, or are no memory.
- * A stack with device and host memory is two sites. */
+/* Only device memory and pinned memory of CUDA are judged. Other kinds are counted elsewhere, or are no memory. A stack
+ * with device and host memory is two sites. */
 Test(leak_sites, cuda_memory) {
     static const uint8_t kinds[] = {
         0, SNAP_CUDA_DEVICE_MEMORY, SNAP_CUDA_PINNED, SNAP_CUDA_REGISTERED, SNAP_CUDA_GRAPH, SNAP_CUDA_RESERVED};

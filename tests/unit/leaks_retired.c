@@ -20,7 +20,7 @@ struct process {
     struct leaks leaks;
 };
 
-/* All owners allocated the same, and have the same left; one of them has another amount left. */
+/* Looks for leaks. All owners allocated the same, and have `left` bytes left; but the owner `other` has `others`. */
 static const struct leak_retired *look(struct process *self, uint32_t count, uint64_t left, uint32_t other,
                                        uint64_t others) {
     for (uint32_t i = 0; i < count; i++) {

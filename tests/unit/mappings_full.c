@@ -22,7 +22,7 @@ static uint64_t assigned_bytes;
 void __real_account_map(uint32_t site, uint64_t bytes, uint64_t blocks);
 void __wrap_account_map(uint32_t site, uint64_t bytes, uint64_t blocks);
 
-/* The thread that applies the event with that length stays in the table. */
+/* The thread that applies the event of three pages stays in the table. */
 void __wrap_account_map(uint32_t site, uint64_t bytes, uint64_t blocks) {
     __real_account_map(site, bytes, blocks);
     if (bytes != 3 * PAGE) return;

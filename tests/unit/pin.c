@@ -80,7 +80,7 @@ Test(pin, pins_end_with_their_thread) {
     cr_expect(becomes_quiet());
 }
 
-/* In a hook, and past all code that ends a thread in order. */
+/* The thread ends within a hook, by a system call, so no code that ends a thread in order runs. */
 static void *pin_and_end(void *unused) {
     thread_slot();
     cr_expect_eq(pin_begin((uintptr_t)__builtin_frame_address(0)), PIN_OWN);

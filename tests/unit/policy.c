@@ -320,10 +320,10 @@ Test(policy, kept_owners_are_taken_last_and_only_when_that_is_allowed) {
 
 /* --- rescue --- */
 
-/* The same with 80 bytes on a device, 60 of which can leave. */
+/* Fields of an owner that also has 80 bytes on a device, 60 of which can leave. */
 #define HALF_IN_DEVICE .device_bytes = 80, .device_movable_bytes = 60, .movable_bytes = 160
 
-/* The decision for one owner when a device has no memory left, also if kept ones may be taken. */
+/* The decision for one owner when a device has no memory left: without and with permission to take kept owners. */
 Test(policy, a_rescue_takes_what_idle_owners_have_in_devices) {
     static const struct {
         struct owner_state owner;

@@ -32,7 +32,7 @@ Test(lines, of_3_11) { CHECK_ALL(recorded_311); }
 Test(lines, of_3_12) { CHECK_ALL(recorded_312); }
 Test(lines, of_3_13) { CHECK_ALL(recorded_313); }
 
-/* For any table, it does not read beyond the end: the presets with sanitizers check that. */
+/* python_code_line does not read beyond the end of any table: the presets with sanitizers check that. */
 Test(lines, any_bytes_do) {
     uint32_t random = 1;
     for (int round = 0; round < 100000; round++) {
@@ -129,8 +129,8 @@ Test(layout, of_3_13_is_read_from_the_interpreter) {
     cr_assert_eq(layout.runtime_finalizing, 608);
 }
 
-/* 3.14 inserted words: two groups in front of the code's became longer, and one behind it. From its header; there was
- * no 3.14 here. */
+/* The offsets of 3.14 by its header; no 3.14 was at hand. It inserted words: two groups in front of that of code
+ * objects became longer, and one behind it. */
 static void make_314(uint64_t words[81], bool free_threaded) {
     memset(words, 0, 81 * sizeof *words);
     memcpy(words, offsets_313, 4 * sizeof *words);

@@ -142,7 +142,7 @@ Test(reader_cuda, names_of_unknown_entries) {
     }
 }
 
-/* In a killed process, a counter may lack events that its frees have: the result is never negative. */
+/* In a killed process, a counter may have frees of blocks whose allocation it lacks: the result is never negative. */
 Test(reader_cuda, more_freed_than_allocated) {
     struct snap_cuda_site sites[SITES] = {[1] = site(SNAP_CUDA_DEVICE_MEMORY, UINT32_MAX, UINT32_MAX, 10, UINT64_MAX)};
     struct builder builder;

@@ -113,7 +113,7 @@ Test(reader_ledger, a_word_counts_blocks_of_one_size) {
     builder_end(&builder);
 }
 
-/* The section was made after the sections were read; the image says so. */
+/* The section with the wide counter was made after the list of sections was read; the image says so. */
 Test(reader_ledger, a_running_process_may_have_newer_counters) {
     struct builder builder;
     struct source source;

@@ -36,7 +36,7 @@ static void three_sites(struct builder *builder, uint32_t kind) {
     if (kind == SNAP_LEDGER) builder_counter(builder, 2, 2, (struct snap_counter){100, 1, 0, 0});
 }
 
-/* The reader does not need the count. */
+/* Adds origins, but no count in the head of their section, which the reader does not need. */
 static void add_origins(struct builder *builder, uint32_t type, const struct snap_origin *origins, uint64_t count) {
     size_t at = builder_section(builder, type, sizeof *origins, origins, count, 0);
     builder_head(builder, at)->count = 0;

@@ -10,7 +10,7 @@
 #define LAST SNAP_RUN_LAST
 #define NONE SNAP_RUN_FRAME
 
-/* Place 0, the root, and its site; then 4, 5, 6: frames 1 2 3; 9, 10: 4 5 inside of 5; 13: the stack that ends at 5. */
+/* Place 0: the root; places 4 to 6: frames 1 to 3; 9 and 10: frames 4 and 5 inside of 5; 13: the stack ending at 5. */
 static const uint32_t words[] = {FIRST | LAST | NONE, 0,        0, 7, FIRST | 1,          2, LAST | 3, 5, 8,
                                  FIRST | 4,           LAST | 5, 5, 9, FIRST | LAST | NONE};
 enum { WORDS = sizeof words / sizeof *words };
@@ -80,7 +80,7 @@ Test(reader_runs, leads_nowhere) {
     image_clear(&image);
 }
 
-/* For any words, it ends, and nodes come out in order. */
+/* For any words the conversion ends, and nodes come out in order. */
 Test(reader_runs, any_words) {
     unsigned seed = 1;
     for (int round = 0; round < 20000; round++) {

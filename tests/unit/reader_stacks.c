@@ -9,7 +9,7 @@
 
 /* Frames 0, 1: native, of modules 0 and 1; 2: Python. Segments at word 1: {0}, at 3: {1, 2}, at 6: {0, 1}. */
 static const uint32_t words[] = {0, 1, 0, 2, 1, 2, 2, 0, 1};
-/* Node 1: 0; node 2: 0 1 2; node 3: 0 1, in one piece. */
+/* Frames of node 1: 0; of node 2: 0 1 2, in two pieces; of node 3: 0 1, in one piece. */
 static const struct snap_node nodes[] = {{0}, {0, 1, 0}, {1, 3, 0}, {0, 6, 0}};
 
 static void build(struct builder *builder, const struct snap_node *node, size_t node_count, const uint32_t *word,
@@ -216,7 +216,7 @@ Test(reader_stacks, a_tree_of_lines) {
     builder_end(&builder);
 }
 
-/* For any numbers, it ends, and stays inside of the tables. */
+/* For any numbers, a walk through the stacks ends, and stays inside of the tables. */
 Test(reader_stacks, numbers_that_lead_nowhere) {
     static const struct snap_node wild[] = {{7, 7, 7},          {1, 1, 0}, {5, 1, 0}, {0, UINT32_MAX, 0}, {3, 8, 0},
                                             {4, 3, UINT32_MAX}, {0, 0, 0}, {6, 0, 0}, {7, 1, 0}};
@@ -243,8 +243,8 @@ Test(reader_stacks, numbers_that_lead_nowhere) {
     builder_end(&builder);
 }
 
-/* Ids that were used again are in no order: node 2 is the outermost, 1 and 4 lie inside of it; 3 and 5 form a circle.
- * */
+/* Ids that were used again are in no order: node 2 is the outermost, 1 and 4 lie inside of it; 3 and 5 form a
+ * circle. */
 Test(reader_stacks, parents_may_have_higher_ids) {
     static const struct snap_node unordered[] = {{0},       {2, 6, 0}, {0, 1, 0}, {5, 1, 0},
                                                  {2, 3, 0}, {3, 3, 0}, {99, 6, 0}};

@@ -1,4 +1,4 @@
-// Rescues over a device and moves that the test invents: other threads act between a refusal and the look at it.
+// Rescues over a device and moves that the test invents: other threads act between a refusal and the rescue for it.
 #include <criterion/criterion.h>
 
 #include "preload/cuda/cuda_captures.h"

@@ -27,7 +27,7 @@ Test(sample, distances_are_logarithms) {
     }
 }
 
-/* Three standard errors: of the mean MEAN/sqrt(n), of the variance sqrt(8/n) times itself. */
+/* The limits are three standard errors: MEAN/sqrt(n) for the mean, sqrt(8/n) times the variance for the variance. */
 Test(sample, distances_have_the_mean_and_variance_of_an_exponential) {
     uint64_t state = 20261121;
     double sum = 0, squares = 0, mean = (double)MEAN;
@@ -47,7 +47,7 @@ Test(sample, the_least_mean_takes_nearly_everything) {
     for (int i = 0; i < DRAWS; i++) cr_assert(sample_distance(&state, 1) <= 38);
 }
 
-/* Blocks of one size among others: the countdown runs over all of them. */
+/* How many of the blocks of this size are samples. Other blocks come in between: the countdown runs over all blocks. */
 static double rate_of(uint64_t size) {
     static const uint64_t others[] = {0, 16, 100, 4000, 1 << 20};
     int taken = 0, blocks = DRAWS / 4;

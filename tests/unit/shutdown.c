@@ -59,7 +59,7 @@ static void begin_another(void) {
     begin("another", LONG_S * UINT64_C(1000000000), 1);
 }
 
-/* In a child, which a limit may end. */
+/* For a child process, which a limit may end. */
 #define MUST(condition)                                                                                                \
     if (!(condition)) _exit(100 + __LINE__ % 100)
 

@@ -81,7 +81,7 @@ Test(shutdown_kin, steps_grow_as_the_processes_do) {
 
 static bool names_kin(uint32_t number, const bool *kin) { return number != SELF && kin[number]; }
 
-/* One round of the header's rule. True: it added a process. */
+/* One round of the rule in shutdown_kin.h. True: it added a process. */
 static bool expect_more(bool *kin) {
     bool more = false;
     for (uint32_t i = 1; i < all_count; i++) {

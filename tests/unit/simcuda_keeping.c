@@ -1,12 +1,12 @@
-// A copy on the host that is kept while its content is on the device: the next move out copies only what has changed.
-// Hashes that the device computes tell that. Over the simulated CUDA driver, a test double, whose memstow_hash is a
+// A copy on the host that is kept while its content is on the device: the next move out copies only what has changed,
+// as hashes show that the device computes. Over the simulated CUDA driver, a test double, whose memstow_hash is a
 // function in C.
 #include "moving_proof.h"
 
 #include "preload/copies/vram_stock.h"
 #include "preload/vram/vram_backup.h"
 
-/* Kernels that the driver takes and never runs. */
+/* Whether the driver accepts kernels, but never runs them. */
 static bool runs_nothing;
 
 static CUresult launch(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
@@ -67,7 +67,7 @@ Test(simcuda_keeping, nothing_is_copied_if_nothing_has_changed) {
     }
 }
 
-/* One bit, in the first, the last and other words: it is noticed, and comes back changed. */
+/* One bit changes, in the first, the last and other words. This is noticed, and the changed bit comes back. */
 Test(simcuda_keeping, one_bit_that_has_changed) {
     uint64_t at = served(4 * MIB, 1);
     fill(at, 4 * MIB, 7);

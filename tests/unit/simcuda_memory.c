@@ -26,7 +26,7 @@ Test(simcuda_memory, fresh_memory_is_random) {
     cr_assert(looks_random(bytes, sizeof bytes), "what was freed does not come back");
 }
 
-/* The kernel answers that, without a signal. */
+/* Asks the kernel, which answers without a signal. */
 static bool host_can_read(CUdeviceptr at) {
     int ends[2];
     cr_assert_eq(pipe(ends), 0);

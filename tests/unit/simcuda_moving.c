@@ -244,7 +244,7 @@ Test(simcuda_moving, contexts_share_what_is_pinned) {
     cr_assert(holds(first, 4 * MIB, 1) && holds(at, 4 * MIB, 2));
 }
 
-/* If some of them cannot be waited for, nothing moves. */
+/* If some contexts cannot be waited for, nothing moves. */
 Test(simcuda_moving, more_contexts_than_can_be_waited_for) {
     uint64_t moved;
     served(4 * MIB, 1);
@@ -305,8 +305,8 @@ static void more_than_a_quarter_of_a_gibibyte(void) {
     begin();
 }
 
-/* For 288 MiB: a piece of 256 MiB and one of 32 MiB, and 18 copies of 16 MiB; access and unmapping once. For 1 GiB it
- * is 4 and 64. */
+/* A move of 288 MiB takes two pieces (256 MiB and 32 MiB) and 18 copies of 16 MiB; it sets access once, and unmaps
+ * once. A move of 1 GiB would take 4 pieces and 64 copies. */
 Test(simcuda_moving_calls, per_gibibyte, .init = more_than_a_quarter_of_a_gibibyte) {
     static const char *const names[] = {"cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuMemUnmap",
                                         "cuMemRelease",         "cuMemCreate",          "cuMemMap",

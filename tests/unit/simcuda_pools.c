@@ -236,8 +236,8 @@ static void *unsafe_call(void *unused) {
     return unused;
 }
 
-/* Another thread's unsafe call while this one captures. Returns the error that it gets; the end of the capture has
- * another one. */
+/* Another thread makes an unsafe call while this thread captures. Returns the result of the capture's end; that of the
+ * call is in by_other_thread. */
 static CUresult disturbed(int mode, int others_mode) {
     pthread_t thread;
     CUgraph graph = NULL;

@@ -16,7 +16,7 @@
 enum { SMALL = 100, NO_EXEC = 8 };
 
 static bool length_is_set, length_is_flushed, cannot_be_asked;
-static int memory_files; /* -EACCES: only without execution. -EINVAL: the kernel does not know that flag. 0: either */
+static int memory_files; /* -EACCES: NO_EXEC is needed. -EINVAL: the kernel does not know NO_EXEC. 0: it takes both */
 
 long __real_os_call6(long number, long a, long b, long c, long d, long e, long f);
 long __wrap_os_call6(long number, long a, long b, long c, long d, long e, long f);
@@ -33,7 +33,7 @@ long __wrap_os_call6(long number, long a, long b, long c, long d, long e, long f
 
 int __wrap_os_stat_fd(int fd, struct stat *out) { return cannot_be_asked ? -EIO : __real_os_stat_fd(fd, out); }
 
-/* On a disk, in a file without a name. */
+/* Puts a value on a disk, into a file without a name. */
 static int put_small(struct state_bytes *out, const struct state_source *source) {
     static const char *const places[] = {".", "/var/tmp"};
     int error = -ENOENT;

@@ -48,7 +48,7 @@ int __wrap_os_open(const char *path, int flags, int mode) {
 
 static char folder[64];
 
-/* On a disk: a folder of this test's own. */
+/* Makes a folder for this test, on a disk. */
 static void make_folder(void) {
     static const char *const places[] = {"./stow-XXXXXX", "/var/tmp/memstow-test-XXXXXX"};
     struct stow_file file;

@@ -84,7 +84,7 @@ static void close_queue(void) {
 
 static uint64_t word_at(uint64_t at) { return at * 0x9E3779B97F4A7C15u; }
 
-/* Pieces in turn from the queue's buffers and from memory of the caller's. */
+/* Writes pieces: two of three from the queue's buffers, the third from memory of the caller. */
 static uint32_t write_everything(char *own) {
     uint32_t refusal = STOW_DONE;
     for (uint64_t at = 0; at < LENGTH && !refusal; at += STOW_PIECE) {

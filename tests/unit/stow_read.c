@@ -49,7 +49,7 @@ static void check_words(const char *at, uint64_t offset, uint64_t length) {
     }
 }
 
-/* Takes up to `most` bytes in parts of up to 8 KiB or in whole pieces. Returns how many there were. */
+/* Takes up to `most` bytes in parts of up to 8 KiB or in whole pieces. Returns how many bytes there were. */
 static uint64_t take(struct stow_read *reading, uint64_t most) {
     unsigned seed = 3;
     uint64_t done = 0, there;

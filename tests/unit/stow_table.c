@@ -70,7 +70,7 @@ Test(stow_table, who_touches_a_chunk_waits) {
     cr_assert_eq(pthread_create(&thread, NULL, wait_for_it, NULL), 0);
     usleep(50000);
     stow_table_lock();
-    stow_table_wait(4 * PAGE, 5 * PAGE); /* nobody waits for memory beside it */
+    stow_table_wait(4 * PAGE, 5 * PAGE); /* nobody waits for memory beside the chunk */
     cr_assert_eq(++order, 1);
     stow_table_end();
     stow_table_unlock();

@@ -96,7 +96,7 @@ Test(thresholds, are_passed_by_more_than_they_say) {
     }
 }
 
-/* Below 1 MiB it passes; above 5 MiB or 10 % it fails; in between it is a warning. */
+/* Growth below 1 MiB passes; growth above 5 MiB or 10 % fails; in between it is a warning. */
 static const struct {
     int64_t bytes;
     uint64_t before;

@@ -71,7 +71,7 @@ static void expect_module(struct grouping *grouping, uint64_t module, int64_t li
     cr_expect_eq(grouping->rows.live[row], live, "module %d: %lld", (int)module, (long long)grouping->rows.live[row]);
 }
 
-/* A fold freed the id, or a thread has just taken a new one; it gets its word only after the look. */
+/* A fold freed the id of the site, or a thread has just taken a new id. The site gets its word only after the look. */
 static void word_comes_later(uint64_t before) {
     struct seen seen;
     struct grouping grouping;

@@ -192,7 +192,7 @@ Test(vram_stock, what_a_context_has_pinned_ends_with_it) {
     cr_assert(!vram_stock_bytes() && !unpins, "there is nothing to unpin");
 }
 
-/* The reader of the ledger sees it as memstow's buffer. */
+/* The reader of the ledger sees the pinned memory as a buffer of memstow's. */
 Test(vram_stock, the_ledger_lists_it_once) {
     struct snap_cuda_block record;
     char *first = take(2, 2);

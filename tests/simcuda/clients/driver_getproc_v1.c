@@ -1,4 +1,4 @@
-/* driver_getproc_v1.c — route: dlsym of cuGetProcAddress, four arguments (CUDA 11.3), and that for everything else. */
+/* driver_getproc_v1.c — route: cuGetProcAddress with four arguments (CUDA 11.3), found by dlsym, finds all others. */
 #include <dlfcn.h>
 
 #include "driver_client.h"

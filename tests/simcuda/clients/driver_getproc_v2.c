@@ -1,5 +1,5 @@
-/* driver_getproc_v2.c — route: dlsym of cuGetProcAddress_v2, five arguments (CUDA 12). It is asked for the resolver
- * itself in both generations; everything else comes from the newest. */
+/* driver_getproc_v2.c — route: cuGetProcAddress_v2 with five arguments (CUDA 12), found by dlsym. The client asks it
+ * for both generations of the resolver, and asks the newer one for everything else. */
 #include <dlfcn.h>
 
 #include "driver_client.h"
