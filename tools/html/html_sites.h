@@ -10,8 +10,8 @@
 
 enum {
     HTML_BLOCKS_MOST = 100000, /* of all blocks and mappings, only the largest are in the page */
-    /* The column "kind" of blocks: 0: a block of the host; a mapping: 2 * its kind, plus 1 if it is shared; a block on a
-     * device: HTML_KIND_ON_DEVICE + enum snap_cuda_kind. */
+    /* The column "kind" of blocks: 0 for a block of the host; 2 * its kind for a mapping, plus 1 if it is shared;
+     * HTML_KIND_ON_DEVICE + enum snap_cuda_kind for a block on a device. */
     HTML_KIND_ON_DEVICE = 16,
 };
 
