@@ -18,7 +18,7 @@ struct pressure_wishes {
     uint64_t least_left;   /* memory is short if less than this is left, in bytes; 0: not set */
     uint32_t most_stalled; /* memory is short if tasks wait for memory at least this part of the time, in hundredths of
                               a percent; 0: not set */
-    bool take_kept;        /* owners with the policy keep may be stowed, too */
+    bool take_kept;        /* owners with the policy keep, or without a policy, may be stowed, too */
     uint64_t idle_ns;      /* how long an owner must be unused to count as idle, from MEMSTOW_IDLE; 0: not set */
 };
 

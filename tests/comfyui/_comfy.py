@@ -59,12 +59,13 @@ def install_other_pack(folder, what):
 
 
 class Comfy:
-    """A running ComfyUI. under: "double", "memstow" or None. packs: other packs by name, see install_other_pack."""
+    """A running ComfyUI. under: "double", "memstow" or None. packs: other packs by name, see install_other_pack. quick:
+    it starts by _quick_main.py, so a search for holders does not see what only modules of ComfyUI refer to."""
 
     def __init__(self, under="double", env=None, arguments=(), ffn=8192, pack=True, name="comfyui", before=(),
-                 options=(), preexec_fn=None, packs=None):
+                 options=(), preexec_fn=None, packs=None, quick=True):
         self.port, self.folder = support.free_port(), (support.HERE / name)
-        command = support.comfyui_command(self.port, self.folder, *arguments, quick=True)
+        command = support.comfyui_command(self.port, self.folder, *arguments, quick=quick)
         self.weights = prepare(self.folder, ffn)
         for number, text in enumerate(before):
             (self.folder / f"custom_nodes/{'aaa' if number == 0 else 'zzz'}_other.py").write_text(text)

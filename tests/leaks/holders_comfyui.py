@@ -80,7 +80,7 @@ def check(document):
 
 packs = {f"hold-{name}": pack(number, name) for number, name in enumerate(KEEPERS)}
 files = {name: {"__init__.py": text} for name, text in {**packs, "maker": MAKER}.items()}
-with Comfy("memstow", ffn=4096, packs=files) as comfy:
+with Comfy("memstow", ffn=4096, packs=files, quick=False) as comfy:
     for run in range(RUNS):
         comfy.run(workflow(run))
     for _attempt in range(5): # on a loaded machine there may not be enough time for all of them at once

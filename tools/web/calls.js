@@ -72,12 +72,14 @@ export class CallTree {
         return frame.children;
     }
 
+    /** The CHILDREN_MOST largest children. Many may have the least weight that is kept: some of these are left out. */
     largest(frame, children) {
         if (children.length <= CHILDREN_MOST) return children;
         const least = leastOf(Float64Array.from(children, (child) => child.weight));
-        const kept = children.filter((child) => child.weight >= least).slice(0, CHILDREN_MOST);
-        frame.omitted += children.length - kept.length;
-        return kept;
+        const larger = children.filter((child) => child.weight > least);
+        const equal = children.filter((child) => child.weight === least).slice(0, CHILDREN_MOST - larger.length);
+        frame.omitted += children.length - CHILDREN_MOST;
+        return larger.concat(equal);
     }
 
     /** Divides the frame by the next kind of owner in it. Null if call stacks come next. */

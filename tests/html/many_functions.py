@@ -1,0 +1,27 @@
+# needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
+"""A flame graph with more functions than a frame lists (2,000). Many of them have the same least weight. The large
+function is there, whatever its place in the tree, in the graph and in the inverted graph; what is left out is counted,
+and the sum is exact."""
+import support
+from _page import Browser, report
+from _ledger import MIB, Ledger
+
+FUNCTIONS, LISTED = 2300, 2000
+for large_at in (0, FUNCTIONS // 2, FUNCTIONS - 1):
+    ledger = Ledger()
+    for number in range(FUNCTIONS):
+        name = "large" if number == large_at else f"small_{number}"
+        site = ledger.site(stack=ledger.node([ledger.python(name, "/src/work.py", number + 1)]))
+        ledger.count(site, alloc=(MIB if name == "large" else 64, 1))
+    ledger.save("many.mst")
+    browser = Browser()
+    browser.open(report("many.mst"))
+    for address in ("#flame", "#flame?kinds=python&inverted=1"):
+        browser.open("page.html", address)
+        calls = browser.calls()
+        assert calls[0] == ("py large", "1.0 MiB"), (address, calls[:3])
+        assert browser.total() == MIB + 64 * (FUNCTIONS - 1), browser.total()
+        more = FUNCTIONS - len(calls)
+        assert f"and {more:,} more" in browser.text(".details"), browser.text(".details")
+    browser.is_clean()
+    browser.driver.quit()
