@@ -1,6 +1,6 @@
 # needs: cc deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
-"""Blocks on CUDA devices in the view "Blocks": each with its device, its kind, its owner and its call stack, as in
+"""Blocks on CUDA devices in the view "Blocks": each whole block with its device, its kind, its owner and its call stack, as in
 --json. In a comparison of one process: which came, went and stayed, with sums of their own beside those of the host.
 Over the simulated driver, a test double."""
 import subprocess
@@ -40,6 +40,8 @@ int main(void) {
     CALL(0, memstow_scope_enter, model);
     if (take_second()) return 3;
     CALL(0, memstow_scope_leave, model);
+    uint32_t other = (uint32_t)CALL(0, memstow_owner_open, MEMSTOW_MODEL, "of a part", "", 7, 1);
+    CALL(0, memstow_assign, other, (void *)stayed, 1 << 20);
     wait_for_a_line();
     if (cuMemFree_v2(went) || take_third()) return 4;
     wait_for_a_line();
@@ -76,8 +78,9 @@ assert found["device 1"]["Where"].startswith("take_second"), found
 assert found["device 0, pool"]["Where"].startswith("take_third"), found
 assert {row["Resident"] for row in found.values()} == {"–"}, found
 assert "mappings, and blocks on devices" in browser.text(".count"), browser.text(".count")
-exact = {hex(block["address"]): size_text(block["size_bytes"])
-         for block in support.report("two.mst", "--top=1000000")["cuda"]["blocks"]}
+blocks = support.report("two.mst", "--top=1000000")["cuda"]["blocks"]
+exact = {hex(block["address"]): size_text(block["size_bytes"]) for block in blocks if block["part_of"] is None}
+assert [block["size_bytes"] for block in blocks if block["part_of"]] == [MIB], "the view has the whole block only"
 assert {row["Address"]: row["Size"] for row in found.values()}.items() <= exact.items(), (found, exact)
 browser.open("page.html", "#blocks?sort=size&row=0")
 assert browser.details()["kind"] == "device 0, pool" and "take_third" in browser.text(".details .stack")

@@ -64,7 +64,7 @@ int diff_blocks_add_on_devices(struct diff_blocks *self, const struct image *ima
     int result = totals ? 0 : -1;
     for (size_t i = 0; result == 0 && i < image->cuda.block_count; i++) {
         const struct snap_cuda_block *at = &image->cuda.blocks[i];
-        if (!snap_cuda_on_device(at->kind)) continue;
+        if (!cuda_block_is_whole(at)) continue;
         struct diff_block block = {.address = at->address,
                                    .birth_ns = at->birth_ns,
                                    .device = (uint16_t)(1 + at->device),

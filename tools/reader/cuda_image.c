@@ -135,6 +135,10 @@ uint32_t *cuda_view_indices(const struct image *image) {
     return indices;
 }
 
+bool cuda_block_is_whole(const struct snap_cuda_block *block) {
+    return snap_cuda_on_device(block->kind) && !(block->flags & SNAP_CUDA_PART);
+}
+
 uint32_t cuda_block_tag(const struct cuda_image *cuda, const struct snap_cuda_block *block) {
     return block->count < cuda->site_count ? cuda->totals[block->count].tag : 0;
 }

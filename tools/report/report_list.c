@@ -1,5 +1,6 @@
 /* report_list.c — what text and JSON of a report have in common: the rows of their lists, and words for states and
  * kinds; see report.h. */
+#include "tools/reader/cuda_image.h"
 #include "tools/reader/last_word.h"
 #include "tools/report/report.h"
 #include "tools/base/top.h"
@@ -51,7 +52,7 @@ struct listed *report_listed(const struct report *report, unsigned which, size_t
     }
     for (size_t i = 0; which & LISTED_ON_DEVICES && i < image->cuda.block_count; i++) {
         const struct snap_cuda_block *at = &image->cuda.blocks[i];
-        if (!snap_cuda_on_device(at->kind)) continue;
+        if (!cuda_block_is_whole(at)) continue;
         if (!report_list_lists(report, total_on_device(image, at->count))) continue;
         list[(*count)++] = (struct listed){.address = at->address,
                                            .size = at->size,
