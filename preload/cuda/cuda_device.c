@@ -26,8 +26,10 @@ static void *find_function(uint64_t *known, const char *name) {
     uint64_t now = LOOKED | (__atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE) & (LOOKED - 1));
     uint64_t seen = os_load(known);
     if (unlikely((seen & (LOOKED | (LOOKED - 1))) != now)) {
+        /* This is asked before the name: meanwhile another thread may load the driver. */
+        bool is_loaded = cuda_scope_any("cuInit", NULL) != NULL;
         void *found = cuda_scope_any(name, NULL);
-        if (!found && !cuda_scope_any("cuInit", NULL)) return NULL;
+        if (!found && !is_loaded) return NULL;
         seen = (uint64_t)(uintptr_t)found << GENERATION_BITS | now;
         os_store(known, seen);
     }

@@ -50,7 +50,7 @@ int diff_blocks_add(struct diff_blocks *self, const struct image *image, const u
         const struct snap_mapping *mapping = &image->mappings[i];
         struct diff_block block = {.address = mapping->address,
                                    .birth_ns = mapping->birth_ns,
-                                   .kind = (uint8_t)(2 * mapping->kind + (mapping->shared != 0)),
+                                   .kind = (uint8_t)html_kind_of_mapping(mapping),
                                    .side = side & 1};
         block.size[side] = mapping->length;
         block.resident[side] = mapping->resident;
@@ -67,7 +67,7 @@ int diff_blocks_add_on_devices(struct diff_blocks *self, const struct image *ima
         if (!cuda_block_is_whole(at)) continue;
         struct diff_block block = {.address = at->address,
                                    .birth_ns = at->birth_ns,
-                                   .device = (uint16_t)(1 + at->device),
+                                   .device = 1u + at->device,
                                    .kind = (uint8_t)(HTML_KIND_ON_DEVICE + at->kind),
                                    .side = side & 1};
         block.size[side] = at->size;

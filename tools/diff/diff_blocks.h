@@ -20,7 +20,7 @@ struct diff_block {
     uint64_t age_ns;               /* in B, or in A if B does not have the block */
     uint32_t row;                  /* 1 + index of the row of its site (in B, if B knows the site); 0: none. Memory of
                                     * the host and memory on devices have rows of their own */
-    uint16_t device;               /* 0: memory of the host; else 1 + the device */
+    uint32_t device;               /* 0: memory of the host; else 1 + the device */
     uint8_t kind;                  /* as in the page of a report: see HTML_KIND_ON_DEVICE */
     uint8_t side, place;           /* side: the file that has it, 0 or 1; place: enum diff_block_place */
 };

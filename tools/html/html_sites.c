@@ -35,7 +35,7 @@ static int find_sites(struct html_sites *self) {
         memcpy(both + host, devices, device * sizeof *both);
         self->sites = both;
     }
-    bool failed = !self->sites || (device && !both) || (image->cuda.used && !devices);
+    bool failed = !self->sites || (device && !both) || (image->cuda.used && (!devices || !self->devices.totals));
     free(devices);
     self->host_count = host;
     self->count = host + device;
@@ -297,12 +297,17 @@ static uint32_t entry_of_block(const struct blocks *blocks, const struct listed 
     const struct image *image = blocks->self->report->image;
     if (!item->on_device) return image_total(image, item->site) ? blocks->host_entries[item->site - 1] : 0;
     uint32_t total = item->site < image->cuda.site_count ? blocks->device_totals[item->site] : 0;
-    return total ? blocks->device_entries[total - 1] : 0;
+    return total && total <= blocks->self->devices.total_count ? blocks->device_entries[total - 1] : 0;
+}
+
+uint32_t html_kind_of_mapping(const struct snap_mapping *mapping) {
+    uint32_t most = HTML_KIND_ON_DEVICE / 2 - 1;
+    return 2 * (mapping->kind < most ? mapping->kind : most) + (mapping->shared != 0);
 }
 
 static uint32_t html_sites_kind(const struct listed *item) {
     if (item->on_device) return HTML_KIND_ON_DEVICE + item->on_device->kind;
-    return item->mapping ? 2 * item->mapping->kind + (item->mapping->shared != 0) : 0;
+    return item->mapping ? html_kind_of_mapping(item->mapping) : 0;
 }
 
 static uint64_t block_value(const struct blocks *blocks, const struct listed *item, enum block_column column) {

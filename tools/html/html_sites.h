@@ -11,9 +11,12 @@
 enum {
     HTML_BLOCKS_MOST = 100000, /* of all blocks and mappings, only the largest are in the page */
     /* The column "kind" of blocks: 0 for a block of the host; 2 * its kind for a mapping, plus 1 if it is shared;
-     * HTML_KIND_ON_DEVICE + enum snap_cuda_kind for a block on a device. */
+     * HTML_KIND_ON_DEVICE + enum snap_cuda_kind for a block on a device. html_kind_of_mapping: an unknown kind of a
+     * mapping is 7. */
     HTML_KIND_ON_DEVICE = 16,
 };
+
+uint32_t html_kind_of_mapping(const struct snap_mapping *mapping);
 
 struct html_sites {
     const struct report *report;

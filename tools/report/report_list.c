@@ -50,7 +50,7 @@ struct listed *report_listed(const struct report *report, unsigned which, size_t
                                            .thread = at->tid,
                                            .mapping = at};
     }
-    for (size_t i = 0; which & LISTED_ON_DEVICES && i < image->cuda.block_count; i++) {
+    for (size_t i = 0; image->cuda.used && which & LISTED_ON_DEVICES && i < image->cuda.block_count; i++) {
         const struct snap_cuda_block *at = &image->cuda.blocks[i];
         if (!cuda_block_is_whole(at)) continue;
         if (!report_list_lists(report, total_on_device(image, at->count))) continue;

@@ -10,7 +10,6 @@ import { countWords, Table } from "./table.js";
 import { countedText, durationText, safeText, sizeText } from "./words.js";
 
 const KINDS = ["block", "anonymous", "file", "reserved", "brk"];
-const ON_DEVICE = 16; // kinds from here on are those of blocks on devices
 const DEVICE_KINDS = { 17: "", 18: ", pool", 19: ", managed", 20: ", array", 21: ", vmm" };
 /** @param {boolean} devices whether there are blocks on devices */
 export const listedWords = (devices) => (devices ? "blocks of 64 KiB and more, mappings, and blocks on devices"
@@ -104,7 +103,7 @@ export class BlocksView {
     }
 
     isOnDevice(i) {
-        return this.figures.kind[i] >= ON_DEVICE;
+        return this.figures.device?.[i] > 0;
     }
 
     kindText(i, kind) {
