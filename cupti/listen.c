@@ -151,7 +151,8 @@ static bool ask_for_records(uint32_t flag) {
 
 static bool is_listening(void) { return __atomic_load_n(&sections.head->state, __ATOMIC_ACQUIRE) == SNAP_CUPTI_SOURCE; }
 
-/* `asking` is held by the thread that asks CUPTI for records. `over`: CUPTI may be gone, and must not be asked any
+/* Where this library keeps the ledger, a thread holds `asking` while it asks CUPTI for records or ends the session.
+ * `over`: CUPTI may be gone, and must not be asked any
  * more. */
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 static bool over;

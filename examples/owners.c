@@ -1,5 +1,5 @@
-/* owners.c — a program that says who owns its memory. Build it in the repository, or without -I where memstow is
- * installed, and run it with and without memstow:
+/* owners.c — a program that says who owns its memory. Build it in the repository as below; where memstow is installed,
+ * leave out -Iinclude. Run it with and without memstow:
  *
  *     cc examples/owners.c -Iinclude -o owners -ldl
  *     memstow run -o owners.mst -- ./owners

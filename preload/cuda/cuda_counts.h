@@ -22,7 +22,7 @@ bool cuda_counts_begun(void);
 
 /* Counts a new block. Returns the id of its record. The caller stores the id in the block (`count`). */
 uint32_t cuda_counts_add(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, uint32_t device, uint64_t bytes);
-/* Counts a free, and ends the use of the record by the block or part. `blocks` is 1, or 0 for a part of a block. */
+/* Counts a free in the record `id`, which the block or part no longer uses. `blocks`: 1 for a block, 0 for a part. */
 void cuda_counts_remove(uint32_t id, uint64_t bytes, uint32_t blocks);
 /* Moves `bytes` and `blocks` from the record `id` to the same site's record for the model (0: nobody). Returns the id
  * of that record, which has one more user. 0: there is no memory, and nothing has changed. */

@@ -174,7 +174,8 @@ static void *asked_gone(uintptr_t p, uintptr_t raw, uint32_t mark) {
 }
 
 /* Examines a pointer to a block that is gone: gone.h says that it was freed. Another block may be in its place by now;
- * then kind is 0. If the block was a mapping, perhaps nothing is mapped there any more, not even our header. */
+ * then kind is 0. It is also 0 if memory cannot be examined. If the block was a mapping, perhaps nothing is mapped
+ * there any more, not even our header. */
 static struct misuse of_gone(uintptr_t p, const struct gone *found) {
     uintptr_t raw = p - (found->mark & BLOCK_BARE ? 0 : header_distance(found->mark));
     bool again = !can_look() || usable_at(p, 0) || usable_at(raw, 0);

@@ -354,8 +354,9 @@ size_t python_frames(struct python_walk *walk, uintptr_t slot, uintptr_t cfa, ui
     return count;
 }
 
-/* From Python 3.13: the innermost frame of a loop. If another loop runs further in, its entry frame (`inner`) has this
- * frame as its previous frame. Otherwise this frame is the head of the chain. */
+/* The innermost frame of a loop, for Python 3.13 and later. `inner` has the entry frame of a loop that runs further in,
+ * or is 0. If both loops are of the same interpreter, the result is the frame before that entry frame. Otherwise it is
+ * the head of the chain. */
 static uintptr_t first_frame(const struct interpreter *self, uintptr_t inner, uintptr_t anchor) {
     bool same_interpreter = inner && !((inner ^ anchor) & PYTHON_INDEX_MASK);
     return same_interpreter ? python_word(python_plain(inner), self->layout.frame_previous) : chain_head(self, 0);

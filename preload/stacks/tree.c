@@ -184,9 +184,9 @@ uint32_t tree_stack_known(uint32_t place) {
     return first_place(index_find(&edges, hash_edge(&edge), &edge));
 }
 
-/* If the place is not the innermost of its run, makes another place for its stack: a run without a frame. Such a run
- * gets memory even when other runs get none, because it is small, and totals of other stacks may have to be counted
- * there. */
+/* Only the innermost place of a run can have a site. For any other place, this makes a second place for the same stack:
+ * a run without a frame. Memory is reserved for such runs (BUDGET_ENDS). They are small, and stacks further in that get
+ * no place of their own are counted there. */
 uint32_t tree_stack(uint32_t place) {
     const struct edge edge = {place, SNAP_RUN_FRAME};
     uint32_t stack = tree_stack_known(place);

@@ -1,4 +1,4 @@
-/* state_bytes.c — see state_bytes.h. state_writer writes the files. */
+/* state_bytes.c — see state_bytes.h. state_writer writes files on a disk. */
 #include "preload/state/state_bytes.h"
 
 #include <errno.h>

@@ -55,7 +55,8 @@ def spared(text):
 
 
 def write_list(folder):
-    """Writes a process list that says that this test is its program. The test runs, so nobody may replace the list."""
+    """Writes a process list that names this test as the program that wrote it. The test still runs, so nobody may
+    replace the list."""
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     start = int(pathlib.Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     pathlib.Path(folder, "process_registry.json").write_text(

@@ -2,7 +2,6 @@
 """A flame graph with more functions than a frame lists (2,000). Many of them have the same least weight. The large
 function is there, whatever its place in the tree, in the graph and in the inverted graph; what is left out is counted,
 and the sum is exact."""
-import support
 from _page import Browser, report
 from _ledger import MIB, Ledger
 

@@ -1,5 +1,6 @@
-// Uses every way into the allocator, alone and from threads that free each other's blocks, and writes every usable
-// byte. Prints how many bytes and blocks of its own are live at the end. The test chooses the allocator.
+// Four threads allocate by malloc, calloc, realloc, reallocarray, memalign, posix_memalign, aligned_alloc and valloc,
+// free each other's blocks, and write every usable byte. Before that, one thread tries requests that must fail. Prints
+// how many bytes and blocks of its own are live at the end. The test chooses the allocator.
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <pthread.h>

@@ -203,7 +203,7 @@ static CUresult release(CUdeviceptr at) {
     case KIND_GRAPH:
         gmem_dead(block->gmem);
         return CUDA_SUCCESS;
-    case KIND_IPC: /* from another process's pool; memory that was opened alone is closed */
+    case KIND_IPC: /* memory of another process's pool; other opened memory ends by cuIpcCloseMemHandle only */
         return block->pool ? memory_free(block) : CUDA_ERROR_INVALID_VALUE;
     default:
         return CUDA_ERROR_INVALID_VALUE;

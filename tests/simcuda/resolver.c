@@ -44,7 +44,7 @@ static CUresult resolve(const char *name, void **out, int version, uint64_t flag
     return CUDA_SUCCESS;
 }
 
-/* The first generation has no status. Its result says that there is no such entry. */
+/* The first cuGetProcAddress has no parameter `status`. If it finds no entry, its result says so. */
 static CUresult resolve_or_fail(const char *name, void **out, int version, uint64_t flags) {
     CUresult result = resolve(name, out, version, flags, NULL);
     return result || *out ? result : CUDA_ERROR_NOT_FOUND;

@@ -266,7 +266,8 @@ static void run_on(int processor) {
     if (sched_setaffinity(0, sizeof one, &one)) skip("this process may not use processor %d", processor);
 }
 
-/* Trap: a processor holds pages that it has just read in a list of its own, where other processors do not take them. */
+/* Trap: each processor has a list of the pages that it read last. MADV_PAGEOUT on another processor takes no page from
+ * that list. */
 static void read_by_another_processor(void) {
     char *p = stowed(LENGTH, 1);
     MUST_BE(madvise(p, LENGTH, MADV_RANDOM), 0); /* no pages beside those that are read */
