@@ -27,7 +27,7 @@ static void *find_function(uint64_t *known, const char *name) {
     uint64_t seen = os_load(known);
     if (unlikely((seen & (LOOKED | (LOOKED - 1))) != now)) {
         /* This is asked before the name: meanwhile another thread may load the driver. */
-        bool is_loaded = cuda_scope_any("cuInit", NULL) != NULL;
+        bool is_loaded = cuda_scope_any("cuCtxGetCurrent", NULL) != NULL; /* each driver has this function */
         void *found = cuda_scope_any(name, NULL);
         if (!found && !is_loaded) return NULL;
         seen = (uint64_t)(uintptr_t)found << GENERATION_BITS | now;

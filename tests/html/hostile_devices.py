@@ -30,7 +30,8 @@ int main(int count, char **words) {
     for (uint32_t i = 1; i < SITES; i++) {
         sites[i] = (struct snap_cuda_site){.kind = 1, .site = 2, .tag = i, .counter = {100000 + i, 1, 0, 0}};
         blocks[i] = (struct snap_cuda_block){.state = SNAP_CUDA_LIVE, .kind = 1, .device = (uint16_t)atol(words[3]),
-                                             .address = 0x10000000ull * i, .size = 100000 + i, .birth_ns = i, .count = i};
+                                             .address = 0x10000000ull * i, .size = 100000 + i, .birth_ns = i,
+                                             .count = i};
     }
     builder_begin(&b, SNAP_LEDGER);
     builder_modules(&b);
