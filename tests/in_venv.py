@@ -10,4 +10,5 @@ if (VENV / "bin/python").exists() and pathlib.Path(sys.prefix).resolve() != VENV
     python = VENV / "bin/python"
     os.execve(python, [python, *sys.argv], dict(os.environ, IN_VENV="1"))
 os.environ.setdefault("MEMSTOW_BUILD", str(ROOT / "build/dev"))
+os.environ.setdefault("MEMSTOW", os.environ["MEMSTOW_BUILD"] + "/memstow")
 sys.path.insert(0, str(ROOT / "tests/html"))
