@@ -1,7 +1,7 @@
 """A page of the command: its data, read without a browser; and the page itself, in a headless Chromium.
 
 A test that opens a browser needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0"""
-import atexit, base64, collections, json, pathlib, re, sys, zlib
+import atexit, base64, collections, json, pathlib, re, subprocess, sys, zlib
 
 import support
 
@@ -17,6 +17,18 @@ def report(file, *options, to="page.html"):
 
 
 # ---- the data, as in docs/html-data.md
+
+def two_snapshots(*command, env=None):
+    """Runs a program under memstow, with its ledger in x.mst. The program prints its pid and reads a line, twice: at
+    the first pid a snapshot goes to one.mst, at the second to two.mst."""
+    process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", *command, env=env,
+                            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    for name in ("one", "two"):
+        support.memstow("snapshot", process.stdout.readline().strip(), "-o", f"{name}.mst")
+        process.stdin.write("\n")
+        process.stdin.flush()
+    support.expect_exit(process)
+
 
 def numbers(data):
     value = shift = 0

@@ -3,11 +3,9 @@
 """Blocks on CUDA devices in the view "Blocks": each whole block with its device, kind, owner and call stack, as in
 --json. In a comparison of one process: which came, went and stayed, with sums of their own beside those of the
 host. Over the simulated driver, a test double."""
-import subprocess
-
 import support
 from _devices import _simulated
-from _page import Browser, Data, report, size_text
+from _page import Browser, Data, report, size_text, two_snapshots
 from _ledger import MIB
 
 PROGRAM = """
@@ -51,13 +49,7 @@ int main(void) {
 (support.HERE / "blocks.c").write_text(PROGRAM)
 program = _simulated.program(support.HERE / "blocks.c", _simulated.LIBRARIES / "libcuda.so.1", name="blocks")
 environment = _simulated.environment(SIMCUDA_DEVICES="2", SIMCUDA_CAPACITY="256M")
-process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", program, env=environment,
-                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-for name in ("one", "two"):
-    support.memstow("snapshot", process.stdout.readline().strip(), "-o", f"{name}.mst")
-    process.stdin.write("\n")
-    process.stdin.flush()
-support.expect_exit(process)
+two_snapshots(program, env=environment)
 
 
 def rows(browser):

@@ -4,10 +4,10 @@
 with a way to each call stack; sorted, filtered, by a link; also if B was taken first, and for a real program. The page
 says what it cannot tell. Of two processes: the blocks of each, beside each other, without a word on what came. A page
 with 200,000 blocks has at most 5 MB, and the sums of all of them."""
-import random, subprocess
+import random
 
 import support
-from _page import Browser, Data, size_text, sys
+from _page import Browser, Data, size_text, sys, two_snapshots
 from _ledger import MIB, RESIDENCY, Ledger
 
 S = 10**9
@@ -149,13 +149,7 @@ second = late()
 print(os.getpid(), flush=True), sys.stdin.readline()
 os._exit(0)
 """
-process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", sys.executable, "-c", PROGRAM,
-                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-for name in ("one", "two"):
-    support.memstow("snapshot", process.stdout.readline().strip(), "-o", f"{name}.mst")
-    process.stdin.write("\n")
-    process.stdin.flush()
-support.expect_exit(process)
+two_snapshots(sys.executable, "-c", PROGRAM)
 for b in ("two.mst", "x.mst"): # a snapshot, and the ledger at the end
     browser.open(page("one.mst", b), "#blocks")
     for place, name, size in (("went", "early", 5_000_000), ("came", "late", 7_000_000),

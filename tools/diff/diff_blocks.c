@@ -8,11 +8,7 @@
 
 #include <stdlib.h>
 
-enum {
-    BLOCKS_MOST = 100000, /* the most blocks in a page; the same as HTML_BLOCKS_MOST for a report */
-    SITE_LETTERS = 4,     /* the most letters that the page has for the site of a block: three bytes in base64 */
-    STAYED_PART = 8,      /* a block that stayed has at least an eighth of its size as weight, as sites have */
-};
+enum { STAYED_PART = 8 }; /* a block that stayed has at least an eighth of its size as weight, as sites have */
 
 void diff_blocks_end(struct diff_blocks *self) {
     free(self->list);
@@ -162,7 +158,7 @@ void diff_blocks_match(struct diff_blocks *self, bool same) {
     if (same) find_unclear(self);
     diff_blocks_add_up(self);
     if (self->count) qsort(self->list, self->count, sizeof *self->list, by_weight);
-    self->shown = self->count < BLOCKS_MOST ? self->count : BLOCKS_MOST;
+    self->shown = self->count < HTML_BLOCKS_MOST ? self->count : HTML_BLOCKS_MOST;
 }
 
 /* ---- the columns of a page */
@@ -232,7 +228,7 @@ int diff_blocks_fit(struct diff_blocks *self, size_t *room) {
         int result = html_page_pack(&text, &size, write_facts, self);
         free(text);
         if (result < 0) return -1;
-        size += self->shown * SITE_LETTERS;
+        size += self->shown * HTML_SITE_LETTERS;
         if (size > *room / 3 && self->shown) continue;
         *room -= size < *room ? size : *room;
         return 0;

@@ -270,9 +270,6 @@ static void write_tags(const struct html_sites *self, struct html_out *out) {
 
 /* ---- the columns of large blocks, mappings, and blocks on devices */
 
-/* The most letters that the page has for the site of a block: three bytes in base64. */
-enum { SITE_LETTERS = 4 };
-
 enum block_column {
     BLOCK_ADDRESS,
     BLOCK_SIZE,
@@ -297,7 +294,7 @@ static uint32_t entry_of_block(const struct blocks *blocks, const struct listed 
     const struct image *image = blocks->self->report->image;
     if (!item->on_device) return image_total(image, item->site) ? blocks->host_entries[item->site - 1] : 0;
     uint32_t total = item->site < image->cuda.site_count ? blocks->device_totals[item->site] : 0;
-    return total && total <= blocks->self->devices.total_count ? blocks->device_entries[total - 1] : 0;
+    return total ? blocks->device_entries[total - 1] : 0;
 }
 
 uint32_t html_kind_of_mapping(const struct snap_mapping *mapping) {
@@ -395,7 +392,7 @@ static int fit_blocks(struct html_sites *self, size_t *room) {
         int result = html_page_pack(&text, &size, write_block_facts, &blocks);
         free(text);
         if (result < 0) return -1;
-        size += blocks.count * SITE_LETTERS;
+        size += blocks.count * HTML_SITE_LETTERS;
         self->blocks_shown = blocks.count;
         if (size > *room / 3 && blocks.count) continue;
         *room -= size;

@@ -139,8 +139,13 @@ bool cuda_block_is_whole(const struct snap_cuda_block *block) {
     return snap_cuda_on_device(block->kind) && !(block->flags & SNAP_CUDA_PART);
 }
 
+const struct total *cuda_block_total(const struct cuda_image *cuda, const struct snap_cuda_block *block) {
+    return block->count < cuda->site_count ? &cuda->totals[block->count] : NULL;
+}
+
 uint32_t cuda_block_tag(const struct cuda_image *cuda, const struct snap_cuda_block *block) {
-    return block->count < cuda->site_count ? cuda->totals[block->count].tag : 0;
+    const struct total *total = cuda_block_total(cuda, block);
+    return total ? total->tag : 0;
 }
 
 size_t cuda_every_count(const struct image *image) { return image->total_count + image->cuda.site_count; }

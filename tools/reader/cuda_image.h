@@ -24,6 +24,8 @@ bool cuda_kind_is_shown(uint32_t kind);
 /* Whether it is a whole block on a device. A part of a block (SNAP_CUDA_PART) is not, because its bytes are also the
  * block's. */
 bool cuda_block_is_whole(const struct snap_cuda_block *block);
+/* The total under which the block is counted. NULL: its site is missing. */
+const struct total *cuda_block_total(const struct cuda_image *cuda, const struct snap_cuda_block *block);
 /* The tag under which the block is counted. 0: no tag, or the block's site is missing. */
 uint32_t cuda_block_tag(const struct cuda_image *cuda, const struct snap_cuda_block *block);
 

@@ -19,10 +19,6 @@ static bool report_list_lists(const struct report *report, const struct total *t
     return !report->matched || (total && report_keeps(report, total));
 }
 
-static const struct total *total_on_device(const struct image *image, uint32_t site) {
-    return site < image->cuda.site_count ? &image->cuda.totals[site] : NULL;
-}
-
 struct listed *report_listed(const struct report *report, unsigned which, size_t *count) {
     const struct image *image = report->image;
     size_t most = image->large_count + image->mapping_count + image->cuda.block_count;
@@ -53,7 +49,7 @@ struct listed *report_listed(const struct report *report, unsigned which, size_t
     for (size_t i = 0; image->cuda.used && which & LISTED_ON_DEVICES && i < image->cuda.block_count; i++) {
         const struct snap_cuda_block *at = &image->cuda.blocks[i];
         if (!cuda_block_is_whole(at)) continue;
-        if (!report_list_lists(report, total_on_device(image, at->count))) continue;
+        if (!report_list_lists(report, cuda_block_total(&image->cuda, at))) continue;
         list[(*count)++] = (struct listed){.address = at->address,
                                            .size = at->size,
                                            .birth_ns = at->birth_ns,

@@ -208,7 +208,6 @@ export class BlockChangesView extends BlocksView {
         const { place, [key]: column } = this.figures;
         if (key === "place") return this.words[this.placeKey(i)];
         if (key === "change") return column[i] ? changeText(column[i]) : "–";
-        if (key.endsWith("_resident") && this.isOnDevice(i)) return "–";
         const missing = key.startsWith("before_") ? place[i] === ONLY_B : key.startsWith("after_") &&
             place[i] === ONLY_A;
         return missing || (place[i] === UNCLEAR && /^(before|after)_/.test(key) && !column[i]) ? "–"

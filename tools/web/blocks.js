@@ -98,7 +98,7 @@ export class BlocksView {
         if (key === "address") return `0x${value.toString(16)}`;
         if (key === "age") return durationText(value / 1e6);
         if (key === "kind") return this.kindText(i, value);
-        if (key === "resident" && this.isOnDevice(i)) return "–";
+        if (key.endsWith("resident") && this.isOnDevice(i)) return "–";
         return sizeText(value);
     }
 
