@@ -51,6 +51,6 @@ for columns in (80, 20):
     assert all(len(tick) < columns for tick in ticks), ticks
     if columns == 80:
         assert re.fullmatch(r"memstow: [\d.]+ s, .+ live, peak .+", ticks[0]), ticks
-        lines = screen(written.split("memstow: python")[0].split("memstow: /")[0], columns)
+        lines = screen(re.split(r"memstow: \S*python", written)[0], columns)
         assert re.fullmatch("ask: answer {20,}memstow: .*", lines[0]) and len(lines[0]) == 79, lines
         assert lines[1] == "", lines # and the end of the status line is empty

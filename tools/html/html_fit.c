@@ -6,9 +6,13 @@
 
 enum { ROUNDS = 4 /* choices at most; the last one counts, whatever its size */ };
 
-/* Parts of the room. guess: the aim of the first choice, by the average cost of each item. aim: the aim of later
- * choices, by the size of the columns so far. enough: what must be filled if requested sites are left out. */
-static size_t guess_of(size_t room) { return room / 3 * 2; }
+/* Parts of the room. all: the cost up to which all requested sites are tried at first, because figures and call stacks
+ * of most programs compress better than the costs say. guess: the aim of the first choice of larger programs, by the
+ * average cost of each item; with it also the most random program that we know (tests/cost/deep.c) fits at once. aim:
+ * the aim of later choices, by the size of the columns so far. enough: what must be filled if requested sites are left
+ * out. */
+static size_t all_of(size_t room) { return room / 2 * 3; }
+static size_t guess_of(size_t room) { return room / 8 * 5; }
 static size_t aim_of(size_t room) { return room / 8 * 7; }
 static size_t enough_of(size_t room) { return room / 4 * 3; }
 
@@ -17,22 +21,34 @@ void html_fit_end(struct html_fit *fit) {
     *fit = (struct html_fit){0};
 }
 
+static bool has_all(const struct html_tree *tree, size_t most) {
+    return tree->leaf_count - tree->folded >= (most < tree->leaf_count ? most : tree->leaf_count);
+}
+
 /* Whether the columns fit into the room, and either have all requested sites or fill enough of it. */
 static bool html_fit_fits(const struct html_fit *fit, const struct html_tree *tree, size_t most, size_t room) {
-    bool all = tree->leaf_count - tree->folded >= (most < tree->leaf_count ? most : tree->leaf_count);
-    return fit->size <= room && (all || fit->size >= enough_of(room));
+    return fit->size <= room && (has_all(tree, most) || fit->size >= enough_of(room));
+}
+
+/* Makes the first choice, of *bytes by the average costs. Returns 0, or -1: no memory. */
+static int choose_first(struct html_tree *tree, size_t most, size_t room, size_t *bytes) {
+    *bytes = all_of(room);
+    if (html_choice_make(tree, most, *bytes) < 0) return -1;
+    if (has_all(tree, most)) return 0;
+    *bytes = guess_of(room);
+    return html_choice_make(tree, most, *bytes);
 }
 
 int html_fit_begin(struct html_fit *fit, struct html_tree *tree, size_t most, size_t room, html_data *write,
                    void *context) {
-    size_t bytes = guess_of(room);
+    size_t bytes;
     *fit = (struct html_fit){0};
-    for (int round = 0; round < ROUNDS; round++) {
-        html_fit_end(fit);
-        if (html_choice_make(tree, most, bytes) < 0 || html_tree_build(tree) < 0) return -1;
-        if (html_page_pack(&fit->text, &fit->size, write, context) < 0) return -1;
-        if (html_fit_fits(fit, tree, most, room)) return 0;
+    if (choose_first(tree, most, room, &bytes) < 0) return -1;
+    for (int round = 1;; round++) {
+        if (html_tree_build(tree) < 0 || html_page_pack(&fit->text, &fit->size, write, context) < 0) return -1;
+        if (round == ROUNDS || html_fit_fits(fit, tree, most, room)) return 0;
         bytes = (size_t)((double)bytes * (double)aim_of(room) / (double)fit->size);
+        html_fit_end(fit);
+        if (html_choice_make(tree, most, bytes) < 0) return -1;
     }
-    return 0;
 }

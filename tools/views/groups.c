@@ -171,6 +171,18 @@ static void add_to_row(const struct groups *groups, struct row *row, const struc
     row->peak_bytes += total->peak_bytes;
 }
 
+enum { AHEAD = 16 }; /* totals */
+
+/* Prefetches the slot that add_totals needs for the total at this index a little later. Slots of sites lie far apart, so
+ * reading them takes longer than all other work for a total. */
+static void expect_row(struct groups *groups, const struct image *image, const struct cache *cache, size_t index,
+                       bool by_stack) {
+    struct row key;
+    if (index >= image->total_count || !groups->slots.count || image->totals[index].flags & TOTAL_REMAINDER) return;
+    if (key_of(groups, image, cache, &image->totals[index], by_stack, &key) < 0) return;
+    __builtin_prefetch(&groups->slots.list[slots_first(&groups->slots, row_hash(&key))]);
+}
+
 static int add_totals(struct groups *groups, const struct image *image, const struct cache *cache, int side) {
     bool by_stack = groups->view == BY_SITE || groups->view == BY_MODULE || groups->matched;
     uint32_t left_out = TOTAL_INHERITED | (by_stack && groups->sides == 1 ? TOTAL_REMAINDER : 0);
@@ -179,6 +191,7 @@ static int add_totals(struct groups *groups, const struct image *image, const st
         const struct total *total = &image->totals[i];
         uint32_t node = total->stack < image->node_count ? total->stack : 0;
         struct row key, *row;
+        expect_row(groups, image, cache, i + AHEAD, by_stack);
         if (total->flags & left_out || (groups->matched && !groups->matched[node])) continue;
         if (key_of(groups, image, cache, total, by_stack, &key) < 0 || !(row = find_row(groups, &key))) return -1;
         if (by_stack) row->variance += (float)image_variance(image, total, groups->measure);

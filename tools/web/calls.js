@@ -18,7 +18,7 @@ export class Frame {
         this.weight = 0;
         this.change = 0;
         this.places = []; // pairs: a node, and the position of a line in the node's segment
-        this.shares = null; // if inverted: weight and change of each place
+        this.ends = null; // if inverted, in place of places, until the frame is unfolded
         this.children = null; // null: not unfolded yet
         this.omitted = 0; // how many children are left out; they are the smallest
         this.below = 0; // bytes of all children, also of those that are left out
@@ -185,10 +185,9 @@ export class CallTree {
 
     unfoldUp(frame) {
         if (!frame.isLine) return this.options.focus >= 0 ? this.focused(frame) : this.innermost(frame);
-        const step = new Step(this, frame);
-        for (let i = 0; i < frame.places.length; i += 2)
-            step.outwards(frame.places[i], frame.places[i + 1], frame.shares[i], frame.shares[i + 1]);
-        return step.finish();
+        const { ends } = frame;
+        frame.ends = null; // only needed once, and there may be a million
+        return this.byCaller(frame, ends);
     }
 
     /** The innermost visible lines of all stacks. Sites at nodes with the same visible stack are merged. */
@@ -196,34 +195,87 @@ export class CallTree {
         const { siteStart, nodeCount } = this.ledger;
         const { selection, sight } = this;
         const weights = new Float64Array(nodeCount);
-        const changes = new Float64Array(nodeCount);
+        const changes = selection.changes ? new Float64Array(nodeCount) : weights;
         for (let node = 1; node < nodeCount; node++) {
             if (siteStart[node] === siteStart[node + 1] || !sight.innermost[node]) continue;
             const low = selection.placeOf(siteStart[node], frame.low, frame.high);
             const high = selection.placeOf(siteStart[node + 1], low, frame.high);
             weights[sight.innermost[node]] += selection.sum(low, high);
-            changes[sight.innermost[node]] += selection.change(low, high);
+            if (changes !== weights) changes[sight.innermost[node]] += selection.change(low, high);
         }
-        return this.stepFromNodes(frame, weights, changes);
+        return this.largestEnds(frame, weights, changes);
     }
 
-    /** Starts at the innermost lines of all stacks. If there are too many lines, only the largest lines are used. */
-    stepFromNodes(frame, weights, changes) {
-        const { ledger, sight, keys } = this;
-        const keyOf = (node) => keys[ledger.words[sight.last[ledger.nodeSegment[node]] - 1]];
-        const byKey = new Float64Array(ledger.lineCount);
-        for (let node = 1; node < weights.length; node++) if (weights[node]) byKey[keyOf(node)] += weights[node];
-        const found = byKey.filter((weight) => weight > 0);
-        const least = found.length > CHILDREN_MOST ? leastOf(found) : 0;
-        const step = new Step(this, frame);
+    /** Begins with the innermost lines of the stacks of all nodes. If there are too many lines, only the largest lines
+     * are used. */
+    largestEnds(frame, weights, changes) {
+        const { words } = this.ledger;
+        const byKey = new Float64Array(this.ledger.lineCount);
+        for (let node = 1; node < weights.length; node++)
+            if (weights[node]) byKey[this.keys[words[this.lastWord(node)]]] += weights[node];
+        const lines = byKey.filter((weight) => weight > 0);
+        const least = lines.length > CHILDREN_MOST ? leastOf(lines) : 0;
+        const ends = new Ends(weights.length, changes !== weights);
         for (let node = 1; node < weights.length; node++) {
             if (!weights[node]) continue;
-            if (byKey[keyOf(node)] >= least) step.from(node, weights[node], changes[node]);
+            const word = this.lastWord(node);
+            if (byKey[this.keys[words[word]]] >= least) ends.add(node, word, weights[node], changes[node]);
             else frame.below += weights[node];
         }
-        const children = step.finish();
-        frame.omitted = found.length - children.length;
+        const children = this.byLine(frame, ends);
+        frame.omitted = lines.length - children.length;
         return children;
+    }
+
+    /** The innermost visible word of a node that has a visible line. */
+    lastWord(node) {
+        return this.sight.last[this.ledger.nodeSegment[node]] - 1;
+    }
+
+    /** Goes from each end to the next visible line outside it, and divides the new ends by their lines. Ends that leave
+     * their nodes may meet at an outer node; then they are merged. Inside a node no ends meet. */
+    byCaller(frame, from) {
+        const { nodeSegment, parent } = this.ledger;
+        const { previous, innermost, last } = this.sight;
+        const { nodes, words, weights, changes } = from;
+        const met = this.met ??= new Int32Array(this.ledger.nodeCount); // by node: 1 + the end that was merged there
+        const to = new Ends(from.count, changes !== weights);
+        for (let i = 0; i < from.count; i++) {
+            const word = previous[words[i]];
+            if (word >= 0) {
+                to.add(nodes[i], word, weights[i], changes[i]);
+                continue;
+            }
+            const node = innermost[parent[nodes[i]]];
+            if (met[node]) to.addTo(met[node] - 1, weights[i], changes[i]);
+            else if (node) met[node] = to.add(node, last[nodeSegment[node]] - 1, weights[i], changes[i]) + 1;
+        }
+        for (let i = 0; i < to.count; i++) met[to.nodes[i]] = 0;
+        return this.byLine(frame, to);
+    }
+
+    /** Makes the children of a frame: one for the ends at each line. */
+    byLine(frame, ends) {
+        const { keys, slots } = this;
+        const lines = this.ledger.words;
+        const found = [];
+        const order = new Int32Array(ends.count); // the slots of ends
+        const counts = [];
+        for (let i = 0; i < ends.count; i++) {
+            const key = keys[lines[ends.words[i]]];
+            if (slots[key] < 0) {
+                this.child(frame, found, key);
+                counts.push(0);
+            }
+            order[i] = slots[key];
+            counts[order[i]]++;
+        }
+        ends.divide(order, counts).forEach((part, slot) => {
+            found[slot].ends = part;
+            found[slot].weight = sum(part.weights, part.count);
+            found[slot].change = sum(part.changes, part.count);
+        });
+        return this.forget(found);
     }
 
     // ---- the tree of one function (focus)
@@ -237,14 +289,14 @@ export class CallTree {
     }
 
     /** One frame for the function: its outermost place in each stack, with all bytes that its calls allocated.
-     * In an inverted tree, the frame also has the share of each place. */
+     * In an inverted tree, the frame has these places as ends. */
     focused(frame) {
         const { ledger, selection } = this;
         const { words, segmentStart, nodeSegment, parent } = ledger;
         const key = this.options.focus;
         const inside = new Uint8Array(ledger.nodeCount);
         const child = new Frame(frame, "line", key, frame.low, frame.high);
-        child.shares = this.options.inverted ? [] : null;
+        if (this.options.inverted) child.ends = new Ends(ledger.nodeCount, selection.changes !== null);
         for (let node = 1; node < ledger.nodeCount; node++) {
             inside[node] = inside[parent[node]];
             const segment = nodeSegment[node];
@@ -257,8 +309,8 @@ export class CallTree {
                 const change = selection.change(this.low, this.high);
                 child.weight += weight;
                 child.change += change;
-                child.places.push(node, at - segmentStart[segment]);
-                if (child.shares) child.shares.push(weight, change);
+                if (child.ends) child.ends.add(node, at, weight, change);
+                else child.places.push(node, at - segmentStart[segment]);
             }
         }
         return child.weight ? [child] : [];
@@ -291,60 +343,51 @@ function leastOf(weights) {
     return weights[weights.length - CHILDREN_MOST];
 }
 
-/** A step outwards from many places. Places that meet are merged. */
-class Step {
-    constructor(tree, frame) {
-        this.tree = tree;
-        this.frame = frame;
-        this.found = [];
-        tree.met ??= {
-            steps: 0,
-            step: new Int32Array(tree.ledger.nodeCount),
-            share: new Int32Array(tree.ledger.nodeCount)
-        };
-        this.met = tree.met;
-        this.met.steps++;
+/** The sum of the first numbers. Much faster than reduce(). @param {Float64Array} numbers */
+function sum(numbers, count) {
+    let result = 0;
+    for (let i = 0; i < count; i++) result += numbers[i];
+    return result;
+}
+
+/** Ends of stacks. For each: a node, a word of the node's segment, and the weight and change of the sites whose stacks
+ * have this end. Those stacks may have more lines further in. */
+class Ends {
+    /** @param {number} most how many ends there may be @param {boolean} apart whether changes differ from weights */
+    constructor(most, apart) {
+        this.count = 0;
+        this.nodes = new Int32Array(most);
+        this.words = new Int32Array(most);
+        this.weights = new Float64Array(most);
+        this.changes = apart ? new Float64Array(most) : this.weights;
     }
 
-    /** Goes to the innermost visible line of a node's stack. */
-    from(node, weight, change) {
-        const { ledger, sight } = this.tree;
-        const inner = sight.innermost[node];
-        if (inner) this.add(inner, sight.last[ledger.nodeSegment[inner]] - 1, weight, change);
+    /** Adds an end. Returns its index. */
+    add(node, word, weight, change) {
+        const index = this.count++;
+        this.nodes[index] = node;
+        this.words[index] = word;
+        this.weights[index] = weight;
+        this.changes[index] = change;
+        return index;
     }
 
-    /** Goes from a line to the next visible line outside it. */
-    outwards(node, position, weight, change) {
-        const { ledger, sight } = this.tree;
-        const start = ledger.segmentStart[ledger.nodeSegment[node]];
-        for (let at = start + position - 1; at >= start; at--) {
-            if (!sight.visible[ledger.words[at]]) continue;
-            this.add(node, at, weight, change);
-            return;
-        }
-        this.from(ledger.parent[node], weight, change);
+    addTo(index, weight, change) {
+        this.weights[index] += weight;
+        if (this.changes !== this.weights) this.changes[index] += change;
     }
 
-    add(node, at, weight, change) {
-        const { ledger, keys } = this.tree;
-        const position = at - ledger.segmentStart[ledger.nodeSegment[node]];
-        const child = this.tree.child(this.frame, this.found, keys[ledger.words[at]]);
-        child.weight += weight;
-        child.change += change;
-        child.shares ??= [];
-        const share = this.met.step[node] === this.met.steps ? this.met.share[node] : -1;
-        if (share >= 0 && child.places[share] === node && child.places[share + 1] === position) {
-            child.shares[share] += weight;
-            child.shares[share + 1] += change;
-            return;
-        }
-        this.met.step[node] = this.met.steps;
-        this.met.share[node] = child.places.length;
-        child.places.push(node, position);
-        child.shares.push(weight, change);
-    }
-
-    finish() {
-        return this.tree.forget(this.found);
+    /**
+     * Divides the ends into parts.
+     * @param {Int32Array} order the part of each end
+     * @param {number[]} counts how many ends each part gets
+     * @returns {Ends[]}
+     */
+    divide(order, counts) {
+        if (counts.length === 1) return [this];
+        const parts = counts.map((count) => new Ends(count, this.changes !== this.weights));
+        const { nodes, words, weights, changes } = this;
+        for (let i = 0; i < this.count; i++) parts[order[i]].add(nodes[i], words[i], weights[i], changes[i]);
+        return parts;
     }
 }

@@ -377,7 +377,7 @@ export class FlameView {
 export function siteMarks(ledger, nodes) {
     const sites = new Uint8Array(ledger.siteCount);
     for (let node = 0; node < nodes.length; node++)
-        if (nodes[node]) sites.fill(1, ledger.siteStart[node], ledger.siteStart[node + 1]);
+        for (let site = ledger.siteStart[node]; site < ledger.siteStart[node + 1]; site++) sites[site] = nodes[node];
     return sites;
 }
 

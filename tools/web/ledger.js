@@ -54,6 +54,7 @@ export class Ledger {
     static async load(bundle) {
         const ledger = new Ledger();
         ledger.bundle = bundle;
+        ledger.changes = Object.create(null); // promises of figures, by unit
         const names = ["segments.length", "segments.lines", "tree.segment", "tree.children", "tree.sites"];
         const lines = ["function", "file", "module", "line", "kind"].map((name) => bundle.indices(`lines.${name}`));
         const texts = bundle.document("texts");
@@ -89,6 +90,10 @@ export class Ledger {
     /** Figures of all sites. @returns {Promise<Float64Array>} */
     async figures(measure, unit) {
         if (!this.compares(measure)) return this.bundle.figures(`sites.${measure}_${unit}`);
+        return this.changes[unit] ??= this.changesOf(unit);
+    }
+
+    async changesOf(unit) {
         const before = await this.bundle.figures(`sites.before_${unit}`);
         const after = await this.bundle.figures(`sites.after_${unit}`);
         return after.map((value, i) => value - before[i]);

@@ -54,6 +54,24 @@ export class Sight {
         }
     }
 
+    /** For each word: the visible word before it in its segment; -1: none. Computed at the first call. */
+    get previous() {
+        return this.before ??= this.findPrevious();
+    }
+
+    findPrevious() {
+        const { words, segmentStart } = this.ledger;
+        const result = new Int32Array(words.length);
+        for (let segment = 0; segment < segmentStart.length - 1; segment++) {
+            let before = -1;
+            for (let at = segmentStart[segment]; at < segmentStart[segment + 1]; at++) {
+                result[at] = before;
+                if (this.visible[words[at]]) before = at;
+            }
+        }
+        return result;
+    }
+
     /** Notes two facts of each node: whether it or a node below has a visible line, and the node with the innermost
      * visible line of its stack (0: none). */
     markNodes() {
