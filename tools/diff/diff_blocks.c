@@ -223,16 +223,7 @@ static int write_facts(struct html_out *out, void *context) {
 }
 
 int diff_blocks_fit(struct diff_blocks *self, size_t *room) {
-    for (size_t size = 0;; self->shown /= 2) {
-        char *text;
-        int result = html_page_pack(&text, &size, write_facts, self);
-        free(text);
-        if (result < 0) return -1;
-        size += self->shown * HTML_SITE_LETTERS;
-        if (size > *room / 3 && self->shown) continue;
-        *room -= size < *room ? size : *room;
-        return 0;
-    }
+    return html_fit_blocks(&self->shown, room, write_facts, self);
 }
 
 void diff_blocks_write(const struct diff_blocks *self, struct html_out *out, const uint32_t *host_entries,

@@ -4,7 +4,10 @@
 
 #include <stdlib.h>
 
-enum { ROUNDS = 4 /* choices at most; the last one counts, whatever its size */ };
+enum {
+    ROUNDS = 4,      /* choices at most; the last one counts, whatever its size */
+    SITE_LETTERS = 4 /* the most letters that the page has for the site of a block: three bytes in base64 */
+};
 
 /* Parts of the room. all: the cost up to which all requested sites are tried at first, because figures and call stacks
  * of most programs compress better than the costs say. guess: the aim of the first choice of larger programs, by the
@@ -50,5 +53,18 @@ int html_fit_begin(struct html_fit *fit, struct html_tree *tree, size_t most, si
         bytes = (size_t)((double)bytes * (double)aim_of(room) / (double)fit->size);
         html_fit_end(fit);
         if (html_choice_make(tree, most, bytes) < 0) return -1;
+    }
+}
+
+int html_fit_blocks(size_t *count, size_t *room, html_data *write, void *context) {
+    for (size_t size = 0;; *count /= 2) {
+        char *text;
+        int result = html_page_pack(&text, &size, write, context);
+        free(text);
+        if (result < 0) return -1;
+        size += *count * SITE_LETTERS;
+        if (size > *room / 3 && *count) continue;
+        *room -= size < *room ? size : *room;
+        return 0;
     }
 }

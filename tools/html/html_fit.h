@@ -19,4 +19,8 @@ int html_fit_begin(struct html_fit *fit, struct html_tree *tree, size_t most, si
                    void *context);
 void html_fit_end(struct html_fit *fit);
 
+/* Halves *count, the number of blocks on a page, until they take at most a third of the room. `write` writes their
+ * columns without the sites. *room: what the blocks leave. Returns 0, or -1: no memory. */
+int html_fit_blocks(size_t *count, size_t *room, html_data *write, void *context);
+
 #endif

@@ -382,22 +382,13 @@ static int write_all_blocks(const struct html_sites *self, struct html_out *out)
     return found ? 0 : -1;
 }
 
-/* Chooses how many blocks the page has, the largest first, so that they take at most a third of the room. *room: what
- * they leave. */
+/* Chooses how many blocks the page has, the largest first. *room: what they leave. Returns 0, or -1: no memory. */
 static int fit_blocks(struct html_sites *self, size_t *room) {
     struct blocks blocks = {.self = self, .count = self->block_count};
     if (blocks.count > HTML_BLOCKS_MOST) blocks.count = HTML_BLOCKS_MOST;
-    for (size_t size = 0;; blocks.count /= 2) {
-        char *text;
-        int result = html_page_pack(&text, &size, write_block_facts, &blocks);
-        free(text);
-        if (result < 0) return -1;
-        size += blocks.count * HTML_SITE_LETTERS;
-        self->blocks_shown = blocks.count;
-        if (size > *room / 3 && blocks.count) continue;
-        *room -= size;
-        return 0;
-    }
+    int result = html_fit_blocks(&blocks.count, room, write_block_facts, &blocks);
+    self->blocks_shown = blocks.count;
+    return result;
 }
 
 static int write_columns(struct html_out *out, void *context) {

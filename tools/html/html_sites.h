@@ -10,7 +10,6 @@
 
 enum {
     HTML_BLOCKS_MOST = 100000, /* of all blocks and mappings, only the largest are in the page */
-    HTML_SITE_LETTERS = 4,     /* the most letters that the page has for the site of a block: three bytes in base64 */
     /* The column "kind" of blocks: 0 for a block of the host; 2 * its kind for a mapping, plus 1 if it is shared;
      * HTML_KIND_ON_DEVICE + enum snap_cuda_kind for a block on a device. html_kind_of_mapping: an unknown kind of a
      * mapping is 7. */

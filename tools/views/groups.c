@@ -173,8 +173,8 @@ static void add_to_row(const struct groups *groups, struct row *row, const struc
 
 enum { AHEAD = 16 }; /* totals */
 
-/* Prefetches the slot that add_totals needs for the total at this index a little later. Slots of sites lie far apart, so
- * reading them takes longer than all other work for a total. */
+/* Prefetches the slot of the total at this index. add_totals reads the slot a little later. Slots lie far apart, so
+ * waiting for them takes longer than all other work for a total. */
 static void expect_row(struct groups *groups, const struct image *image, const struct cache *cache, size_t index,
                        bool by_stack) {
     struct row key;
