@@ -144,3 +144,17 @@ int html_choice_make(struct html_tree *tree, size_t most, size_t bytes) {
     free(order);
     return result;
 }
+
+int html_choice_all(struct html_tree *tree, size_t bytes) {
+    struct choice choice;
+    size_t used = 0, taken = 0;
+    int result = choice_begin(&choice, tree);
+    while (result == 0 && taken < tree->leaf_count && used < 8 * bytes)
+        used += choice_take(&choice, &tree->leaves[taken++]);
+    if (result == 0 && taken == tree->leaf_count) {
+        tree->folded = 0;
+        result = 1;
+    }
+    choice_end(&choice);
+    return result;
+}

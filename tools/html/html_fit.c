@@ -9,11 +9,10 @@ enum {
     SITE_LETTERS = 4 /* the most letters that the page has for the site of a block: three bytes in base64 */
 };
 
-/* Parts of the room. all: the cost up to which all requested sites are tried at first, because figures and call stacks
- * of most programs compress better than the costs say. guess: the aim of the first choice of larger programs, by the
- * average cost of each item; with it also the most random program that we know (tests/cost/deep.c) fits at once. aim:
- * the aim of later choices, by the size of the columns so far. enough: what must be filled if requested sites are left
- * out. */
+/* Parts of the room. all: the cost up to which all sites are tried at first, because most programs compress better than
+ * the average costs say. guess: the aim of the first choice of larger programs; with it, also the most random program
+ * that we know (tests/cost/deep.c) fits at once. aim: the aim of later choices, by the size of the columns so far.
+ * enough: what must be filled if requested sites are left out. */
 static size_t all_of(size_t room) { return room / 2 * 3; }
 static size_t guess_of(size_t room) { return room / 8 * 5; }
 static size_t aim_of(size_t room) { return room / 8 * 7; }
@@ -24,20 +23,17 @@ void html_fit_end(struct html_fit *fit) {
     *fit = (struct html_fit){0};
 }
 
-static bool has_all(const struct html_tree *tree, size_t most) {
-    return tree->leaf_count - tree->folded >= (most < tree->leaf_count ? most : tree->leaf_count);
-}
-
 /* Whether the columns fit into the room, and either have all requested sites or fill enough of it. */
 static bool html_fit_fits(const struct html_fit *fit, const struct html_tree *tree, size_t most, size_t room) {
-    return fit->size <= room && (has_all(tree, most) || fit->size >= enough_of(room));
+    bool all = tree->leaf_count - tree->folded >= (most < tree->leaf_count ? most : tree->leaf_count);
+    return fit->size <= room && (all || fit->size >= enough_of(room));
 }
 
 /* Makes the first choice, of *bytes by the average costs. Returns 0, or -1: no memory. */
 static int choose_first(struct html_tree *tree, size_t most, size_t room, size_t *bytes) {
     *bytes = all_of(room);
-    if (html_choice_make(tree, most, *bytes) < 0) return -1;
-    if (has_all(tree, most)) return 0;
+    int all = most < tree->leaf_count ? 0 : html_choice_all(tree, *bytes);
+    if (all) return all < 0 ? -1 : 0;
     *bytes = guess_of(room);
     return html_choice_make(tree, most, *bytes);
 }
