@@ -1,5 +1,5 @@
-/* compare_physical.h — compares physical memory, its mappings and reserved addresses in the ledger with those that
- * follow from the calls that CUPTI reports.
+/* compare_physical.h — compares the ledger with the calls that CUPTI reports: which physical memory, mappings of it and
+ * reserved addresses exist according to each of them.
  * In: the blocks in the table of vmm.h, and the blocks of the ledger. Out: as in compare.h. */
 #ifndef MEMSTOW_CUPTI_COMPARE_PHYSICAL_H
 #define MEMSTOW_CUPTI_COMPARE_PHYSICAL_H

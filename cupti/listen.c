@@ -151,9 +151,8 @@ static bool ask_for_records(uint32_t flag) {
 
 static bool is_listening(void) { return __atomic_load_n(&sections.head->state, __ATOMIC_ACQUIRE) == SNAP_CUPTI_SOURCE; }
 
-/* Where this library keeps the ledger, a thread holds `asking` while it asks CUPTI for records or ends the session.
- * `over`: CUPTI may be gone, and must not be asked any
- * more. */
+/* If this library keeps the ledger, a thread holds `asking` while it asks CUPTI for records or ends the session.
+ * `over`: CUPTI may be gone, and must not be asked any more. */
 static pthread_mutex_t asking = PTHREAD_MUTEX_INITIALIZER;
 static bool over;
 

@@ -1,6 +1,6 @@
 /* seen.c — see seen.h. Records do not come in the order of the calls, and their times do not give that order:
  * - CUPTI hands over the buffers of several threads one after the other. So the record of a free may come before the
- *   record of its allocation, and the record of the next allocation at that address before both.
+ *   record of its allocation. The record of the next allocation at that address may come before both.
  * - The time of a record is when its call began. If two threads make calls about one address, the call that took effect
  *   later may have begun first.
  *
@@ -174,9 +174,12 @@ static void seen_allocated(struct seen *slot, const struct cupti_memory *record,
     }
 }
 
-/* Whether the free belongs to an earlier block than the live one. If `owed` is above 0, the records of frees of earlier
- * blocks are still to come, and this is one of them; one that is late by more than LATE_NS counts as lost. Otherwise
- * the free is of an earlier block if it began before the allocation of the live block, and no later free is known. */
+/* `when`: the time at which a free at this address began. Whether it freed an earlier block than the live one.
+ * - If `owed` is above 0, records of frees of earlier blocks are still to come, and this record counts as one of them.
+ *   But if the free began more than LATE_NS after the allocation of the live block, those records were lost, and it
+ *   freed the live block.
+ * - Otherwise it freed an earlier block if it began before the allocation of the live block, and no free after that
+ *   allocation is known. */
 static bool is_of_another(const struct seen *slot, uint64_t when) {
     if (slot->owed > 0) return when <= slot->timestamp + LATE_NS;
     return when < slot->timestamp && slot->released <= slot->timestamp;

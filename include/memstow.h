@@ -290,9 +290,9 @@ enum memstow_why {
     MEMSTOW_WHY_RECENT = 9,       /* the owner was used too recently for MEMSTOW_IDLE */
 };
 
-/* Begins a trigger and decides. `text` goes into the trace. The decisions are in the order of execution. A program
- * whose own objects hold the memory reads the list, drops the objects of the owners that are to be freed, and calls
- * memstow_trigger_end.
+/* Begins a trigger, and decides what to do with each owner. `text` goes into the trace. The decisions are in the order
+ * of execution. A program whose own objects hold the memory reads the list, drops the objects of the owners that are to
+ * be freed, and calls memstow_trigger_end.
  *
  * Writes at most `capacity` decisions to `out`, each of `size` bytes (sizeof(struct memstow_decision)), and returns the
  * number of all decisions. `needed`: under MEMSTOW_PRESSURE, the bytes to be given back (0: as many as possible); else

@@ -178,7 +178,7 @@ def check_needs(test, context):
 
 
 def run_test(test, context, folder):
-    """Returns the output of a script, and None of other tests."""
+    """Returns the output of a script; None for all other tests."""
     check_needs(test, context)
     return {"unit": run_unit, "prog": run_program, "fuzz": run_fuzz}.get(
         test.room if test.source.suffix != ".py" else "", run_script)(test, context, folder)

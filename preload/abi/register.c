@@ -193,8 +193,7 @@ EXPORTED int32_t memstow_scope_enter(uint32_t owner) {
     uint32_t kind = owner_scope(owner, 1);
     if (unlikely(!has_scopes(kind))) return refuse_scope(kind);
     get_slot();
-    /* The count grows before the entry is written: a signal handler in between writes to the entries from `count`
-     * on. */
+    /* The count grows before the entry is written, because a signal handler writes to the entries from `count` on. */
     uint32_t at = scopes->count;
     scopes->count = at + 1;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -241,13 +240,13 @@ EXPORTED int32_t memstow_scope_leave(uint32_t owner) {
     uint32_t count = scopes->count;
     int32_t error = likely(count && scopes->owners[count - 1] == owner) ? 0 : put_scope_last(scopes, owner);
     if (unlikely(error)) return error;
-    /* The entries move before `count` shrinks: a signal handler writes to the entries from `count` on. */
+    /* `count` shrinks after the entries have moved, because a signal handler writes to the entries from `count` on. */
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scopes->count = count - 1;
     owner_scope(owner, -1);
     register_changed(scopes);
-    /* Checked last: the thread that leaves the owner's last scope gives back all spares of the owner, also those
-     * that other threads made meanwhile. */
+    /* Checked last, when the scope is closed: the thread that leaves the owner's last scope gives back all spares of
+     * the owner, including spares that other threads made meanwhile. */
     if (unlikely(vram_table_spares() || vram_ahead_has_news())) device_scopes_over(owner);
     return 0;
 }

@@ -2,7 +2,7 @@
  * In: from each file that needs it, a function that resets the file's state to that of a process that has just begun.
  * Out: in the child, calls of all these functions, before the child begins a ledger of its own. A function must not
  * look at the state of other files, which may be reset already, nor at the ledger, which is the parent's.
- * tests/build/forked.py lists the files that need no function, and finds others without one. */
+ * tests/build/forked.py lists the files that need no function, and finds any other file that has none. */
 #ifndef MEMSTOW_FORKED_H
 #define MEMSTOW_FORKED_H
 

@@ -8,7 +8,8 @@
 #include "preload/shared/os.h"
 #include "preload/base/seal.h"
 
-/* Signals that a fault in our own code would raise must not be blocked, or they kill the process. */
+/* The signals that are blocked: all but those of faults. If a fault in our own code raised a blocked signal, the kernel
+ * would kill the process. */
 #define BIT(number) ((uint64_t)1 << ((number)-1))
 static const uint64_t BLOCKED = ~(BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGTRAP) | BIT(SIGSYS));
 

@@ -22,8 +22,9 @@ struct next_allocator {
 /* The functions of next_libc, until next_find makes its choice. */
 extern struct next_allocator next;
 
-/* __libc_malloc and its siblings, whatever `next` is: glibc's own, unless the program's allocator defines these names.
- * Blocks that were made before next_find, or by __libc_malloc, are freed with next_libc.free. */
+/* The functions __libc_malloc, __libc_free and so on, whatever next_find chooses. They are glibc's, unless the
+ * program's allocator defines these names. Blocks that were made before next_find, or by __libc_malloc, are freed with
+ * next_libc.free. */
 extern const struct next_allocator next_libc;
 
 /* next_is_glibc: raw blocks are chunks of glibc's, except those of owners' heaps (heaps.h). next_spares: next_is_glibc

@@ -24,7 +24,8 @@ __attribute__((constructor)) static void remember_standard_error(void) {
 }
 
 /* Whether descriptor 2 is still standard error. A program that has closed it may have a data file or a connection under
- * this number now. A file that is opened to append is taken for the program's log. */
+ * this number now. A file that was opened for appending counts as standard error, too: it is probably the program's
+ * log. */
 static bool is_standard_error(void) {
     struct stat now;
     if (os_stat_fd(STDERR_FILENO, &now) < 0) return false;

@@ -60,7 +60,7 @@ static void words_insert(struct words_table *table, uint64_t word, uint32_t numb
 static uint32_t words_sweep(struct words_table *table) {
     uint32_t mask = words_size_of(table) - 1, live = 0;
     for (uint32_t slot = 0; slot <= mask; slot++) live += words_word_at(table, slot) > GONE;
-    for (uint32_t slot = 2 * mask + 1; slot-- > 0;) /* around twice, because a search wraps from end to beginning */
+    for (uint32_t slot = 2 * mask + 1; slot-- > 0;) /* twice over the table: searches wrap from its end to its start */
         if (words_word_at(table, slot & mask) == GONE && words_word_at(table, (slot + 1) & mask) == EMPTY) {
             __atomic_store_n(&table->words[slot & mask], EMPTY, __ATOMIC_RELEASE);
             table->used--;

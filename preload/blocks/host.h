@@ -28,7 +28,7 @@ bool host_find(uintptr_t address, struct host_block *out);
 /* As host_find, but only for a block that begins at the address. It does not search the table for a block around the
  * address. */
 bool host_find_start(uintptr_t address, struct host_block *out);
-/* Writes site and parts to the block's header and to its table entry, where it has them. */
+/* Writes `site` and `parts` to the block's header and to its entry in the table, as far as the block has these. */
 void host_change(const struct host_block *block);
 
 /* --- for hook_host.c, which reads and writes headers itself --- */

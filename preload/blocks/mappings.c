@@ -477,8 +477,8 @@ static bool is_mapped(uint64_t address, uint64_t end) {
     return found >= end - address;
 }
 
-/* Whether there is memory for the records and counters that an assignment of the range needs. The caller asks before
- * it queues the event, because the thread that applies the event cannot answer it. */
+/* Whether there is memory for the records and counters that an assignment of the range needs. The caller asks before it
+ * queues the event, because it does not learn whether the thread that applies the event fails. */
 static bool has_capacity(uint64_t address, uint64_t end, uint32_t model) {
     enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
     uint64_t found = 0;

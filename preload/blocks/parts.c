@@ -1,4 +1,5 @@
-/* parts.c — see parts.h. The parts are one array, ordered by block and start: few blocks have parts. */
+/* parts.c — see parts.h. One array has all parts, ordered by block and start. That is enough, because few blocks have
+ * parts. */
 #include "preload/blocks/parts.h"
 
 #include <string.h>

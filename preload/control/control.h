@@ -4,9 +4,10 @@
  * and the device thread (vram_thread.h), if device memory may move. A process without owners has none of these threads.
  * A forked child has none until its first owner.
  *
- * The first two share a descriptor table that nobody else has: the program cannot close or find their descriptors, and
- * its children do not inherit them. The device thread has the program's descriptors. All three block the program's
- * signals (block_signals), and use neither the program's allocator nor its standard output. */
+ * The control thread and the worker share a descriptor table that nobody else has: the program cannot close or find
+ * their descriptors, and its children do not inherit them. The device thread has the program's descriptors. All three
+ * threads block the program's signals (block_signals), and use neither the program's allocator nor its standard
+ * output. */
 #ifndef MEMSTOW_CONTROL_H
 #define MEMSTOW_CONTROL_H
 

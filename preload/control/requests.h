@@ -34,8 +34,8 @@ bool requests_take_back(uint64_t ticket);
 
 /* --- for the program and the worker: taking requests, answering them --- */
 
-/* Kinds of requests, as bits. REQUESTS_OLD: the kinds that memstow_request_next asks for. Those of them that the
- * program has not asked for are answered by memstow's worker. */
+/* Kinds of requests, as bits. REQUESTS_OLD: the kinds that memstow_request_next asks for. If the program has not
+ * asked for one of these, memstow's worker answers requests of this kind. */
 enum { REQUESTS_OLD = 0x1E, REQUESTS_ALL = 0x19E };
 
 /* Waits for the program's next request of these kinds. From the first call on, the program answers these kinds. 1:

@@ -12,8 +12,8 @@
 #include "preload/shared/os.h"
 
 enum { NON_BLOCKING = 1, NO_TIMING = 2, PORTABLE = 1, NOT_READY = 600, NOT_SUPPORTED = 801 };
-/* BLOCKS: the most blocks of threads of a kernel. EACH: how many units of UNIT bytes a thread hashes at least, if the
- * range has enough of them. SHEET: the bytes of the results of one kernel. */
+/* BLOCKS: a kernel has at most this many blocks of threads. EACH: how many units of UNIT bytes a thread hashes at
+ * least, if the range has enough of them. SHEET: the bytes of the results of one kernel. */
 enum { UNIT = 16, THREADS = 256, BLOCKS = 512, EACH = 8, RESULT = 32, SHEET = BLOCKS * RESULT };
 enum { QUERY_NS = 20000, ATTEMPTS = 3, SETTLE_MS = 1000 };
 

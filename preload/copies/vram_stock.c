@@ -194,7 +194,8 @@ static bool fill_row(const struct vram_driver *driver, const struct vram_stock_w
     return true;
 }
 
-/* Finds a piece that has granules in the row and is not pinned any more. False: there is none. */
+/* Finds a piece that is not pinned any more and that has some of the `count` granules from `first` on. False: there is
+ * none. */
 static bool is_unpinned(uint32_t first, uint32_t count, struct piece *out) {
     bool any = false;
     lock_hold(&stock.lock);

@@ -11,7 +11,7 @@
 
 struct vram_stock_wish {
     uint64_t bytes;      /* the size of the range to take */
-    uint64_t expected;   /* the bytes that the whole move will take; a new piece may also have memory for its rest */
+    uint64_t expected;   /* the bytes that the whole move will take: a new piece may be made large enough for them */
     uint64_t most;       /* the limit of the whole stock, in bytes */
     uint64_t most_new;   /* how many bytes may be pinned in addition, now */
     cuda_handle context; /* the current context, in which new memory is pinned */

@@ -22,8 +22,8 @@ bool vram_thread_do(void (*work)(void *context), void *context);
 /* vram_thread_begins: call it before the device thread is made. False: the thread must not be made, because the program
  * has begun to end. vram_thread_run: what the device thread does, until is_over returns true or the program begins to
  * end. `step` does a part of the thread's own work, and returns how many milliseconds to wait before the next part;
- * VRAM_THREAD_NOTHING: until vram_thread_wake. vram_thread_wake: makes the thread look for work, and at is_over.
- * vram_thread_ended: call it when the thread could not be made. */
+ * VRAM_THREAD_NOTHING: until vram_thread_wake. vram_thread_wake: makes the thread call is_over again, and look for
+ * work. vram_thread_ended: call it when the thread could not be made. */
 #define VRAM_THREAD_NOTHING UINT32_MAX
 bool vram_thread_begins(void);
 void vram_thread_run(bool (*is_over)(void), uint32_t (*step)(void));

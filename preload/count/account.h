@@ -22,7 +22,7 @@ bool account_shift(uint32_t from, uint32_t to, uint64_t bytes, uint64_t blocks, 
  * does not fail. */
 bool account_shift_reserve(uint32_t site);
 
-/* Counts the end of a block (by free or realloc) that existed before this process was forked off. */
+/* Counts the free or realloc of a block that existed before this process was forked off. */
 void account_free_inherited(uint64_t bytes);
 
 /* account_map counts memory that was mapped, account_unmap memory that was unmapped. Only the thread that holds the

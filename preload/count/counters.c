@@ -81,8 +81,8 @@ static uint64_t *words_with(struct thread *self, uint32_t site) {
 
 static void atomic_add(uint64_t *word, uint64_t n) { __atomic_fetch_add(word, n, __ATOMIC_RELAXED); }
 
-/* Tells readers of an event in a chunk, after it was counted. Several threads may use the two slots that belong
- * to no thread at once. */
+/* Tells readers of an event in a chunk, after it was counted. The two slots that belong to no thread may be used by
+ * several threads at once. */
 static void mark_changed(const struct thread *self, uint64_t *words) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (self->slot < SNAP_THREAD_FIRST)

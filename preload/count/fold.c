@@ -162,7 +162,7 @@ static uint32_t choose_buckets(uint32_t all) {
 
 static uint32_t sites_in_use(void) { return site_count() - (uint32_t)site_free_count(); }
 
-/* Most stacks that die are young. So first only sites that are new since the previous fold are looked at. */
+/* Most stacks that die are young. So a fold looks first at the sites that are new since the previous fold. */
 static enum progress look_at_young(void) {
     uint32_t all = sites_in_use();
     look_at_chunk(fold.at++, false);
@@ -468,9 +468,9 @@ static void fold_step(uintptr_t slot) {
     lock_let_go(&fold.busy);
 }
 
-/* Registers the membarrier now: later, with threads running, the kernel would make the program wait some milliseconds.
- * Under a system call filter, only the first fold registers it: there, memstow makes no system call that may turn out
- * needless. */
+/* Registers for membarrier now. Later, when threads run, the kernel would make the program wait some milliseconds. If
+ * there is a system call filter, the first fold registers instead: under a filter, memstow makes no system call that
+ * may never be needed. */
 void fold_begin(void) {
     budget_relieve = fold_step;
     if (os_call(SYS_prctl, PR_GET_SECCOMP) == 0) register_barrier();

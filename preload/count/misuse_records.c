@@ -11,7 +11,8 @@ static uint32_t count;
 
 uint32_t misuse_records_next(void) { return __atomic_fetch_add(&count, 1, __ATOMIC_RELAXED); }
 
-/* The first thread that needs the section makes it. If two threads do, one section stays empty. */
+/* The first thread that needs the section makes it. If two threads make it at once, one of the two sections stays
+ * empty. */
 static struct snap_misuse *record_at(uint32_t number) {
     struct snap_misuse *there = __atomic_load_n(&records, __ATOMIC_ACQUIRE), *made;
     if (number >= SNAP_MISUSES) return NULL;

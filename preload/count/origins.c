@@ -165,7 +165,7 @@ void origins_arrive(struct origins_thread *thread) {
     origins_forget(thread);
 }
 
-/* False: there is no record, or a thread writes to it now. */
+/* Copies a record. False: the record is empty, or a thread writes to it now. */
 static bool read_record(const struct snap_origin *record, struct snap_origin *out) {
     uint32_t sequence = __atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE);
     *out = *record;

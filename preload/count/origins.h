@@ -18,8 +18,8 @@
 /* Notes the caller that has just opened the descriptor. */
 void origins_note(int fd, enum snap_origin_kind kind, struct caller caller);
 
-/* At the beginning of a ledger: notes the descriptors that are open already. A parent opened them, or this process
- * before exec. Standard input, output and error are left out: nearly all processes inherit them. */
+/* At the beginning of a ledger: notes the descriptors that are open already. They were opened by a parent, or by this
+ * process before exec. Standard input, output and error are left out: nearly all processes inherit them. */
 void origins_note_inherited(void);
 
 /* A new thread, from the moment when its parent thread creates it until its own first step. */

@@ -25,8 +25,8 @@ struct owner {
     uint32_t used, idle;    /* used: 1 if a scope of the owner was opened or left since `used` was last read and
                              * cleared; idle: 1 if the program has promised that nobody reads or writes the owner's
                              * memory */
-    uint32_t discards;      /* the content of its device memory need not be kept */
-    uint32_t loads;         /* the program says when it loads the owner (memstow_load_begin) */
+    uint32_t discards;      /* 1: the content of the owner's device memory need not be kept */
+    uint32_t loads;         /* 1: the program says when it loads the owner (memstow_load_begin) */
     uint32_t outcome;       /* of a run */
     uint32_t number, first; /* of a run: how many runs came before it, and the first run of its group */
     uint64_t keys[2], begin_ns, end_ns, last_use_ns;

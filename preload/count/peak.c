@@ -205,7 +205,7 @@ static bool take_from_came(uint32_t site, uint64_t bytes) {
 
 /* Remembers a freed block, so that the picture contains it. A block that came after the peak does not belong there, but
  * cannot always be recognised. So there is a limit for the sum of the remembered bytes and the bytes that are still
- * live: the peak, plus the bytes of the blocks that are known to be newer, plus fall_of(peak). The last one allows for
+ * live: the peak, plus the bytes of the blocks that are known to be newer, plus fall_of(peak). The last term allows for
  * bytes that threads have not added to the running total yet. */
 static void peak_remember(uint32_t site, uint64_t bytes, uint64_t left) {
     uint64_t most = picture.peak + fall_of(picture.peak) + picture.came_bytes;

@@ -12,11 +12,12 @@
 /* Call it whenever the running total is noted. When the total has fallen clearly below a peak that has no picture yet,
  * peak_watch copies a bounded slice of the picture. If another thread is copying, peak_watch returns at once. */
 void peak_watch(uint64_t total);
-/* A clear fall of the total: a hundredth of the peak, and at least so many bytes. */
+/* The total has fallen clearly if it lies below the peak by at least a hundredth of the peak and at least this many
+ * bytes. */
 enum { PEAK_FALL_LEAST = 1 << 20 };
-/* Call it when a large block is about to be freed, and is still counted. This free alone may make the total fall
- * clearly, and then a picture begins, unless another thread works on the pictures. The block counts in that picture,
- * and in a picture that is being made. */
+/* Call it when a large block is about to be freed, and is still counted. If the free will make the total fall clearly,
+ * a picture begins, unless another thread works on the pictures. The block counts in that picture, and in a picture
+ * that is being made already. */
 void peak_note_free(uint32_t site, uint64_t bytes);
 /* Call it when a large block has just been allocated and counted, but is not in the total yet. A picture that is being
  * made leaves the block out. */

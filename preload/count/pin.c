@@ -80,8 +80,8 @@ static void unpin_one_more(void) {
         ;
 }
 
-/* Only ESRCH proves that the thread has ended. With another error the id is not known (0), or a filter forbids the
- * question. */
+/* Only ESRCH proves that the thread has ended. Other errors come when the id is not known (0), or when a filter forbids
+ * the question. */
 static bool has_died(uint32_t tid) { return os_call(SYS_tgkill, ledger_head->pid, tid, 0) == -ESRCH; }
 
 static bool strays_quiet(uintptr_t slot) {

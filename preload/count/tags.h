@@ -28,7 +28,7 @@ struct scopes {
     uint32_t owners[MEMSTOW_SCOPES]; /* the owners of the open scopes, the innermost at count - 1 */
 };
 extern __thread struct scopes tags_scopes __attribute__((tls_model("initial-exec")));
-/* The open load phases of the thread (memstow_load_begin). */
+/* How many load phases of the thread are open (memstow_load_begin). */
 extern __thread uint32_t tags_loads __attribute__((tls_model("initial-exec")));
 
 /* The heap of an owner, which is made on the first call; NULL: the owner has none. heaps.c sets this function when

@@ -18,7 +18,7 @@
 enum cuda_space {
     CUDA_ADDRESS,
     CUDA_PHYSICAL, /* identified by a number of ours: the driver may reuse a handle while its memory is still mapped */
-    CUDA_HANDLE,   /* a handle of physical memory: `pool` is that memory's number; `users` releases end the handle */
+    CUDA_HANDLE,   /* a handle of physical memory: `pool` is that memory's number; `users`: releases until it ends */
     CUDA_MAPPING,  /* a mapping of physical memory: `pool` is that memory's number */
     CUDA_RANGE,    /* the start of reserved addresses, or of host memory in which memstow keeps content of a device */
     CUDA_ARRAY,

@@ -20,8 +20,8 @@ bool cuda_captures_any(void);
 bool cuda_captures_hold_off(void);
 void cuda_captures_go_on(void);
 /* Call it before the driver begins a capture. Returns the capture's slot in the list, as one bit; 0: the list is full,
- * or its lock stayed taken. It waits, a second at most, while a thread is between hold_off and go_on. If that thread
- * takes longer, because a kernel does not end, the driver's wait began long before the capture and does not break
+ * or its lock stayed taken. While a thread is between hold_off and go_on, it waits, but no longer than a second. A wait
+ * of the driver that takes longer, because a kernel does not end, began long before the capture and does not break
  * it. */
 uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_target *target);
 /* began: the capture has begun with this number (cuda_device_capture); 0: the driver does not tell, and the capture

@@ -1,9 +1,9 @@
 /* cuda_counts.c — see cuda_counts.h. A record is found without a lock by one word, which is made of its site, tag, kind
- * and device (words.h). A block or part keeps the id of its record; the record's `users` is the number of blocks and
- * parts that do. A record is dead when its run (of the program's work) has ended and all its blocks are freed. When
- * there are many records, dead records are closed, and used again for other sites. Their sums go to the record with the
- * same tag, kind and device, and without a site. A thread that has found a record while it was being closed notices
- * that, and looks again. */
+ * and device (words.h). A block or part keeps the id of its record. The record counts these blocks and parts in
+ * `users`. A record is dead when its run (of the program's work) has ended and all its blocks are freed. When there are
+ * many records, dead records are closed, and used again for other sites. Their sums go to the record with the same tag,
+ * kind and device, and without a site. A thread that has found a record while it was being closed notices that, and
+ * looks again. */
 #include "preload/cuda/cuda_counts.h"
 
 #include "preload/base/arena.h"

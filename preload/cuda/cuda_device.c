@@ -26,7 +26,8 @@ static void *find_function(uint64_t *known, const char *name) {
     uint64_t now = LOOKED | (__atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE) & (LOOKED - 1));
     uint64_t seen = os_load(known);
     if (unlikely((seen & (LOOKED | (LOOKED - 1))) != now)) {
-        /* This is asked before the name: meanwhile another thread may load the driver. */
+        /* `is_loaded` is found out first. Otherwise another thread could load the driver between the two look-ups, and
+         * a function that the driver has would be remembered as missing. */
         bool is_loaded = cuda_scope_any("cuCtxGetCurrent", NULL) != NULL; /* each driver has this function */
         void *found = cuda_scope_any(name, NULL);
         if (!found && !is_loaded) return NULL;

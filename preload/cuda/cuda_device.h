@@ -39,8 +39,8 @@ uint32_t cuda_device_of_thread(uintptr_t caller);
  * answer if the driver does not tell. */
 bool cuda_device_captures(cuda_handle stream, bool otherwise);
 /* The number of the capture that the stream takes part in. The capture began on this stream, or an event drew the
- * stream into it. The number is the lower 32 bits of the driver's; if the driver does not tell, that of
- * cuda_captures_find. 0: there is none. */
+ * stream into it. The number is the lower 32 bits of the driver's number. If the driver does not tell its number, the
+ * answer is that of cuda_captures_find. 0: there is no capture. */
 uint32_t cuda_device_capture(cuda_handle stream);
 
 /* primary: notes that this context is the device's primary context. primary_of: returns the context that was noted for
@@ -71,8 +71,8 @@ uint64_t cuda_device_total(void);
 /* Bytes of device memory that were moved off a device. *asked: the bytes that the program requested for these blocks,
  * before memstow rounded them up. serve/ sets this pointer. */
 extern uint64_t (*cuda_device_stowed)(uint32_t device, uint64_t *asked);
-/* cuda_device_added: the bytes by which the program sees the device's total increased. They are the bytes that were
- * moved off the device, or 0 if serve/ has set cuda_device_total_stays. */
+/* cuda_device_added: how many bytes memstow adds to the device's total in answers to the program. These are the bytes
+ * that were moved off the device, or 0 if serve/ has set cuda_device_total_stays. */
 extern bool cuda_device_total_stays;
 uint64_t cuda_device_added(uint32_t device);
 /* Spare bytes of a device: the program has freed them, and memstow keeps them for the next request. serve/ sets this

@@ -35,7 +35,8 @@ bool cuda_scope_is_ours(const void *address) {
 
 /* --- the list of loaded objects --- */
 
-/* Work on the list of loaded objects. Nothing is loaded or unloaded while `work` runs. */
+/* A function that reads the list of loaded objects, and its argument. Nothing is loaded or unloaded while `work`
+ * runs. */
 struct locked {
     void (*work)(const struct link_map *first, void *context);
     void *context;

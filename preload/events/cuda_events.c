@@ -196,8 +196,7 @@ void cuda_events_made_physical(const struct cuda_call *call, cuda_memory memory,
 }
 
 /* Held while a call of the program adds a user to a handle or to opened memory, or removes one. A handle or memory
- * without users is gone. The users of physical memory change without this lock, and so does the user that put_back
- * adds. */
+ * without users is gone. The users of physical memory change without this lock, and put_back adds a user without it. */
 static struct lock using;
 
 static bool begin_using(void) {

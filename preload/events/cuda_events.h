@@ -59,8 +59,8 @@ void cuda_events_gone_in(struct cuda_call *call, cuda_handle stream);
 void cuda_events_stays(struct cuda_call *call);
 
 /* Before the call: the program registers its own memory with a device. Stowed content of that memory comes back first,
- * completely. Then the memory does not move until it is unregistered. If the content cannot come back, the call is
- * impossible. */
+ * completely. Then the memory does not move until it is unregistered. If the content cannot come back, the call is not
+ * passed to the driver (`impossible`). */
 void cuda_events_register(struct cuda_call *call, uint64_t at, uint64_t bytes);
 
 /* After a call that succeeded: notes a new block of this kind. */

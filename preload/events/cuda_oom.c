@@ -1,10 +1,10 @@
 /* cuda_oom.c — see cuda_oom.h.
  *
  * PyTorch's native allocator frees its cache after a refusal, asks the driver for the same size again, and raises an
- * error only if that request is refused, too. A program that tries how much it can get asks for less each time, and its
- * refusals are no errors. So for memory outside of pools, memstow makes a snapshot when two refusals in a row on a
- * thread are of the same size. Programs do not ask a pool twice: the first refusal is an error that the program
- * sees. */
+ * error only if that request is refused, too. Another program may probe how much memory it can get: it asks for less
+ * each time, and a refusal is no error for it. So for memory outside of pools, memstow makes a snapshot when two
+ * refusals in a row on a thread are of the same size. Programs do not ask a pool twice: the first refusal is an error
+ * that the program sees. */
 #include "preload/events/cuda_oom.h"
 
 #include <string.h>

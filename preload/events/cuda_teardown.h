@@ -14,8 +14,8 @@ void cuda_teardown_begins(struct cuda_call *call, enum cuda_ending what, cuda_ha
 void cuda_teardown_reset(struct cuda_call *call, uint32_t device);
 /* After a call that succeeded: the blocks that were there before the call have ended. */
 void cuda_teardown_ended(struct cuda_call *call);
-/* Call cuda_teardown_release before the primary context is released, and cuda_teardown_primary_released after that call
- * has succeeded. If it was the last release, the context has ended. */
+/* Call cuda_teardown_release before the program releases the primary context, and cuda_teardown_primary_released after
+ * the release has succeeded. If it was the last release, the context has ended. */
 void cuda_teardown_release(struct cuda_call *call, uint32_t device);
 void cuda_teardown_primary_released(struct cuda_call *call);
 

@@ -110,7 +110,8 @@ struct answer hook_answer_dlsym(void *handle, const char *name, const char *vers
     return (struct answer){cuda_route_hook((enum cuda_entry_id)entry, found), 1};
 }
 
-/* Saves the arguments across a call. The stack pointer stays a multiple of 16: the return address and three words. */
+/* Saves the arguments across a call. The return address and the three words have 32 bytes, so the stack pointer is a
+ * multiple of 16 again. */
 #define KEEP                                                                                                           \
     "    .irp word, rdi, rsi, rdx\n"                                                                                   \
     "    pushq %\\word\n"                                                                                              \

@@ -39,8 +39,8 @@ struct hook_entry {
             ".size " #name ", .-" #name "\n"                                                                           \
             ".popsection\n");
 
-/* The next definition, for use in a hook. It is libc's function, or NULL: over any other definition, the hook does not
- * run. */
+/* For use in a hook: the next definition, which is libc's function, or NULL if there is none. If the next definition is
+ * not libc's, calls go past the hook. */
 #define HOOK_NEXT(name) ((__typeof__(&name))next_##name)
 
 #endif

@@ -233,7 +233,8 @@ static inline void *stamp_here(struct thread *self, uint32_t base, struct header
     return header + 1;
 }
 
-/* Counts a block while stacks are sampled: most blocks are not samples. */
+/* Counts a block while stacks are sampled. Most blocks are no samples: they are counted at sample_here, without a call
+ * stack. */
 __attribute__((noinline)) static void *stamp_unless_sampled(struct header *header, size_t size, uintptr_t slot,
                                                             uintptr_t address, uintptr_t rbp) {
     struct thread *self = thread_self;
@@ -423,7 +424,8 @@ static struct host_known hook_host_mend(void *p, const struct misuse *misuse) {
     return host_look_at(p);
 }
 
-/* In a process without a ledger most blocks are not ours. They are passed on at once. */
+/* Examines a pointer without a valid header of ours (misuse_of). In a process without a ledger, most blocks are not
+ * ours, so a pointer to what may be a chunk of glibc's counts as valid at once. */
 static struct misuse misuse_at(void *p) {
     return process_tracked() || !misuse_may_be_chunk(p) ? misuse_of(p) : (struct misuse){0};
 }
@@ -510,7 +512,8 @@ __attribute__((noinline)) static void free_keyed(void *p, uintptr_t slot) {
 __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
     struct header *header = host_header(p);
     struct thread *self = thread_self;
-    /* 0 over a foreign allocator: words in front of its blocks may be 0, and would match a mark of 0. */
+    /* Over a foreign allocator the mark is 0, and no header is compared with it: words in front of that allocator's
+     * blocks may be 0, too. */
     uint32_t mark = tracked_page.mark;
     if (unlikely(!mark)) {
         free_keyed(p, slot);
@@ -660,8 +663,9 @@ static void *resize_whole(void *p, const struct host_known *block, size_t size, 
     return moved;
 }
 
-/* Whether the program's allocator frees a block that is resized to 0 bytes, as glibc does. Allocators differ, and
- * because of our header none ever sees a size of 0. So the allocator is asked once, with another block. */
+/* Whether the program's allocator frees a block that is resized to 0 bytes, as glibc does. Allocators differ in this.
+ * Our header makes every block larger, so the allocator never sees a size of 0 in the program's own calls. So it is
+ * asked once, with a block of ours. */
 static bool frees_at_zero(void) {
     enum answer { NOT_ASKED, STAYS, FREES };
     static enum answer answer;
@@ -753,9 +757,9 @@ HOOK void *realloc(void *p, size_t size) {
     return any_realloc(p, size, CALLER);
 }
 
-/* The realloc and free that the program calls: ours, its own, or Valgrind's. A program with its own two may lack
- * reallocarray and the like, and gets ours. So our reallocarray and the like call the program's realloc and free, as
- * libc's do. */
+/* The realloc and free that the program calls: ours, its own, or Valgrind's. A program with its own realloc and free
+ * may have no reallocarray of its own, and then calls ours. So our reallocarray and the like call the program's realloc
+ * and free, as libc's do. */
 extern __typeof__(realloc) program_realloc __asm__("realloc");
 extern __typeof__(free) program_free __asm__("free");
 

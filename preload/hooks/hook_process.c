@@ -1,6 +1,7 @@
 /* hook_process.c — exec, forks, exit (also of the main thread), loading and unloading of code, entry into a sandbox.
  * In: the program's calls. Out: the same calls to the next definition, once the library is prepared for them. The hooks
- * of forks are for moves in progress (stow.h): a child notices by itself that it was forked (process.h). */
+ * of forks are needed only for moves in progress (stow.h). They do not tell a child that it was forked: it notices that
+ * by itself (process.h). */
 #include <alloca.h>
 #include <dlfcn.h>
 #include <errno.h>

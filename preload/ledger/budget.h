@@ -80,8 +80,8 @@ static inline void budget_note_run_end(void) {
     if (os_load(&budget_run_sites) >= os_load(&budget_run_sites_until)) budget_ask(BUDGET_RUNS);
 }
 
-/* Does a slice of the requested work, if it can be done now. The caller must not be using the id of a site, but may be
- * pinned: `slot` tells its pin (pin.h) from those of other threads. fold.c sets this pointer. */
+/* Does a slice of the requested work, if it can be done now. The caller must not be using the id of a site. It may have
+ * a pin (pin.h); `slot` says which pin is the caller's. fold.c sets this pointer. */
 extern void (*budget_relieve)(uintptr_t slot);
 
 #pragma GCC visibility pop

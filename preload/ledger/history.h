@@ -1,7 +1,7 @@
 /* history.h — memory over time: two curves and the marks on them, in the ledger.
  * In: the running totals of memory, whenever they have changed; live bytes of devices; what happens to owners. Out:
  * records of the types SNAP_POINT, SNAP_CUDA_POINT, SNAP_MARK and SNAP_OWNER_MARK. It has no thread. A thread that
- * finds another thread at work on a curve adds no point, and the next change adds it. A change of less than
+ * finds another thread at work on a curve adds no point; the next change adds one. A change of less than
  * SNAP_POINT_STEP costs only a comparison. A larger change that adds no point also reads the processor's ticks. */
 #ifndef MEMSTOW_HISTORY_H
 #define MEMSTOW_HISTORY_H

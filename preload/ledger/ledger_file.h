@@ -22,8 +22,8 @@ const char *ledger_file_path(void);
 int ledger_file_create(const void *head, uint32_t *exec_generation);
 /* Whether another copy of this library keeps a ledger of this process at the path. */
 bool ledger_file_is_elsewhere(void);
-/* Remembers that `fd` is the file of the ledger. False: it cannot be, because a write to preallocated space may
- * fail. */
+/* Remembers that `fd` is the file of the ledger. False: the file cannot be used, because a write to preallocated space
+ * may fail. */
 bool ledger_file_settle(int fd);
 /* Opens the file that was settled. Returns -errno also if the path leads to another file by now. */
 int ledger_file_reopen(void);

@@ -1,10 +1,9 @@
 /* bytes.c — the library's own memcpy, strcmp and the like.
  * In: calls from this library, including calls that the compiler makes for assignments. Out: what libc's functions
- * would do. Nothing here may call a function outside of this file: in a program with a sanitizer, the functions of
- * these names outside of the library belong to the sanitizer, and crash if they are called before the sanitizer has
- * started. The linker binds all calls of the library to the functions of this file, because their visibility is hidden.
- * (Compiler options in CMakeLists.txt keep the compiler from replacing a loop here by a call of the function that the
- * loop is in.) */
+ * would do. Nothing here may call a function outside of this file: in a program with a sanitizer, the memcpy and strcmp
+ * outside of the library are the sanitizer's, and crash if they are called before the sanitizer has started. The linker
+ * binds all calls of the library to the functions of this file, because their visibility is hidden. (Compiler options
+ * in CMakeLists.txt keep the compiler from replacing a loop here by a call of the function that the loop is in.) */
 #include <emmintrin.h>
 #include <stdint.h>
 #include <string.h>

@@ -255,9 +255,9 @@ static uint32_t sealed_site(const struct header *header) {
 
 static uint32_t sealed_size(const struct header *header) { return header->seal - tracked_mark - header->site; }
 
-/* For a damaged header whose size (the word in front of the block) is intact. The damage is harmless: without us, the
- * other words would belong to the block before this one. In a forked child the site is unknown, because a parent may
- * have made the block. */
+/* For a damaged header whose size (the word in front of the block) is intact. The damage is harmless: without memstow,
+ * the memory that was overwritten would belong to the block before this one. In a forked child the site is unknown,
+ * because a parent may have made the block. */
 static struct misuse of_damaged_sum(uintptr_t raw, const struct header *header) {
     uint32_t site = site_of_two(header->site, sealed_site(header));
     if (own_generation()) site = SNAP_SITE_UNKNOWN;

@@ -1,8 +1,9 @@
 /* misuse.h — examines a pointer that the program frees or resizes, and that has no valid header of ours in front of it.
  * In: the pointer; the table of large blocks; what was noted when blocks were freed (gone.h, header.h). Out: whether
  * the block was freed before or its header was overwritten, and what is known of the block; a record in the ledger, and
- * a line on standard error. Nothing here ends the process. Unless the fault is harmless, the hook (hook_host.c) then
- * gives the allocator behind ours a pointer that this allocator reports as invalid, as it does without memstow.
+ * a line on standard error. Nothing here ends the process. If the fault is not harmless, the hook (hook_host.c)
+ * then gives the allocator behind ours a pointer that this allocator reports as invalid: it would report the fault
+ * without memstow, too.
  *
  * The hook's fast path does not come here: it knows a block by its header alone. */
 #ifndef MEMSTOW_MISUSE_H

@@ -29,8 +29,8 @@ static void put_hex(struct notice *self, uint64_t number) {
     notice_put(self, text);
 }
 
-/* Writes `what`, the file that has the code at the address, and where in that file the code is, as addr2line takes it.
- * Writes nothing for address 0. */
+/* Writes `what`, then the name of the file that has the code at the address, then the code's place in that file, as
+ * addr2line takes it. Writes nothing for address 0. */
 static void put_address(struct notice *self, const char *what, uintptr_t address) {
     struct dl_find_object object;
     if (!address) return;

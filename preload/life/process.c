@@ -269,8 +269,9 @@ static void begin_first(void) {
 
 static void end_at_quick_exit(void) { process_end(SNAP_ABRUPT_EXIT); }
 
-/* Called early, because the handlers that are registered first run last at an exit and before a fork, but first after a
- * fork. Called outside of hooks, because libc takes a lock to register a handler, and may allocate. */
+/* Called early, so that these handlers run after all others at an exit and before a fork, and before all others after a
+ * fork: libc goes by the order in which handlers were registered. Called outside of hooks, because libc takes a lock to
+ * register a handler, and may allocate. */
 void process_watch(void) {
     /* Linux before 4.14 does not wipe the page. There a raw clone goes unnoticed. */
     if (!wiped_by_kernel) pthread_atfork(NULL, NULL, wipe_page);
@@ -368,7 +369,7 @@ static enum tracked_stage process_begin_once(void) {
     return TRACKED_YES;
 }
 
-/* While tags are in use, mark_here (tracked.h) is 0, except with sampled stacks: then it is set, but only frees use
+/* While tags are in use, mark_here (tracked.h) is 0. If stacks are sampled, however, it is set, and only frees use
  * it. */
 void process_allow_fast_path(void) {
     tracked_page.note = header_note_sign(header_generation(tracked_mark));

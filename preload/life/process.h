@@ -24,8 +24,8 @@ bool process_begin(void);
 
 static inline bool process_tracked(void) { return likely(tracked_page.stage == TRACKED_YES) || process_begin(); }
 
-/* Whether this is a vfork child: it runs in its parent's memory until it execs. What it changes in its own process,
- * such as entering a sandbox, must not change the parent's data. */
+/* Whether this is a vfork child: it runs in its parent's memory until it execs. When it changes its own process, for
+ * example by entering a sandbox, the parent's data must stay as they are. */
 bool process_is_vfork_child(void);
 
 /* Asks libc to report forks and quick_exit. Call it once, at the start, outside of hooks. */

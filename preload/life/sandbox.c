@@ -21,13 +21,12 @@ static bool may_succeed(long number, long a, long b, const void *c) {
     return a == SECCOMP_SET_MODE_STRICT ? !b && !c : c != NULL;
 }
 
-/* PAUSES turns take longer than SHORT_PATIENCE, also on a processor whose pause takes 10 cycles: a turn then takes
- * about 20 cycles, at up to 5 GHz. */
+/* PAUSES: how often take_turn tries. All tries together take longer than SHORT_PATIENCE, even on a processor of 5 GHz
+ * whose pause takes only 10 cycles: there, one try takes about 20 cycles. */
 enum { SHORT_PATIENCE = 2 /* seconds */, PAUSES = 1 << 29 };
 
 /* One thread at a time stops our threads and starts them again. Meanwhile another thread that enters a sandbox waits,
- * without a system call. False: this thread has the turn already, and a signal handler has interrupted it; or the wait
- * was too long. */
+ * without a system call. False: the wait was too long, or this is a signal handler on the thread that has the turn. */
 static bool take_turn(void) {
     const void *nobody = NULL, *self = __builtin_thread_pointer();
     for (int i = 0; i < PAUSES; i++) {

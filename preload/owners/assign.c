@@ -63,8 +63,8 @@ static int try_to_assign(uintptr_t start, uint64_t length, uint32_t model) {
     return mappings_assign(start, length, model);
 }
 
-/* If a lock was given up during a try, another thread held it for long, perhaps because it made the ledger grow and
- * waited for the disk. That is no reason to refuse the assignment, so it is tried again. */
+/* If a try gave up waiting for a lock, another thread held the lock for long, perhaps because it made the ledger grow
+ * and waited for the disk. That is no reason to refuse the assignment, so it is tried again. */
 int assign_range(uintptr_t start, uint64_t length, uint32_t model) {
     int result = -ENOMEM;
     uint32_t seen;

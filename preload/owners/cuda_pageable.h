@@ -8,10 +8,13 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Whether such a device may use an owner's memory while it moves. If there is such a device, and the owner is not idle:
- * true. If the owner is idle, waits until nothing runs in the primary contexts of such devices, nor in contexts that
- * the program made on any device; if something still runs after 5 seconds: true. Also true if that cannot be found out:
- * a stream is in capture, there are more than VRAM_CONTEXTS contexts, or the driver answers with an error. */
+/* Whether such a device may use an owner's memory during a move. False if there is no such device, or no context in
+ * which its work could run. Otherwise:
+ * - If the owner is not idle, the answer is true.
+ * - If the owner is idle, waits until nothing runs in the primary contexts of such devices, nor in contexts that the
+ *   program made on any device. The answer is true if something still runs after 5 seconds.
+ * - The answer is also true if this cannot be found out: a stream is in capture, there are more than VRAM_CONTEXTS
+ *   contexts, or the driver answers with an error. */
 bool cuda_pageable_uses(bool idle);
 
 #pragma GCC visibility pop

@@ -43,13 +43,13 @@ void mover_begin_call(void);
  * request or work do not begin. Returns the number of the move; -ENOENT: there is no such move; -EBUSY: a lock stayed
  * taken. */
 int64_t mover_end(uint32_t owner, bool out);
-/* Whether the move with this number still goes on; true also if that cannot be told now. *moved and *wanted get its
- * bytes, if they are still known. */
+/* Whether the move with this number still goes on; true also if that cannot be told now. *moved and *wanted get the
+ * bytes of the move, if they are still known. */
 bool mover_is_on(uint64_t number, uint64_t *moved, uint64_t *wanted);
 
-/* mover_request: call it when a move begins. Returns the ticket of the request that the move is for, and sets *end to
- * the word that will end the move; 0: the move is for no request. mover_cancel_request: ends the moves for a request.
- * requests.c sets both pointers with the first request. */
+/* mover_request: call it when a move begins. If the move is for a request, returns the ticket of the request, and sets
+ * *end to the word that will end the move; otherwise returns 0. mover_cancel_request: ends the moves for a request.
+ * requests.c sets both pointers when the first request is added. */
 extern uint64_t (*mover_request)(uint32_t owner, bool out, struct move_end *end);
 extern void (*mover_cancel_request)(uint64_t ticket);
 
@@ -57,9 +57,9 @@ extern void (*mover_cancel_request)(uint64_t ticket);
  * ends, and the kernel may give its thread id to a thread of the program. */
 void mover_begin_work(void);
 void mover_end_work(void);
-/* Any thread may call. Ends the worker's move after its present chunk. Later moves of the same work do not begin, and
- * return -ECANCELED. Moves of the program go on; requests_cancel ends moves for a request. Device memory comes back as
- * a whole, or not at all. */
+/* Ends the worker's move after its present chunk. Later moves of the same piece of work do not begin, and return
+ * -ECANCELED. A move that is bringing device memory back is not ended. Moves of the program are not ended either
+ * (requests_cancel ends those that are made for a request). Any thread may call. */
 void mover_cancel_work(void);
 
 #pragma GCC visibility pop

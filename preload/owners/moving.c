@@ -1,5 +1,5 @@
-/* moving.c — see moving.h. The engine (stow.h) moves memory. Which memory is to move, and whether it still belongs to
- * the owner, is found out here. */
+/* moving.c — see moving.h. This file finds out which memory is to move, and whether it still belongs to the owner. The
+ * engine (stow.h) moves it. */
 #include "preload/owners/cuda_pageable.h"
 #include "preload/owners/moving.h"
 
@@ -134,9 +134,9 @@ static int64_t move_device(uint32_t owner, bool out, struct move_end end) {
     return out ? moving_device_out(owner, owner_is_idle(owner), false, end) : moving_device_in(owner);
 }
 
-/* The result of a move of host and device memory. An error of one of the two counts only if nothing moved at all. There
- * is one exception: if device memory cannot come back, its error counts, because a kernel that uses this memory breaks
- * the device's context. */
+/* The result of a move of host and device memory. If anything was moved, errors are ignored, with one exception: if
+ * device memory cannot come back, the result is its error, because a kernel that uses this memory breaks the device's
+ * context. */
 static int64_t moving_both(int64_t host, int64_t device, bool out) {
     if (host > 0 && device > 0) return host + device;
     if (!out && device < 0) return device;

@@ -23,7 +23,8 @@ int64_t moving_stow_device(uint32_t owner);
 int64_t moving_restore(uint32_t owner);
 int64_t moving_release(uint32_t owner);
 
-/* Why device memory made the calling thread's latest move return `result`. NULL: `result` has another cause. */
+/* `result`: an error that the calling thread's latest move returned. If device memory was its cause, returns the reason
+ * in words. NULL: it has another cause. */
 const char *moving_why_not(int64_t result);
 
 /* Whether this thread's latest move of a model or custom was told to end, and some bytes therefore did not move.

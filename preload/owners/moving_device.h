@@ -11,8 +11,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Why device memory made the calling thread's latest move return `result`. NULL: `result` has another cause, or there
- * was no such move since moving_device_forget_why. */
+/* `result`: an error that the calling thread's latest move returned. If device memory was its cause, returns the reason
+ * in words. NULL: it has another cause, or device memory was not moved since moving_device_forget_why. */
 const char *moving_device_why(int64_t result);
 void moving_device_forget_why(void);
 /* Move an owner's device memory out and back. Return the bytes that moved; 0: there is nothing to move; -errno: there

@@ -139,8 +139,8 @@ static void add_served(uint32_t owner, uint64_t bytes, bool stowed, void *contex
     sums->all[owner].device_stowed_bytes += bytes;
 }
 
-/* Subtracts a block that is off its device from the sum of that device: its bytes as requested, because the site counts
- * these. */
+/* Subtracts a block that was moved off its device from the sum of that device. It subtracts the bytes that the program
+ * requested, because the site counts the requested bytes. */
 static void owned_take_stowed(const struct vram_stowed *block, void *context) {
     const struct sums *sums = context;
     if (block->owner >= sums->count || block->device >= MEMSTOW_DEVICES) return;

@@ -286,8 +286,9 @@ int owners_load(uint32_t id) {
 
 /* --- the state and the memory of owners --- */
 
-/* The state of an owner for a decision. A use of the owner sets only a flag, without the time. So the latest use counts
- * as now if the flag was set since the previous call of this function, or if a scope is open. */
+/* The state of an owner for a decision. A use of the owner only sets a flag, and does not note the time. So the present
+ * time counts as the time of the latest use if the flag was set since the previous call of this function, or if a scope
+ * is open. */
 static struct owner_state owners_state_of(uint32_t id, struct owner *owner, const struct owned *has) {
     if (__atomic_exchange_n(&owner->used, 0, __ATOMIC_RELAXED) || os_load32(&owner->scopes))
         owner->last_use_ns = os_now();

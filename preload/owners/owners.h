@@ -26,7 +26,7 @@ int owners_retire(uint32_t id);
 /* Sets the policy and priority of an owner. Returns 1 if they have changed, 0 if they were the same, or -errno. */
 int owners_policy(uint32_t id, uint32_t policy, int32_t priority);
 /* owners_idle: sets whether nobody reads or writes the owner's memory. owners_discard: sets whether the content of its
- * device memory need not be kept. owners_load: notes that the program says from now on when it loads the owner.
+ * device memory need not be kept. owners_load: notes that the program tells memstow when it loads the owner.
  * All return 0 or -errno. */
 int owners_idle(uint32_t id, bool idle);
 int owners_discard(uint32_t id, bool discard);

@@ -46,8 +46,8 @@ static void note_all(uint64_t time_ns, uint32_t count, const struct owned *has) 
     noted.time_ns = time_ns;
 }
 
-/* If another thread has already noted owners for a later mark, this thread notes nothing: its sums may be older than
- * those. */
+/* If another thread has already noted owners for a later mark, this thread notes nothing, because its own sums may be
+ * older than the sums that were noted. */
 static void note_owners(uint64_t time_ns) {
     uint32_t count = owner_count();
     struct owned *has = owned_of_all(count);

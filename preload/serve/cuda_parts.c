@@ -62,8 +62,8 @@ static void cuda_parts_add_part(const struct snap_cuda_block *like, uint64_t sta
     cuda_blocks_add(CUDA_PART, &part);
 }
 
-/* Takes the range of `ending` out of a part, and counts its bytes for the block again. What is left of the part, in
- * front of the range or behind it, stays a part. */
+/* Takes the range of `ending` out of a part, and counts the removed bytes for the block again. What is left of the
+ * part, in front of the range or behind it, stays a part. */
 static void cuda_parts_cut(const struct snap_cuda_block *part, const struct ending *ending, uint32_t block_count) {
     uint64_t part_end = part->address + part->size;
     uint64_t start = part->address > ending->start ? part->address : ending->start;
@@ -200,9 +200,9 @@ static int assign_of(uint64_t address, struct vram_block *served, uint64_t start
     return result;
 }
 
-/* Finds the block that contains the range, and assigns the range. The block does not move meanwhile, because a thread
- * that moves it reads which owner has it. A block that is off its device cannot change its owner: the owner that put it
- * away must bring it back. */
+/* Finds the block that contains the range, and assigns the range. The block is held meanwhile, so that it does not
+ * move: a thread that moves it reads which owner has it. A block that is off its device cannot change its owner: the
+ * owner that put it away must bring it back. */
 static int cuda_parts_assign_range(uint64_t start, uint64_t end, uint32_t model) {
     struct search search = {.start = start, .end = end};
     struct vram_block *served;

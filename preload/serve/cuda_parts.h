@@ -15,7 +15,7 @@
 
 /* Assigns a range, which is a block or lies in one, to the model (0: to nobody). Returns 0; -ENXIO: no block of device
  * or pinned memory contains the range; -EBUSY: the block is off its device, or another thread was assigning for too
- * long; -ENOMEM: nothing has changed. */
+ * long; -ENOMEM: there is no memory, and nothing has changed. */
 int cuda_parts_assign(uint64_t start, uint64_t length, uint32_t model);
 
 /* Writes the owners of a block and of its parts, each once, at most `capacity`. Returns how many it wrote. */

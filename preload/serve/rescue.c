@@ -73,7 +73,8 @@ static bool wait_for_rescue(void) {
 }
 
 /* Whether another rescue or a move has given memory back since the request was made or repeated. If not, waits for a
- * rescue or a move in progress; true if it ends in time. False after WAITS_MOST times. */
+ * rescue or move in progress, and the answer is true if that ends in time. After the answer was true WAITS_MOST times,
+ * it is false. */
 static bool others_gave(struct rescue *self) {
     if (self->waits == WAITS_MOST) return false;
     bool gave = vram_move_left() != self->left || wait_for_rescue() || vram_move_wait(WAIT_MS);

@@ -1,7 +1,7 @@
-/* rescue.h — a device has no memory for a request: memory of idle owners leaves the device, and the request is repeated
- * before the program learns of the failure.
+/* rescue.h — if a device has no memory for a request, moves memory of idle owners off the device, so that the request
+ * can be repeated before the program learns of the failure.
  * In: requests that the driver refused, in the hooks of its entries. Out: whether to ask the driver again; the trace
- * has the decisions (reason "rescue"). There is no rescue if the program only tries how much memory there is, if a
+ * has the decisions (reason "rescue"). There is no rescue if the program only probes how much memory there is, if a
  * stream is in capture, if comfy-aimdo is loaded, in a sandbox, or in a callback of the driver, where every call fails.
  * Any thread may call, whatever locks it holds: each wait here is limited. There is one rescue at a time.
  * MEMSTOW_CUDA_RESCUE=0: there is none. MEMSTOW_CUDA_RESCUE=kept: owners with the policy keep are taken, too, after all
@@ -21,8 +21,8 @@
 const char *rescue_wish(const char *text);
 
 /* Moves memory of idle owners off devices until `needed` bytes are free, and returns the bytes that it freed. It takes
- * owners for which `helps` is true; among these, with `takes_kept`, also owners with the policy keep, after all others.
- * The pointer is set when tracking begins, to a function of triggers/, which decides. */
+ * only owners for which `helps` returns true. If `takes_kept` is true, it also takes owners with the policy keep, after
+ * all others. NULL until tracking begins; then it points to trigger_rescue (triggers/). */
 extern int64_t (*rescue_run)(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
 /* A request for device memory that may need a rescue. It begins before the driver is asked for the first time. */

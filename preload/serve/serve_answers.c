@@ -60,8 +60,8 @@ int serve_pool(cuda_handle pool, int which, void *value) {
     return result;
 }
 
-/* Stands in for cuMemPoolSetAttribute. A program can set a peak only to 0, which restarts it; then ours restarts,
- * too. */
+/* Stands in for cuMemPoolSetAttribute. A program can set a peak only to 0, and the peak restarts. Then the same peak of
+ * served memory restarts, too. */
 int serve_pool_set(cuda_handle pool, int which, void *value) {
     int (*real)(cuda_handle, int, void *) = (int (*)(cuda_handle, int, void *))serve_call.real;
     int result = real(pool, which, value);

@@ -81,7 +81,7 @@ int serve_share(void *shared, cuda_address at, size_t bytes, int type, unsigned 
 
 static bool told_of_export;
 
-/* Says once why the export failed. The program gets only the driver's error, and nobody would think of memstow. */
+/* Says once why the export failed. The driver's error, which the program gets, does not point to memstow. */
 static void tell_of_export(void) {
     struct notice line;
     if (seal_is_set() || __atomic_exchange_n(&told_of_export, true, __ATOMIC_RELAXED)) return;

@@ -29,7 +29,8 @@
             all[at] = moved;                                                                                           \
         }                                                                                                              \
     }
-/* Defines `name` to sort records by a number: key(record) is the number of a record, a `const type *`. */
+/* Defines the function `name`, which sorts records by a number. key(record), with a `const type *`, gives the record's
+ * number. */
 #define HEAPSORT(type, name, key)                                                                                      \
     static inline bool name##_precedes(const type *a, const type *b, const void *none) {                               \
         (void)none;                                                                                                    \

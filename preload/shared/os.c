@@ -154,7 +154,7 @@ bool os_poke(void *to, const void *from, size_t length) {
     return os_copy_memory(SYS_process_vm_writev, &(struct iovec){(void *)from, length}, &(struct iovec){to, length});
 }
 
-/* Numbers of standard streams that the program has closed, and that are held for a moment. */
+/* Descriptors that hold the numbers of closed standard streams for a moment. */
 struct streams {
     int held[3], count;
 };
@@ -171,8 +171,9 @@ static void hold_streams(struct streams *self) {
         }
 }
 
-/* Lets go of the numbers. Returns the descriptor, which gets another number if it has one of a standard stream: another
- * thread may have held that number while we looked, and let go of it before `fd` was opened. */
+/* Closes the held descriptors. Returns `fd`; or, if `fd` has the number of a standard stream, a copy with a higher
+ * number. `fd` can have such a number if another thread held it while hold_streams looked, and let go of it before `fd`
+ * was opened. */
 static int let_go_of_streams(const struct streams *self, int fd) {
     int opened = fd;
     for (int i = 0; i < self->count; i++) os_close(self->held[i]);

@@ -37,8 +37,8 @@ enum snap_flag {
  * EXECED: it became another program. */
 enum snap_state { SNAP_RUNNING = 1, SNAP_EXITED = 2, SNAP_ABRUPT_EXIT = 3, SNAP_EXECED = 4 };
 
-/* Which call stacks are recorded. NONE: none; FULL: those of all events; SAMPLE: of blocks only those of samples, and
- * those of all other events, such as mappings. MODULE is not used. */
+/* Which call stacks are recorded. NONE: none. FULL: those of all events. SAMPLE: those of the blocks that are samples,
+ * and of all events that are not about blocks, such as mappings. MODULE is not used. */
 enum snap_stacks { SNAP_STACKS_NONE = 0, SNAP_STACKS_MODULE = 1, SNAP_STACKS_FULL = 2, SNAP_STACKS_SAMPLE = 3 };
 #define SNAP_SAMPLE_MOST ((uint64_t)1 << 40)
 /* The allocator that serves malloc. KEEP: the program's own; MIMALLOC: the one that is built into memstow. */
@@ -150,7 +150,8 @@ struct snap_header {
     uint32_t moving;                    /* enum snap_moving */
     uint64_t moved_bytes, wanted_bytes; /* wanted_bytes is 0 until it is known */
 
-    /* How the process ended. The command that started the process and waited for it writes this; since 1.6. */
+    /* How the process ended. Written by the command that started the process, after its wait for the process; since
+     * 1.6. */
     uint32_t ended;      /* enum snap_ended */
     uint32_t ended_with; /* the exit status, or the number of the signal */
 };
@@ -162,7 +163,7 @@ enum snap_moving { SNAP_MOVING_OUT = 1, SNAP_MOVING_BACK };
 enum snap_type {
     SNAP_STRINGS = 1, /* bytes; a string is identified by its offset over all STRINGS sections; offset 0 is "" */
     SNAP_PROCESS,     /* snap_fact */
-    SNAP_MODULE,      /* snap_module; this type and those below are numbered over all sections of the type */
+    SNAP_MODULE,      /* snap_module; from this type on, records are numbered over all sections of their type */
     SNAP_TAG,         /* snap_tag */
     SNAP_OWNER,       /* snap_owner */
     SNAP_SITE,        /* snap_site */
@@ -192,8 +193,8 @@ enum snap_type {
     SNAP_ORIGIN = 41,
     SNAP_START = 42,  /* snap_origin: threads, by slot */
     SNAP_MISUSE = 43, /* snap_misuse: faults with blocks, such as double frees; empty records have kind 0 */
-    /* memory over time: this type and the next two; since 1.6. Records are in no order. In an empty point the time is
-     * 0, in an empty mark the kind */
+    /* memory over time: this type and the next two; since 1.6. Records are in no order. An empty point has the time 0,
+     * an empty mark the kind 0 */
     SNAP_POINT = 44,      /* snap_point */
     SNAP_CUDA_POINT = 45, /* snap_cuda_point */
     SNAP_MARK = 46,       /* snap_mark: events, such as the end of a run; a ring */
@@ -233,7 +234,7 @@ struct snap_module {
     uint64_t start, end; /* the address range */
     uint64_t bias;       /* address minus the file's virtual address */
     uint32_t path;       /* string; "": the code belongs to no file */
-    uint32_t generation; /* grows by 2 with each call of dlclose in the process; as it was at the module's first use */
+    uint32_t generation; /* at the module's first use: the value of a number that grows by 2 with each dlclose */
     uint32_t flags;
     uint32_t build_id_length;
     uint8_t build_id[24];
@@ -377,7 +378,7 @@ struct snap_thread {
     uint32_t uses; /* how many threads have had this slot */
     uint32_t flags;
     struct snap_counter before; /* the sum of the slot's counters when the present thread began */
-    /* in a snapshot: all that the slot has counted; in a ledger: the same, minus the sum of the slot's counters */
+    /* in a snapshot: all that the slot has counted; in a ledger: the part of it that the slot's counters do not have */
     struct snap_counter total;
 };
 
@@ -469,9 +470,9 @@ struct snap_misuse {
     } sites[SNAP_MISUSE_SITES];
 };
 
-/* A picture has three unsigned LEB128 numbers for each site that had live blocks, in ascending order: the site's id
- * minus that of the site before it (0 before the first), bytes, blocks. The picture ends at picture_length; bytes of an
- * older picture may follow. */
+/* For each site that had live blocks, in the order of their ids, a picture has three unsigned LEB128 numbers: the
+ * site's id minus the id of the site before it (0 before the first), bytes, blocks. The picture ends at picture_length;
+ * bytes of an older picture may follow. */
 
 enum { SNAP_NUMBER_MAX = 10 };
 /* Appends an unsigned LEB128 number, of at most SNAP_NUMBER_MAX bytes, at `to`. Returns the address behind it. */
@@ -780,8 +781,9 @@ struct snap_cupti_block {
     char source[96];              /* the end of the path of the library that asked for the block; "": unknown */
 };
 
-/* How the name of a file of moved memory begins, in a file system that has no files without a name. (Elsewhere the
- * kernel's name for it begins with '#'.) The file loses its name at once, so its path ends with " (deleted)". */
+/* How the name of a file of moved memory begins, if the file system cannot make a file without a name. The name is
+ * removed at once, so the file's path in /proc ends with " (deleted)". (On other file systems the kernel gives the file
+ * a name that begins with '#'.) */
 #define SNAP_STOW_FILE "memstow-stow."
 
 enum snap_region_flag { SNAP_REGION_WRITE = 1, SNAP_REGION_EXEC = 2, SNAP_REGION_SHARED = 4 };
@@ -793,7 +795,7 @@ struct snap_region {
     uint32_t flags;
 };
 
-/* SNAP_TOTALS: an entry of unsigned LEB128 numbers for each site and class, section.count entries:
+/* SNAP_TOTALS: section.count entries, one for each site and class. An entry has these unsigned LEB128 numbers:
  *   class (1 host, 2 mapped), tag, stack, module, flags, alloc_bytes, alloc_blocks, free_bytes, free_blocks,
  *   peak_bytes, peak_blocks
  * Entries are sorted by site, host first. ON_CUDA is in no file: in the command, it is the class of totals made from

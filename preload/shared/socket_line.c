@@ -18,8 +18,8 @@ static void put_four(char *to, const uint8_t bytes[4]) {
     }
 }
 
-/* Finds the longest row of at least two zeros; of several rows of that length, the first one. Returns its length, and
- * in *at its first index; 0: there is none. */
+/* Finds the longest row of at least two zeros; of several rows of that length, the first one. Returns its length; 0:
+ * there is no such row. *at gets the row's first index. */
 static int longest_zeros(const uint32_t words[8], int *at) {
     int best = 1;
     *at = -1;

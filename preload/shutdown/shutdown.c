@@ -317,9 +317,9 @@ static bool take_thread(struct stow_thread *thread) {
     return __atomic_compare_exchange_n(&limit.thread, &thread, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* Leaves the thread of an ending in `limit.thread`. Whoever takes a thread out of there waits for its end: usually
- * shutdown_disarm. False: the ending was called off meanwhile, so the caller must wait for `thread`. If the thread of
- * an earlier ending is still there, this function waits for that thread, which ends by itself. */
+/* Leaves the thread of an ending in `limit.thread`. Whoever takes a thread out of there, usually shutdown_disarm, waits
+ * for the thread's end. False: the ending was called off meanwhile, so the caller must wait for `thread`. If the thread
+ * of an earlier ending is still there, this function waits for that thread, which ends by itself. */
 static bool leave_thread(uint32_t number, struct stow_thread *thread) {
     struct stow_thread *before = NULL;
     while (!__atomic_compare_exchange_n(&limit.thread, &before, thread, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))

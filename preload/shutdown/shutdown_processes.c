@@ -158,8 +158,9 @@ static bool is_survivor_itself(const struct end *self, uint32_t pid) {
     return false;
 }
 
-/* The processes that can keep a process alive by the rule of kin.h: the process itself, and of each listed process the
- * parent, the group's leader and the session's leader. Each is listed once. */
+/* A list of the processes that can keep a process alive by the rule of kin.h. It begins with the process itself. For
+ * each process in the list, it also has the parent, the group's leader and the session's leader. No process is in the
+ * list twice. */
 struct reach {
     uint32_t pids[REACH_MOST], count;
 };

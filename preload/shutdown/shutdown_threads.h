@@ -10,8 +10,8 @@
 
 /* Registers the calling thread. Returns 0 or -errno. */
 int shutdown_thread_add(const char *name);
-/* Waits until all registered threads except the caller have ended, or the time is over. Returns how many are left. The
- * log gets a line for each thread that it waits for. */
+/* Waits until all registered threads except the caller have ended, or the time is over. Returns how many are left. Each
+ * thread that is waited for gets a line in the log. */
 int64_t shutdown_threads_wait(uint64_t patience_ns);
 /* The number of threads that are left, without memstow's own threads, the calling thread, the thread `asks`, and the
  * thread `limit` (which watches the limit; 0: none). The log gets a line for each of the first 64. The call takes no

@@ -243,8 +243,8 @@ static enum cfi_why read_function(const struct cfi_object *object, struct cursor
     return c.why;
 }
 
-/* Searches the index: sorted pairs of 4-byte numbers, the addresses of a function and of its entry relative to the
- * header. */
+/* Searches the index. Its rows are sorted pairs of 4-byte numbers: the address of a function and the address of its
+ * entry, both relative to the header. */
 static enum cfi_why search_index(const struct cfi_object *object, struct cursor index, uint64_t count, uintptr_t pc,
                                  struct function *out) {
     if (count > (index.end - index.at) / 8) return CFI_MALFORMED;

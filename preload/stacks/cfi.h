@@ -32,7 +32,7 @@ enum cfi_why {
     CFI_REGISTER,       /* the CFA comes from a register other than rsp and rbp, or the caller's rsp is not the CFA */
     CFI_EXPRESSION,     /* the CFA comes from an expression of unknown form */
     CFI_RETURN_ADDRESS, /* the return address is not at CFA - 8 */
-    CFI_FRAME_POINTER,  /* the caller's rbp is not in memory at a distance from CFA or rbp */
+    CFI_FRAME_POINTER,  /* the caller's rbp is not saved at a fixed distance from the CFA or rbp */
     CFI_OFFSET,         /* a distance is too large, or is not a multiple of 8 */
     CFI_ODD_SIGNAL,     /* a signal frame that is not the kernel's */
     CFI_MALFORMED,

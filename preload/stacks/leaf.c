@@ -16,7 +16,8 @@ enum {
     ONE_IN = 8,    /* when most fills are skipped, one in 8 is done */
 };
 
-/* Looks up the hop (see leaf.h) of an address that has none in the table yet. */
+/* Puts the hop (see leaf.h) of an address into the table. If the rule of the address is not read yet, the hop is
+ * LEAF_FAR for this time, and is not put into the table. */
 __attribute__((noinline)) static const struct hop *find_hop(struct leaves *self, uintptr_t address) {
     static const struct hop unknown = {0, LEAF_FAR};
     struct hop *hop = leaf_hop(self, address);

@@ -128,8 +128,8 @@ static INLINE uint32_t leaf_hit(struct leaves *self, const struct leaf *leaf) {
 }
 
 /* Adds a leaf for the caller's stack, which has this site. The memo must hold the whole stack. Call this for a stack
- * that was seen before and that no leaf had. `asked` chooses the leaf's place. If the leaves could not be asked this
- * time, `asked` is the hash of another stack. Then the leaf is never found, which does no harm. */
+ * that was seen before and that no leaf had. The hash in self->asked chooses the leaf's place. If the leaves could not
+ * be asked this time, that is the hash of another stack. Then the leaf is never found, which does no harm. */
 void leaf_fill(struct leaves *self, const struct memo *memo, const struct caller *caller, uint32_t site);
 
 /* Makes memory for leaves. False: there is none. */

@@ -236,8 +236,8 @@ static bool memo_make_capacity_for_frames(struct memo *self, uint32_t frames) {
     return CAPACITY_FOR(self, frames, frames_capacity, frames + self->count - self->placed + python - python_placed);
 }
 
-/* Lists the frames of the elements that have no place in the tree yet. Returns the end of the list, which is before the
- * first frame without a record in the ledger. */
+/* Lists the frames of the elements that have no place in the tree yet. Returns where the list ends: at the first frame
+ * without a record in the ledger, or behind the last frame. */
 static uint32_t list_frames(struct memo *self, const struct element *outer) {
     uint32_t end = outer->frames, evals = outer->evals;
     for (uint32_t i = self->placed; i < self->count; i++) {

@@ -25,8 +25,8 @@ struct state {
     uintptr_t rbp;
 };
 
-/* A step from a frame to its caller. Rule and state of the frame determine the caller's state. Only the parts that are
- * needed later are stored. */
+/* A step from a frame to its caller. The rule and the state of the frame determine the caller's state. Of the two, only
+ * the parts that are needed later are stored. */
 struct step {
     uintptr_t slot, rbp;
     uint64_t code;  /* the rule's code, which tells also where rbp is saved */
@@ -115,8 +115,8 @@ static inline void memo_cut(struct memo *self, uint32_t count) {
     if (self->placed > count) self->placed = count;
 }
 
-/* Whether the first `count` elements are unchanged. If not, the memo is cut: it forgets the outermost changed element
- * and all elements inside of it, at least. `inner`: the anchor of the next loop further in on the present stack, or 0.
+/* Whether the first `count` elements are unchanged. If not, the memo is cut: it forgets at least the outermost changed
+ * element and all elements inside of it. `inner`: the anchor of the next loop further in on the present stack, or 0.
  * `own`: the stack is the thread's own, so all words can be read. */
 bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own);
 

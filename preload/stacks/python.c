@@ -91,8 +91,8 @@ static uintptr_t find_variable(const struct link_map *object, const char *name) 
     return found ? found : symbol_find(object, name, NULL);
 }
 
-/* Finds the interpreter's function that maps arenas, in which small objects lie. Returns its address, which is in
- * PyObjectArenaAllocator; 0: it is not known. */
+/* Returns the address of the interpreter's function that maps arenas, in which small objects lie; 0: it is not known.
+ * The interpreter gives it in a PyObjectArenaAllocator. */
 static uintptr_t find_arenas(const struct link_map *object) {
     struct {
         uintptr_t context, alloc, free;
@@ -355,8 +355,8 @@ size_t python_frames(struct python_walk *walk, uintptr_t slot, uintptr_t cfa, ui
 }
 
 /* The innermost frame of a loop, for Python 3.13 and later. `inner` has the entry frame of a loop that runs further in,
- * or is 0. If both loops are of the same interpreter, the result is the frame before that entry frame. Otherwise it is
- * the head of the chain. */
+ * or is 0. If both loops are of the same interpreter, the result is the next frame outwards from that entry frame.
+ * Otherwise it is the head of the chain. */
 static uintptr_t first_frame(const struct interpreter *self, uintptr_t inner, uintptr_t anchor) {
     bool same_interpreter = inner && !((inner ^ anchor) & PYTHON_INDEX_MASK);
     return same_interpreter ? python_word(python_plain(inner), self->layout.frame_previous) : chain_head(self, 0);

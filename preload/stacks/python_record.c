@@ -5,7 +5,7 @@
  * Code objects come and go. A program that compiles in a loop makes the same ones again and again. So a code id stands
  * for content (names, first line, lines of its instructions). A new code object with the same content gets the same id.
  * One thread at a time writes to the tables. If another thread is writing (or, in a signal handler, the thread itself),
- * records are made that no table knows. When the frame is next looked up, its record is made once more. */
+ * a new record is not put into the tables. The next look-up of the same frame does not find it, and makes another. */
 #include "preload/stacks/python_record.h"
 
 #include <string.h>

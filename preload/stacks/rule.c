@@ -1,6 +1,6 @@
 /* rule.c — see rule.h. Any thread reads the table and puts rules into it. One thread at a time replaces the table. Two
- * threads may put the rule of one address at the same moment. The rules are equal, except for the frame, which may get
- * a second record. Readers of the ledger merge the records. */
+ * threads may put the rule of one address at the same moment. Their rules are equal, except for the frame id: each
+ * thread may make a record of the frame. Readers of the ledger merge the two records. */
 #include "preload/stacks/rule.h"
 
 #include <string.h>

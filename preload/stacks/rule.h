@@ -16,7 +16,7 @@
 #pragma GCC visibility push(hidden)
 
 /* An entry of the table. It has 16 bytes, so four share a cache line.
- *   code: the address (47 bits), RULE_INTERRUPTED, and above them where rbp is saved
+ *   code: the address (47 bits), RULE_INTERRUPTED, and in the bits above these: where rbp is saved
  *   how: enum rule_kind, flags, and the offset of the CFA
  * Offsets are in units of 8 bytes. */
 struct rule {
@@ -45,7 +45,7 @@ enum {
     RULE_CODE_BITS = 48,
     RULE_NO_BP = INT16_MIN, /* rbp is not saved: the caller's rbp is the same */
 };
-#define RULE_INTERRUPTED ((uint64_t)1 << 47) /* the address of an interrupted instruction, not a return address */
+#define RULE_INTERRUPTED ((uint64_t)1 << 47) /* the address is an interrupted instruction's, not a return address */
 #define RULE_NO_FRAME UINT32_MAX             /* the table stores it as 0 */
 
 static inline enum rule_kind rule_kind(uint32_t how) { return how & RULE_KIND_MASK; }

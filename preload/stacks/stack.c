@@ -299,8 +299,8 @@ static uint32_t site_of_caller(const struct caller *caller) {
 }
 
 /* Threads without a `struct stack` of their own, such as those that are about to end, share one. Only one thread at a
- * time uses it. `taken` is the process of that thread: a forked child may find its parent's pid there, and takes the
- * struct over. */
+ * time uses it. `taken` is the pid of that thread's process. If a forked child finds its parent's pid there, the child
+ * takes the struct over. */
 static uint32_t site_for_nobody(const struct caller *caller) {
     static struct stack *shared;
     static uint32_t taken;
@@ -331,8 +331,8 @@ static bool is_left_behind(const struct stack *self, const struct stack *by, uin
             (region_has(&by->own.known, by->unwound.handler) && by->unwound.handler > self->busy));
 }
 
-/* Looks at each struct before `by` in the chain (`nested`) from `self`. If its hook was left by longjmp, frees the
- * struct for other look-ups. */
+/* Looks at each struct of the chain (`nested`) from `self` on, up to but not including `by`. If the hook that worked in
+ * the struct was left by longjmp, frees the struct for other look-ups. */
 static void free_those_left(struct stack *self, const struct stack *by, uintptr_t slot) {
     for (; self != by; self = self->nested)
         if (is_left_behind(self, by, slot)) {
@@ -373,7 +373,7 @@ static INLINE uint32_t site_of_leaf(struct stack *self, struct caller caller, co
     return likely(leaf) ? site : site_in_full(caller.slot, caller.address, caller.rbp);
 }
 
-/* Continues a look-up: the leaf in the first place of `asked` does not have the stack. */
+/* Continues a look-up when the leaf in the first place of `asked` does not have the stack. */
 __attribute__((noinline)) static uint32_t site_in_second(struct stack *self, uintptr_t slot, uintptr_t address,
                                                          uintptr_t rbp) {
     struct caller caller = {slot, address, rbp};
@@ -381,14 +381,14 @@ __attribute__((noinline)) static uint32_t site_in_second(struct stack *self, uin
     return site_of_leaf(self, caller, leaf_holds(leaf, &self->memo, caller) ? leaf : NULL);
 }
 
-/* Continues a look-up: the leaf has the innermost words of the stack, and its `join` is an element of the memo. */
+/* Continues a look-up when the leaf has the innermost words of the stack, and its `join` is an element of the memo. */
 __attribute__((noinline)) static uint32_t site_joined(struct stack *self, uintptr_t slot, uintptr_t address,
                                                       uintptr_t rbp, const struct leaf *leaf) {
     if (unlikely(!leaf_joins(leaf, &self->memo))) return site_in_second(self, slot, address, rbp);
     return site_of_leaf(self, (struct caller){slot, address, rbp}, leaf);
 }
 
-/* Continues a look-up: the hash takes more than the three innermost addresses, or an address has no hop yet. */
+/* Continues a look-up when the hash takes more than the three innermost addresses, or when an address has no hop. */
 __attribute__((noinline)) static uint32_t site_hashed(struct stack *self, uintptr_t slot, uintptr_t address,
                                                       uintptr_t rbp) {
     struct caller caller = {slot, address, rbp};

@@ -1,4 +1,4 @@
-/* stack.h — from the caller of a hook (a function that the program calls in place of libc's) to the site, an id, of the
+/* stack.h — from the caller of a hook (a function that the program calls in place of libc's) to the site (an id) of the
  * whole call stack.
  * In: the state at the entry of a hook. Out: the id of (tag, stack). Finding a stack that was seen before takes no
  * lock. It makes a system call only to learn how far the stack reaches, or to get memory for a cache. docs/stacks.md

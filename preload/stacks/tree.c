@@ -185,8 +185,8 @@ uint32_t tree_stack_known(uint32_t place) {
 }
 
 /* Only the innermost place of a run can have a site. For any other place, this makes a second place for the same stack:
- * a run without a frame. Memory is reserved for such runs (BUDGET_ENDS). They are small, and stacks further in that get
- * no place of their own are counted there. */
+ * a run without a frame. Memory is reserved for such runs (BUDGET_ENDS): they are small, and stacks further in that get
+ * no place of their own are counted at them. */
 uint32_t tree_stack(uint32_t place) {
     const struct edge edge = {place, SNAP_RUN_FRAME};
     uint32_t stack = tree_stack_known(place);

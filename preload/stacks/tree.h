@@ -37,7 +37,7 @@ uint32_t *tree_site(uint32_t stack);
 
 /* The next place outwards; `place` is not the root. */
 uint32_t tree_outer(uint32_t place);
-/* The first place of the same run, and the place outside of that run. */
+/* Of the run that contains `place`: its first place, and the place outside of the run. */
 uint32_t tree_first(uint32_t place);
 uint32_t tree_outside(uint32_t place);
 /* The id of the frame at a place; SNAP_RUN_FRAME: the place has none. */

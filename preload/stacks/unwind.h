@@ -28,8 +28,8 @@ struct unwound {
 };
 
 /* Unwinds to a remembered element that is unchanged, or to the end. Afterwards the memo has only that element and those
- * outside of it. The stack of a signal handler may lead onto the thread's own stack. Then `view` changes to the
- * thread's own stack. */
+ * outside of it. If the stack of a signal handler leads onto the thread's own stack, `view` changes to the thread's own
+ * stack. */
 enum outcome unwind(struct unwound *self, struct memo *memo, struct view *view, struct own_stack *own,
                     const struct caller *caller);
 

@@ -90,7 +90,8 @@ int state_loop_reserve(const char *name, const struct memstow_state_options *opt
         *out = loop;
     }
     lock_let_go(&state_registry);
-    /* Locked only after the registry is unlocked, because the lock that was taken last must be released first. */
+    /* The loop is locked only now, after the registry is unlocked: of two locks, the one that was taken last must be
+     * released first. */
     if (!error) lock_hold(&loop->changes);
     return error;
 }

@@ -1,8 +1,8 @@
 /* state_loop.h — the loops of the store, each with its present values. A loop is work that the program does again and
  * again, each time with values of the last time.
  * In: names and numbers of loops. Out: a loop that the caller alone may change, even while the caller writes to a disk;
- * a walk through the values of all loops. Whoever needs both locks takes the loop's before the registry's
- * (state_value.h). No hook may call it. */
+ * a walk through the values of all loops. Whoever needs the locks of a loop and of the registry (state_value.h) takes
+ * the loop's lock first. No hook may call it. */
 #ifndef MEMSTOW_STATE_LOOP_H
 #define MEMSTOW_STATE_LOOP_H
 

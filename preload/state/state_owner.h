@@ -1,7 +1,7 @@
-/* state_owner.h — the owners of values: each id of a loop has one.
- * In: ids; through state_owner_store, questions about owners and requests to move their values, from code that knows no
- * loops. Out: owners, the bytes of each owner in the store, and values that are moved to files or back while readers
- * continue. No hook may call it. */
+/* state_owner.h — the owners of values: each id of a loop has an owner.
+ * In: ids. Through the pointers in state_owner_store, code that knows no loops asks how many bytes an owner has in the
+ * store, and has the owner's values moved. Out: owners, and bytes. Values move to files or back while readers continue.
+ * No hook may call it. */
 #ifndef MEMSTOW_STATE_OWNER_H
 #define MEMSTOW_STATE_OWNER_H
 

@@ -33,7 +33,7 @@ enum stow_refusal {
     STOW_NO_DUMP,       /* MADV_DONTDUMP: it may be a secret, which must not go to a disk */
     STOW_FAULTS_TAKEN,  /* the program uses userfaultfd on it */
     STOW_SPECIAL,       /* hugetlb, device memory, a shadow stack, or a file's pages that are locked */
-    STOW_NAMELESS_FILE, /* its name no longer leads to it, so nobody can see whether it lies in memory */
+    STOW_NAMELESS_FILE, /* a file that has lost its name: nobody can see whether its file system is in memory */
     STOW_STACK,         /* memory that grows down, or the mover's own stack or thread-local storage */
     STOW_NOT_IDLE,      /* the kernel cannot move it atomically, and its owner is not idle */
     STOW_IN_USE,        /* its owner was declared idle, but somebody wrote to it */
@@ -122,7 +122,8 @@ extern uint32_t stow_epoch, stow_passing[2];
 enum { STOW_PASS_WATCHED = 2 };
 
 /* Call stow_pass_begin before, and stow_pass_end after, a call that changes or gives back memory. stow_pass_watched
- * gets the result of stow_pass_begin, and returns whether anything was stowed or moving then. */
+ * says whether anything was stowed or moving when stow_pass_begin was called. `pass` is the result of
+ * stow_pass_begin. */
 static inline uint32_t stow_pass_begin(void) {
     for (;;) {
         uint32_t epoch = __atomic_load_n(&stow_epoch, __ATOMIC_SEQ_CST);

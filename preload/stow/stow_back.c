@@ -243,8 +243,8 @@ static uint32_t hold_pages(struct stow_back *self, uint64_t start, uint64_t leng
     return STOW_DONE;
 }
 
-/* Waits before a step that must succeed is tried again: first for a moment, later for some milliseconds. So a lack of
- * memory in the kernel costs no processor time. */
+/* Waits before the next try of a step that must succeed: at first for a moment, later for some milliseconds. So a lack
+ * of memory in the kernel costs no processor time. */
 static void wait_for_kernel(int turn) {
     const struct timespec pause = {.tv_nsec = 1000 << (turn < LONGEST_PAUSE ? turn : LONGEST_PAUSE)};
     os_call(SYS_nanosleep, &pause, 0);
@@ -402,8 +402,8 @@ static bool reads_on(const struct stow_back *self, const struct source *source) 
            reading->offset + reading->taken == source->offset;
 }
 
-/* Begins to read the file for this range, and for the rest of the move as far as that lies in the same mapping. If the
- * read in progress already serves for this, it goes on. */
+/* Begins to read the file for this range, and for the rest of the move as far as the rest lies in the same mapping. If
+ * the read in progress comes to this range next, it goes on instead. */
 static void read_from(struct stow_back *self, const struct stow_area *area, const struct source *source,
                       uint64_t length) {
     if (reads_on(self, source)) return;

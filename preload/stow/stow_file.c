@@ -213,8 +213,8 @@ static bool is_in_memory(const struct stow_file *self) {
     return !absent;
 }
 
-/* Whether written pages leave memory. The upper file system of an overlay may be tmpfs. Then pages are still in memory
- * after they were flushed and dropped. */
+/* Whether pages of the file are out of memory after they were written, flushed and dropped. They stay in memory if the
+ * file system is an overlay whose upper file system is tmpfs. */
 static bool leaves_memory(struct stow_file *self) {
     void *zeros = os_map(PROBE);
     bool leaves = zeros && stow_file_write(self, zeros, PROBE) == STOW_DONE && !is_in_memory(self);

@@ -42,8 +42,8 @@ uint32_t stow_file_take(struct stow_file *self, int fd, bool direct, uint64_t si
 /* Whether the descriptor still belongs to this file: the program may have closed it. */
 bool stow_file_is_still(const struct stow_file *self);
 
-/* Maps the next `length` bytes behind the used ones privately, whether they are written already or not. NULL: the
- * kernel refuses. */
+/* Makes a private mapping of the `length` bytes of the file that follow the used bytes. They need not be written yet.
+ * NULL: the kernel refuses, or the program has closed the descriptor. */
 void *stow_file_map(const struct stow_file *self, uint64_t length);
 
 void stow_file_close(struct stow_file *self);

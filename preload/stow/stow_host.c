@@ -121,7 +121,7 @@ static uint32_t take_away(struct stow_host *self, uint64_t start, uint64_t lengt
 }
 
 /* Makes private the pages that a forked process shares or has shared, because UFFDIO_MOVE refuses such pages until they
- * are written to. To OR 0 into a byte is a write, and loses no other thread's write. */
+ * are written to. An atomic OR of 0 into a byte writes to the page, and loses no write of another thread. */
 static void make_own(struct stow_host *self, uint64_t start, uint64_t end) {
     uint64_t run_end, pages;
     for (; stow_pages_run(self->pagemap, &start, end, STOW_PAGES_MAPPED, 1, &run_end, &pages); start = run_end)

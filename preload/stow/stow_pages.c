@@ -117,8 +117,8 @@ uint64_t stow_pages_count(int pagemap, uint64_t start, uint64_t end, enum stow_p
     return run.pages * OS_PAGE;
 }
 
-/* True unless the kernel gives VmPin as 0. VmPin counts pages that io_uring and InfiniBand hold. Nothing shows a system
- * call with O_DIRECT in progress. */
+/* True unless the kernel gives VmPin as 0. VmPin counts pages that io_uring and InfiniBand hold. The kernel does not
+ * tell whether a system call with O_DIRECT is in progress. */
 bool stow_pages_are_pinned(void) {
     char text[4096];
     int fd = os_open("/proc/self/status", O_RDONLY, 0);

@@ -61,7 +61,8 @@ void stow_put_back(const struct stow_unmapped *unmapped) {
     stow_table_unlock();
 }
 
-/* False: the kernel refused, because the process has too many mappings, for example. */
+/* Puts fresh memory in the place of a range. False: the kernel refused, for example because the process has too many
+ * mappings. */
 static bool put_fresh(uint64_t start, uint64_t end, int protection) {
     const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
     return os_call(SYS_mmap, start, end - start, protection, flags, -1, 0) == (long)start;

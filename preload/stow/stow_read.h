@@ -1,5 +1,5 @@
 /* stow_read.h — reads a part of a file in order, on threads that run ahead of the thread that takes the bytes (the
- * taker). The buffer is used in turn, piece by piece, so the disk works while the taker works. The reading goes on from
+ * taker). The pieces of the buffer are used in turn, so the disk works while the taker works. The reading goes on from
  * one chunk of a move to the next.
  * In: a descriptor, an offset and a length, a buffer. Out: the next bytes, or the reason why no more come. The caller
  * keeps descriptor and buffer until stow_read_end. There is one taker. */

@@ -37,8 +37,8 @@ struct stow_region *stow_table_regions(void);
 /* Makes capacity for `more` regions. False: there is no memory. */
 bool stow_table_reserve(uint32_t more);
 
-/* A chunk moves from stow_table_begin to stow_table_end. There is one at a time, so stow_table_begin waits while
- * another chunk moves. */
+/* A chunk moves from stow_table_begin to stow_table_end. Only one chunk moves at a time, so stow_table_begin waits
+ * while another chunk moves. */
 void stow_table_begin(uint64_t start, uint64_t end);
 void stow_table_end(void);
 

@@ -279,7 +279,7 @@ static const struct owner_state *trigger_state_of(uint32_t owner, uint32_t count
     return NULL;
 }
 
-/* Notes what each owner has left. An owner that is no longer in the list has no memory. */
+/* Notes how much memory each owner still has. An owner that is no longer in the list has none. */
 static void see_what_came_of_it(void) {
     uint32_t owners;
     if (!trigger_list_owners(&trigger.owners, &trigger.owner_capacity, &owners)) owners = trigger.owner_capacity;

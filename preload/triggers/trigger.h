@@ -1,5 +1,5 @@
 /* trigger.h — applies policies. A *trigger* is a moment when memstow decides for each owner (a model or another thing
- * that has memory) whether its memory stays, is moved out or is freed, and does it.
+ * that has memory) whether its memory stays, is moved out or is freed, and carries these decisions out.
  * In: a reason, and the present figures of owners (owners.h). Out: decisions, their outcome, and the trace of both.
  * Call it outside of hooks; only a rescue may come from a hook. There is one trigger at a time. A thread may end a
  * trigger that another thread began. docs/decisions.md has the rules and the lines of the trace. */
@@ -39,8 +39,8 @@ void trigger_note_policy(uint32_t owner, uint32_t kind, const char *name, const 
                          int32_t priority);
 
 /* A trigger for a device without free memory (rescue.h). It moves only device memory. takes_kept: owners with the
- * policy keep may be stowed, too, after all others. helps(owner): whether moving the owner's memory out makes room on
- * the device that lacks memory; NULL: every owner's memory does. Returns as trigger_run does. */
+ * policy `keep` may be stowed, too, after all other owners. helps(owner): whether moving the owner's memory out makes
+ * room on the device that lacks memory; NULL: every owner's memory does. Returns as trigger_run does. */
 int64_t trigger_rescue(uint64_t needed, bool takes_kept, bool (*helps)(uint32_t owner));
 
 /* Lists owners as owners_list does, in an array that grows. False: there is no memory. */

@@ -20,7 +20,7 @@ uint32_t vram_ahead_news;
 
 static uint32_t asked; /* 1: the device thread is to pin memory that is missing */
 static struct {
-    cuda_handle context; /* of the block that was served most recently; NULL: none, or it has ended */
+    cuda_handle context; /* of the block that was served most recently; NULL: no block was, or the context has ended */
     uint32_t device;
     struct vram_limits limits;
 } wish; /* the lock of the table protects it */
@@ -48,9 +48,9 @@ static void find_room(void *context) {
 }
 
 /* How much may be pinned now: no more than a move might pin, and only while the system has at least as much memory left
- * as is pinned. With less left, the next move would give the pinned memory back. A thread with descriptors of its own
- * reads the figures, because that opens files: a file must not get the number of a descriptor that the program is about
- * to open. 0 also if the figures cannot be read. */
+ * as is pinned. If less were left, the next move would give the pinned memory back. A thread with descriptors of its
+ * own reads the figures, because that opens files: a file must not get the number of a descriptor that the program is
+ * about to open. The answer is also 0 if the figures cannot be read. */
 static uint64_t room_now(const struct vram_limits *limits) {
     struct room room = {.limits = limits};
     bool own_files;
@@ -82,8 +82,8 @@ void vram_ahead_loaded(void) {
 /* --- on the device thread --- */
 
 /* Copies the wish. True: memory may be pinned in its context now. Then a thread that moves memory or ends this context
- * waits until vram_move_end_pinning. *later: whether there is a wish, so that after a false answer the caller asks
- * again later. */
+ * waits until vram_move_end_pinning. *later: there is a wish, so after a false answer the caller must ask again
+ * later. */
 static bool begin_pinning(struct vram_stock_wish *out, struct vram_limits *limits, bool *later) {
     vram_table_lock();
     *later = wish.context != NULL;

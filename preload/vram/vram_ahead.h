@@ -2,8 +2,9 @@
  * In: blocks that were served, and moments at which a model may be complete. Out: pinned memory for them, in large
  * pieces, within the limit for pinned memory (vram_stock.h); and the copy buffers of moves. Only the device thread pins
  * ahead (vram_thread.h), and no thread of the program waits for it, except a thread that moves device memory or ends a
- * context: such a thread waits until the present piece is pinned. While a stream is in capture, no pinning begins. What
- * was given back because memory was short is not pinned ahead again until a move has pinned memory itself. */
+ * context: such a thread waits until the present piece is pinned. While a stream is in capture, no pinning begins.
+ * After pinned memory was given back because memory was short, nothing is pinned ahead until a move has pinned new
+ * memory itself. */
 #ifndef MEMSTOW_VRAM_AHEAD_H
 #define MEMSTOW_VRAM_AHEAD_H
 

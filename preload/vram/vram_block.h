@@ -32,7 +32,7 @@ enum vram_state {
 enum vram_backup_kind { VRAM_IN_MEMORY, VRAM_PINNED, VRAM_IN_FILE, VRAM_BACKUP_KINDS, VRAM_DISCARDED };
 
 struct vram_block {
-    struct vram_block *next, *before, *in_move;   /* next, before: in the table's list; in_move: in that of a move */
+    struct vram_block *next, *before, *in_move;   /* next, before: in the table's list; in_move: in a move's list */
     struct vram_block *lower, *higher;            /* in the table's tree: blocks at lower and at higher addresses */
     struct vram_block *freed_next, *freed_before; /* in the queue of freed blocks and wrecks, or of spares */
     struct vram_block *shelf_next, *shelf_before; /* on the table's shelf for the block's size */
@@ -54,7 +54,7 @@ struct vram_block {
     /* searched: the number of the latest search for freed blocks that looked at this block. reached: the number of the
      * latest vram_memory_reach that tried this block */
     uint64_t searched, reached;
-    uint32_t pieces, made, mapped; /* how many pieces there are, have physical memory, are mapped */
+    uint32_t pieces, made, mapped; /* how many pieces there are; how many have physical memory; how many are mapped */
     bool open;                     /* `devices` have access now */
     bool rdma;                     /* the memory was made so that network cards can use it */
     uint64_t id;                   /* the id of its memory in answers to the program (BUFFER_ID) */

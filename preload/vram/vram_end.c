@@ -191,8 +191,8 @@ static bool is_executed(struct stalled *self, const struct vram_block *block) {
     return (block->event && !block->copied) || context_has_ended_work(self->driver, block);
 }
 
-/* The first freed block that neither this search nor a later search has looked at. The block goes to the end of the
- * queue, so blocks that were looked at are behind all others. */
+/* The first freed block that no thread has taken. NULL: there is none, or this search or a later one has looked at it
+ * already. The block goes to the end of the queue, so the blocks that were looked at are behind all others. */
 static struct vram_block *look_at_next(uint64_t search) {
     struct vram_block *block = vram_table_first_freed();
     while (block && block->moving) block = block->freed_next;

@@ -68,8 +68,8 @@ void vram_leaving_end(struct vram_leaving *self) {
     end_what_is_over(self, self->next);
 }
 
-/* Adds a block to the list. The list may be full, because a block whose copy is over waits for those before it. Then
- * all copies are waited for, and all blocks in the list are handed to `over` first. */
+/* Adds a block to the list. The list may be full, because a block whose copy is over waits for those before it. In this
+ * case, waits for all copies first, and hands all blocks in the list to `over`. */
 static struct vram_leaving_block *vram_leaving_new(struct vram_leaving *self, struct vram_block *block) {
     end_what_is_over(self, self->next);
     if (self->next - self->first == VRAM_LEAVING) vram_leaving_end(self);

@@ -84,8 +84,8 @@ struct move {
     struct vram_leaving leaving;
 };
 
-/* Notes why a block stayed. The first reason counts. But a reason that concerns the whole move replaces one that
- * concerns a single block, except VRAM_REFUSAL_EMPTY. */
+/* Notes why a block stayed. The first reason counts. But a reason that concerns the whole move, other than
+ * VRAM_REFUSAL_EMPTY, replaces one that concerns a single block. */
 static void vram_move_refuse(struct move *self, enum vram_refusal why, int error) {
     bool says_more =
         vram_refusal_is_of_blocks(self->refusal) && !vram_refusal_is_of_blocks(why) && why != VRAM_REFUSAL_EMPTY;
@@ -537,10 +537,10 @@ static bool is_over(uint64_t since, uint32_t milliseconds) {
 }
 
 /* Every move waits while another thread pins memory ahead of need. Otherwise the move would pin memory itself, which
- * takes as long. With `at_once` it waits only until PINNING_MS after the pinning began: perhaps the driver hangs. A
- * move that has waited for ENDING_MS for calls that end a context, and for nothing else, waits no longer: perhaps such
- * a call was left by longjmp, and nothing shows it, because the thread waits in functions that have not written over
- * the call's frame. *since: when this wait began. */
+ * takes as long. With `at_once`, the move waits no longer than PINNING_MS after the pinning began, because the driver
+ * may hang. If a move has waited for ENDING_MS only for calls that end a context, it waits no longer. The program may
+ * have left such a call by longjmp, and nothing shows that while the thread waits in functions that have not written
+ * over the call's frame. *since: when this wait began. */
 static bool must_wait(const struct move *self, uint64_t *since) {
     bool at_once = self->options->at_once;
     if (must_stop(self)) return false;

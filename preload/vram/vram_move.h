@@ -55,14 +55,14 @@ uint64_t vram_move_left(void);
 /* Waits for another thread's move, for this time at most. True: there was a move, and it is over. */
 bool vram_move_wait(uint32_t milliseconds);
 
-/* Call these before and after a call of the driver that destroys a context. vram_move_hold_off waits until no move and
- * no pinning uses this context, and until no move waits for the work of all contexts. Until vram_move_go_on, no move
- * begins. `mark`: see vram_dying_comes. */
+/* Call these before and after a call of the driver that destroys a context. vram_move_hold_off waits as long as a move
+ * or pinning uses this context, or a move waits for the work of all contexts. Until vram_move_go_on, no move begins.
+ * `mark`: see vram_dying_comes. */
 void vram_move_hold_off(cuda_handle context, uintptr_t *mark);
 void vram_move_go_on(const uintptr_t *mark);
-/* Call this when the program asks for a move. Forgets calls that destroy a context and that the program has left by
- * longjmp. Such a call of this thread is unfinished, and its stack frame lies below `frame`, a stack frame of the
- * program's request. */
+/* Call this when the program asks for a move. `frame` is a stack frame of this request. Forgets the calls of this
+ * thread that destroy a context and whose stack frames lie below `frame`: the program has left these calls by
+ * longjmp. */
 void vram_move_asked_at(const void *frame);
 /* Call this when a context has ended. Forgets the copy buffers and the pinned memory that ended with it. The caller
  * holds the lock of the table, and moves are held off. */

@@ -7,7 +7,7 @@
 #include "preload/vram/vram_end.h"
 #include "preload/vram/vram_table.h"
 
-enum { LOOKS_MOST = 16 }; /* how many more blocks of a shelf a request looks at, after the first */
+enum { LOOKS_MOST = 16 }; /* how many more blocks of a shelf (vram_table.h) a request looks at, after the first */
 
 uint64_t vram_spare_most = (uint64_t)1 << 30;
 

@@ -125,7 +125,7 @@ class ComfyUI:
 
 
 class ComfyUIRun(ComfyUI):
-    """The same after one run of a workflow that samples a small model: seconds of the next run."""
+    """A real ComfyUI, after one run of a workflow that samples a small model: seconds of the next run."""
     name = "ComfyUI run"
 
     def prepare(self, inputs):

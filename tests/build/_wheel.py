@@ -86,7 +86,7 @@ def check_plugin(run, folder):
 
 
 def settle_start(name):
-    """The setting of a user who has pressed the button that has ComfyUI start itself under memstow."""
+    """Writes the setting that ComfyUI has after a user has pressed the button for starting under memstow."""
     settings = support.HERE / name / "user/default/comfy.settings.json"
     settings.parent.mkdir(parents=True)
     settings.write_text('{"memstow.start": true}')

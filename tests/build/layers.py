@@ -11,7 +11,7 @@ FILES_MOST, CIRCLE_MOST = 32, 5
 faults = []
 HALL = {"preload": {"README.md", "memstow.map"}, "tools": {"README.md", "python", "comfyui", "completion", "web"}}
 FEW = r"count/.*|hooks/hook_host\.c"
-# Headers that a program has, or that the build makes: they include nothing of ours.
+# The public header, which programs include, and headers that the build makes. They include nothing of ours.
 OUTSIDE = {"memstow.h", "memstow_commit.h", "perfetto.pb-c.h", "pprof.pb-c.h"}
 # Headers that only certain files may include, and these files.
 INSIDE = {"preload/count/thread_inside.h": FEW, "preload/count/account_fast.h": FEW}

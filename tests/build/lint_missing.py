@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""On a machine without linters, tests/lint skips each and says why. In .ci/run each is a failure, and no test runs."""
+"""On a machine without linters, tests/lint skips each linter and says why. In .ci/run each missing linter is a failure,
+and no test runs."""
 import os, shutil
 
 import support

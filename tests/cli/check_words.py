@@ -39,7 +39,7 @@ assert done.stderr == "memstow: base.txt written: 110.0 KiB, 1 call site, of 1 r
 text = pathlib.Path("base.txt").read_text()
 assert "prog" not in text.replace("@(program)", "") and text.count("@(program)") == 4, text
 
-# The same program with another name has the same call sites, and a suppression may name it.
+# The same program with another name has the same call sites. A suppression may name the program as (program).
 check(0, "--fail-over=site:0", name="prog-77ab")
 pathlib.Path("known.txt").write_text("function=three_* module=(program)\n")
 assert "suppressed by line 1" in check(300, "--fail-over=site:0", "--suppressions=known.txt").stdout
@@ -71,7 +71,7 @@ for form in ("junit", "json", "github", "markdown"):
 assert not check(457, "--text=o.txt", "--junit=o.xml").stdout and table.search(pathlib.Path("o.txt").read_text())
 xml.etree.ElementTree.fromstring(check(457, "--junit").stdout)
 
-# A file belongs to its option; a command is not mistaken for a file.
+# A file is part of its option (--junit=FILE). The next word is the command, never a file.
 done = memstow("check", "--baseline=base.txt", "--junit", "out.xml", "./prog-5f3c", 0, status=2)
 assert done.stderr == (
     "memstow: out.xml is not a command: to write to that file, give --junit=out.xml (see 'memstow check --help')\n"

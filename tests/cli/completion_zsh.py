@@ -6,8 +6,8 @@ import fcntl, os, pathlib, pty, shutil, termios, threading
 import support, _terminal
 from _completion import check
 
-# A completion offers its words to zsh's compadd. The compadd below also writes the words that fit the line to a file.
-# Ctrl-N completes. The file gets its name `offered` last, so the test never reads an unfinished file.
+# A completion offers its words to zsh's compadd. The compadd below also notes in a file which of these words fit the
+# line. Ctrl-N completes. The file gets its name `offered` last, so the test never reads an unfinished file.
 SETTINGS = r"""
 PS1='> ' fpath=("$COMPLETION" $fpath)
 autoload -U compinit && compinit -u -D

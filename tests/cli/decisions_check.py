@@ -177,7 +177,7 @@ for line in lines:
     if line.get("trigger") == 1:
         line.update({key: most for key in line if key in ("before_bytes", "bytes", "after_bytes")})
 found = faults(lines)
-# by their bytes, the UNET is not freed, and the idle owner is not empty
+# these bytes say that the UNET was not freed, and that the idle owner is not empty
 assert {name for name, *_ in found} == {"wrong_category"}, found
 
 # A file with the largest possible number of settings of one owner is read in seconds.

@@ -107,7 +107,7 @@ assert len(found) < 400 and 'are merged into "(n smaller)": ' in said, (len(foun
 for side, file in enumerate(("many_a.mst", "many_b.mst")):
     assert sum(amounts[side] for amounts in found.values()) == report(file, "--top=0")["totals"]["live_bytes"], file
 
-# Estimates: no figure is negative, and the remainder keeps the sum.
+# Figures that are estimated from samples are never negative.
 sampled = Ledger(stacks=3, sample_bytes=1000)
 sampled.count(sampled.unsampled(), alloc=(50_000, 500))
 sampled.count(sampled.site(stack=sampled.node([sampled.python("f", "/a.py", 1)])), alloc=(3000, 30))

@@ -1,5 +1,5 @@
 """diff --fail-over --suppressions: known growth does not count for the total, for its owner and for its call site.
-Lines without use are named. A file with a fault is refused with line and column."""
+Lines that suppress nothing are named. A file with a fault is refused with line and column."""
 import json, pathlib
 from _ledger import MIB, Ledger
 from support import memstow

@@ -76,7 +76,7 @@ assert massif("x.mst", "--python")[0][-1][3] == (4000, ROOT, [load(600), (3400, 
 found, _, _ = massif("x.mst", "--match=load", "--by=site")
 assert found[-1][3] == (600, ROOT, [load(600)]), found
 
-# ---- the history is the curve, of a hundred points at most; the snapshots with call stacks are among them
+# ---- the curve comes from the history, with at most a hundred of its points; snapshots with call stacks are in between
 
 for i in range(4000):
     made.point(10**9 + i * 500_000, 1 + (100 * i if i < 1000 else i))

@@ -1,6 +1,6 @@
 # needs: deb:massif-visualizer
 """--massif, read by massif-visualizer, without a screen: the viewer loads every file, and finds its snapshots and its
-peak. Of a damaged file the viewer names the line that it cannot read; it does not load the file."""
+peak. If a file is damaged, the viewer names the line that it cannot read, and does not load the file."""
 import os, pathlib, re, shutil, subprocess
 
 import _hostile

@@ -1,7 +1,7 @@
 """--speedscope: a file for speedscope. Each measure is a sampled profile with the stacks of --folded. A line says what
 is merged, and the weights always add up to all. Names from a file never break it. The check of the form is our own,
-after https://www.speedscope.app/file-format-schema.json; html/speedscope_reads has the schema itself, and speedscope.
-"""
+after https://www.speedscope.app/file-format-schema.json. The test html/speedscope_reads uses the schema itself, and
+speedscope."""
 import json, subprocess
 import _hostile
 from _ledger import Ledger
@@ -12,8 +12,8 @@ UNITS = {"none", "nanoseconds", "microseconds", "milliseconds", "seconds", "byte
 
 
 def check(document):
-    """Raises an error unless the document has the form that speedscope's schema asks of sampled profiles, and indices
-    and sums are right, of which the schema says nothing."""
+    """Raises an error unless the document has the form that speedscope's schema asks of sampled profiles, and its
+    indices and sums are right. The schema says nothing about these."""
     assert document["$schema"] == "https://www.speedscope.app/file-format-schema.json"
     assert set(document) <= {"$schema", "shared", "profiles", "name", "activeProfileIndex", "exporter"}
     assert type(document["name"]) is type(document["exporter"]) is str

@@ -1,4 +1,4 @@
-"""memstow leaks makes one finding of one cause. Memory has one cause if one place holds it, whoever allocated it; the
+"""memstow leaks makes one finding for each cause. Memory has one cause if one place holds it, whoever allocated it; the
 trace of decisions names such places. If no place is known, memory has one cause if one line of Python allocated it for
 one owner. What a retired model left behind is a cause of its own, unless findings name it, or name all places that hold
 it. The holder is named first. Memory that comes with threads is counted separately."""
@@ -65,7 +65,7 @@ assert first["curve"] == [[run, 44 * 4096] for run in range(RUNS)], first["curve
 text = memstow("leaks", "lines.mst", status=1).stdout
 assert "\n2 leaks found\n" in text and "at 44 call stacks, most at this one:" in text, text
 
-# ---- memory that comes with threads is not a leak of the node: OpenMP's, whoever calls it
+# ---- memory that comes with OpenMP's threads is not a leak of the node that calls OpenMP
 
 ledger = Runs()
 sampler = ledger.owner(NODE, "KSampler", "node 3")

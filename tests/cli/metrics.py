@@ -1,8 +1,8 @@
 # needs: deb:prometheus pip:prometheus-client==0.21.1
 """`memstow metrics` gives what `report --json` says, in forms that Prometheus's own tools accept: OpenMetrics on
 standard output (read by prometheus-client), and its text format in a file for node_exporter (read by promtool).
-Names of the program break neither. Labels are bounded. Each part of the resident memory is that of the report, also of
-a model that is stowed and was used since. tests/simcuda/moves has the figures of devices."""
+Names of the program break neither. Labels are bounded. Each part of the resident memory agrees with the report, also
+for a model that was stowed and has been used since. tests/simcuda/moves has the figures of devices."""
 import json, os, pathlib, signal, subprocess
 
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics
@@ -115,7 +115,7 @@ alike = {dict(labels)["model"]: number for (name, labels), number in found.items
          if name == "memstow_model_live_bytes" and dict(labels)["origin"] == "alike"}
 assert alike == {"same?": 2 << 20, "L" * 200: 2 << 20, "caf?": 2 << 20}, alike
 
-# The largest models have names; the others are one, together with a model that has their name.
+# The largest models are listed by name. All others are one row, "(others)"; a model with that name counts there, too.
 total = sum(owner["live_bytes"] for owner in everything)
 few = samples(memstow("metrics", pid, "--models=3").stdout, openmetrics)
 rows = {dict(labels)["model"]: number for (name, labels), number in few.items() if name == "memstow_model_live_bytes"}

@@ -38,7 +38,8 @@ class Shown:
         return LINE.findall(self.written.decode())
 
     def end(self):
-        """Waits for the end. Returns the lines of progress, and what is left when they are removed again."""
+        """Waits for the command's end. Returns its status, the lines of progress, and the output without these
+        lines."""
         status = self.command.wait(100)
         self.reader.join()
         os.close(self.terminal)
@@ -48,7 +49,7 @@ class Shown:
 
 
 def slow_down(command, is_enough):
-    """Lets the command run for a small part of the time, until it is enough, or the command has ended."""
+    """Lets the command run for a small part of the time, until is_enough() is true or the command has ended."""
     while command.poll() is None and not is_enough():
         command.send_signal(signal.SIGSTOP)
         time.sleep(STOPS)

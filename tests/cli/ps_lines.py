@@ -1,5 +1,4 @@
-"""ps: a terminal gets lines of 80 columns, a pipe whole names. A figure below the resolution is not shown as
-nothing."""
+"""ps: a terminal gets lines of 80 columns, a pipe whole names. A figure of less than 1 MiB is shown as "< 1 MiB"."""
 import os, pty
 from _terminal import need
 from support import MEMSTOW, memstow, start, wait_for

@@ -3,8 +3,8 @@
 """`memstow push` sends what the report has, by the published protocols of Pyroscope and Parca, to a recorder (a test
 double; the servers themselves are in no package registry that the tests use). What was allocated adds up from profile
 to profile, also over a time in which the server was down; meanwhile no profile is taken. A server that refuses, hangs
-or is not there costs one message and status 3; one that is down is asked again. The test counts as skipped if the
-machine lacks what a part of it needs: then all other parts have passed."""
+or is not there costs one message and status 3. With --every, a server that goes down later is asked again. The test
+counts as skipped if the machine lacks what a part of it needs: then all other parts have passed."""
 import os, pathlib, shutil, signal, socket, ssl, subprocess, threading
 
 from _push import Recorder, basic
@@ -92,7 +92,7 @@ else:
     assert [profile.labels["pid"] for profile in recorder.profiles] == pids, (pids, apart.stdout)
     assert {profile.path for profile in recorder.profiles} == {"/below/push.v1.PusherService/Push"}
 
-# --- again and again: what was allocated adds up, also where the server was down meanwhile
+# --- --every: what was allocated adds up, also over a time in which the server was down
 recorder.profiles.clear()
 before = allocated()
 with open("repeated.txt", "w") as said:

@@ -1,6 +1,6 @@
 # needs: cc stacks
-"""README.md and docs/*.md, as far as no other test runs what they show. Each option that a page gives a command is in
-the command's --help. The commands of docs/formats.md write what they say. The Python programs of docs/python.md,
+"""Tests what README.md and docs/*.md show and no other test runs. Each option that a page gives a command is in the
+command's --help. The commands of docs/formats.md write what the page says. The Python programs of docs/python.md,
 docs/state.md and docs/endings.md run as they stand there. The line of docs/misuse.md and the output of docs/endings.md
 for reap are still the same, except for figures and names."""
 import os, pathlib, re, signal

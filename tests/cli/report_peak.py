@@ -31,7 +31,8 @@ found = report("x.mst")["peak"]
 assert found == {"picture_bytes": 64 * MIB - MIB // 2, "picture_blocks": 2, "picture_of_bytes": 64 * MIB,
                  "distance_bytes": MIB // 2, "from": "picture", "seconds_after_start": 1.0}, found
 
-# A large block was freed at once: the picture is of the peak, but far from it, and the name of the column says so.
+# A large block was freed at once, so the picture was taken when much less was live than at the peak. The name of the
+# column says so.
 ledger(live=3 * MIB, peak=64 * MIB, picture=64 * MIB, late=34 * MIB)
 assert column("  at 30.0 MiB") == ('The column "at 30.0 MiB" shows the ledger at 30.0 MiB, on its way down '
                                    'from the peak, which was 1.0 s after the start and 34.0 MiB higher.',
@@ -79,7 +80,8 @@ assert done.stderr == ("memstow: x.mst: nothing is live, and no picture of its p
                        "nothing\n"), done
 assert report("x.mst")["peak"] is None
 
-# The report points to memory that an orderly end freed. It does not for a leak, a growing program, or a killed one.
+# The report points to --peak if most of the peak was freed before an orderly end. It does not if the memory leaked, if
+# the program was still growing, or if it was killed.
 HINT = "\n  next       memstow report --peak x.mst: most of the peak was freed before\n             the end\n"
 for live, picture, state, said in ((3, 64, 2, True), (3, 64, 1, False), (3, 64, 3, False), (40, 64, 2, False),
                                    (64, 0, 2, False)):

@@ -1,6 +1,7 @@
 # needs: cc
 """The head of a report says how the process ended. It knows this from the ledger, or else from the command that waited
-for the process. A raw exit, as Go programs make it, is not called killed, also if nobody has waited for it."""
+for the process. A process that ended by a raw exit, as Go programs do, is not called killed, even if nobody has waited
+for it."""
 import support
 from _ledger import ABRUPT, ENDED_EXITED, ENDED_KILLED, EXECED, EXITED, RUNNING, FORK_CHILD, simple
 from support import memstow, report
@@ -45,7 +46,7 @@ int main(int argc, char **argv) { /* STATUS, or a signal */
 
 def ended(status, *options):
     """Runs the program. status: its exit status, or the negative number of the signal that ends it. Returns what `run`
-    said, and how the process ended by the report."""
+    said, and how the process ended according to the report."""
     done = memstow("run", *options, "-o", "x.mst", "--", program, status,
                    status=status if status >= 0 else 128 - status)
     process = report("x.mst")["process"]

@@ -1,5 +1,5 @@
 """Long settings are taken whole, up to what the kernel allows: a list for --follow, and the template of the ledger's
-path in the environment. A path that is too long gets no file, not a file of a shorter name."""
+path in the environment. If the path is too long, no ledger is written, rather than one with a shortened name."""
 import os, pathlib, shutil, subprocess
 from support import HERE, LIBRARY, MEMSTOW, memstow, report
 

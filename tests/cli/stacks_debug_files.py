@@ -40,7 +40,7 @@ assert stack(put("right.debug")) == FULL, stack(put("right.debug"))
 assert stack(put("wrong.debug")) == NAMES, stack(put("wrong.debug"))
 assert stack(put("/dev/null")) == NAMES, stack(put("/dev/null"))
 
-# By name, with a checksum: beside the program, and below /usr/lib/debug.
+# The file is found by its name, beside the program or below /usr/lib/debug. It is used if its checksum is right.
 run("objcopy", "--add-gnu-debuglink=right.debug", path)
 assert stack() == FULL, stack()
 beside = pathlib.Path("right.debug").rename("elsewhere")

@@ -112,7 +112,7 @@ files.save("files.mst")
 assert stacks_of(profile("files.mst")) == {
     ("py:load", "MODEL WAN21 (a.st)"): 500, ("py:load", "MODEL WAN21 (b.st)"): 300}
 
-# Opened by pprof itself. It leaves the names of Python functions and owners whole.
+# pprof itself opens the profile, and leaves the names of Python functions and owners whole.
 with open("x.pb.gz", "wb") as out:
     subprocess.run([MEMSTOW, "report", "x.mst", "--pprof"], stdout=out, check=True)
 pprof = lambda *words: run("go", "tool", "pprof", *words, "x.pb.gz",

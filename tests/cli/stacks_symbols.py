@@ -1,6 +1,6 @@
 # needs: cc
-"""Frames get their functions, also inlined ones, and lines, from all places where debug information may be, if it is of
-the same build."""
+"""Frames get their lines and their functions, also inlined ones. The debug information may be in any of its usual
+places, but must be of the same build."""
 import os, pathlib, shutil
 from _ledger import Ledger
 from _stacks import BIAS, build_id, ledger, line, program

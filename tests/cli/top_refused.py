@@ -20,7 +20,7 @@ for words in (["x"], ["1", "2"], ["--nothing"]):
 
 
 def said(*words, status, lines=30, columns=120, **environment):
-    """What it says on a terminal on which it shows no picture."""
+    """Runs `memstow top` on a terminal, where it must refuse to start. Returns its message."""
     top = Driven(MEMSTOW, "top", *words, lines=lines, columns=columns, **environment)
     top.finish(status)
     text = "".join(line.ljust(columns) for line in top.screen.text()).strip()

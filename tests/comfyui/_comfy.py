@@ -190,7 +190,7 @@ class Comfy:
         assert error or "memstow.comfy.run_ended()" not in self.log(), "ComfyUI's own worker was not seen"
 
     def failed_hooks(self):
-        """The lines of tracebacks in the log that are in the pack."""
+        """The lines of the log in which a traceback names a file of the pack."""
         return [line for line in self.log().splitlines() if "tools/comfyui/" in line]
 
     def stop(self):

@@ -1,6 +1,6 @@
 """ComfyUI's modules and the node pack in this process, on the CPU, for tests that need access to objects. A test that
-imports this file runs under the double, or under memstow. load() returns the pack's state, which tests call `runs`;
-None: the pack found no memstow."""
+imports this file runs under the double, or under memstow. load() returns the pack's state, which tests call `runs`, or
+None if the pack found no memstow."""
 import asyncio, gc, importlib.util, os, sys
 
 import support

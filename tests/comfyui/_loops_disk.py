@@ -63,8 +63,8 @@ def step(size):
 
 
 def measure(comfy, size, folder):
-    """Runs the loop with a state of this many bytes. Returns the memory that it measured in each iteration. Callers
-    leave out the first iteration: this loop had put nothing before it."""
+    """Runs the loop with a state of this many bytes. Returns the memory that the loop measured in each iteration.
+    Callers leave out the first iteration, because the loop had put nothing before it."""
     name = comfy.begin(step(size), inputs={"number": 0, "large": [0]}, iterations=ITERATIONS, use_ram=False)
     found = comfy.over(name, 600)
     assert found["state"] == "done" and found["committed"] == ITERATIONS, found
@@ -80,7 +80,7 @@ def measure(comfy, size, folder):
 
 
 def held_on_disk(pid, folder):
-    """Bytes of files without a name in the folder that the process has open."""
+    """The process has nameless files open in the folder. Returns their bytes on the disk."""
     sizes = {}
     for entry in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         try:

@@ -1,13 +1,13 @@
 """The memory of a loop that carries a latent of a megabyte, a number and a text, with one of ComfyUI's node caches.
 
-After the first 20 iterations or more, in each of two hundreds of iterations, these grow by less than 1 MB each: live
-memory; and the resident set without the memory that the allocator retains (the report says how much that is). The
-ledger file is counted by itself, and grows by less than 1 MB, too: the program has two peaks early, so that both
-pictures of the peak in the file are filled before. A view of the latent takes a megabyte as long as a node or the node
-cache has the view, which may be long. So views do not count, and at most one of them is there at the end. An iteration
-may free its memory late, so the least of four readings counts. The first two readings do not count, because reading
-takes memory the first times. If counting begins at iteration 20, the list of the last 32 run reports (4 KiB each) still
-grows.
+Measuring begins after at least 20 iterations. In each of the next two hundreds of iterations, live memory grows by less
+than 1 MB. The resident set grows by less than 1 MB, too, without the memory that the allocator retains (the report says
+how much that is). The ledger file is counted by itself, and also grows by less than 1 MB: the program has two peaks
+early, so that both pictures of the peak in the file are filled before. A view of the latent takes a megabyte as long as
+a node or the node cache has the view, which may be long. So views do not count, and at most one of them is there at the
+end. An iteration may free its memory late, so the least of four readings counts. The first two readings do not count,
+because the first readings themselves take memory. If measuring begins at iteration 20, the list of the last 32 run
+reports (4 KiB each) still grows.
 
 While the loop runs, the report names its values by loop and id. memstow leaks finds nothing. The values are gone when
 the loop is forgotten."""
@@ -86,8 +86,9 @@ def run(*cache, first=20, resident=all):
     `first` on. resident: whether the resident set must be flat in `all` of the hundreds, or in `any`."""
     _loops.NODES = _loops.NODES.replace("FIRST", str(first))
     iterations = first + 201
-    # --python-objects: otherwise Python's next arena of 1 MiB would count. Not the quick start: with it, a thread frees
-    # memory of many sites for the first time while growth is measured, and gets up to 2 MB of counters for them.
+    # Without --python-objects, Python's next arena of 1 MiB would count. The quick start is off, because with it a
+    # thread frees memory of many sites for the first time while growth is measured, and gets up to 2 MB of counters for
+    # them.
     with Loops(*cache, options=("--python-objects",), quick=False) as comfy:
         name = comfy.begin(BEGIN, STEP, inputs={"number": 0}, iterations=iterations, name="flat",
                            when=[{"port": "number", "op": "==", "value": 0}, None])

@@ -80,8 +80,8 @@ def result(comfy, count):
 
 
 def killed(name, kills, seed):
-    """Kills a loop this many times, at random moments. Returns ComfyUI, started again, and the iterations until
-    then."""
+    """Kills a loop this many times, at random moments, and starts ComfyUI again. Returns the last ComfyUI, and how many
+    iterations were done until then."""
     chance, done, comfy = random.Random(seed), 0, Loops(name=name)
     forks = Forks(comfy)
     for _turn in range(kills):

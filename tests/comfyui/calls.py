@@ -136,7 +136,7 @@ vae = next(identity for identity in runs.registry.all())
 assert keep(vae.model()) is True and stow(vae.held, priority=7) is True
 assert runs.registry.ruling(vae, vae.held).priority == 7
 
-# the outcome of the run: PromptExecutor's own counts before the caller's
+# The outcome that PromptExecutor has itself counts before the outcome that the caller gives.
 assert not drive(workflow(last="Fail", seed=3), "ok") and ends()[-1] == "run 4 failed" and "MODEL" not in models()
 # inside of a run nothing is applied: the run goes on with its model
 assert drive(workflow(last="Nest",

@@ -102,7 +102,7 @@ for of, word in ((1, "keep"), (3, "free"), (2, "stow"), (1, "free")):
     registry.set(people[0].model, people[of], r.Setting(word))
     assert registry.found(registry.find(people[0].model), []) is people[of], of
 
-# The trace has the object with the flag, and the look-up with both values and the one that counted.
+# The trace has the object with the flag. It also has the look-up: both values of the flag, and which of them counted.
 base, clone, cousin, grandchild = people = family()
 setattr(base, FLAG, True)
 setattr(base.model, FLAG, False)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""A list keeps one more model each run, although the models are to be freed; in this process. The holder of each model
+"""In this process, a list keeps one more model each run, although the models are to be freed. The holder of each model
 is looked for once, and a run with a dozen models costs no more than a run with a few. Cached outputs are searched once,
 however many models there are. The log has the number of models, not a line for each. Text tells models apart by their
 files. Reports of runs are kept: a later trigger does not replace them. While the tab "Memory" reads figures of models,

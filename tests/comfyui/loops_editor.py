@@ -2,8 +2,8 @@
 # needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
 # long
 # timeout: 600
-"""ComfyUI's editor opens what stitch_workflows makes of two workflows that it saved: all nodes with their titles and
-positions, all links. Its own conversion for the queue gives the graph that convert_workflow gives."""
+"""ComfyUI's editor saves two workflows, and opens what stitch_workflows makes of them: all nodes with their titles and
+positions, all links. The editor's own conversion for the queue gives the graph that convert_workflow gives."""
 import sys
 
 import support

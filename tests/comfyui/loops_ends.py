@@ -51,7 +51,7 @@ with Loops() as comfy:
     slower = {**SLOW, "sleep": node("Sleepy", number=link("in"), seconds=2.0)}
     name = comfy.begin(slower, inputs={"n": 0}, iterations=40)
     middle(name)
-    # the test waits until Sleepy runs: before, the interrupt would end another node
+    # The test waits until Sleepy runs, because an earlier interrupt would end another node.
     support.wait_for(lambda: comfy.ran(False).get("Sleepy", 0) > comfy.loop(name, False)["committed"], 60, "Sleepy")
     assert comfy.status_of("/interrupt", b"{}") == 200
     ended(name, "node sleep (Sleepy)", "interrupted")

@@ -2,9 +2,9 @@
 # needs: comfyui
 # long
 # timeout: 600
-"""The examples of loops run as docs/loops.md says. The script makes their models. Each of the three is started by its
-workflow, as the editor saves it: refine until the picture is wide enough; a picture of the folder for each element; one
-branch, then the other."""
+"""The examples of loops run as docs/loops.md says. The script make_models.py makes their models. Each of the three
+examples is started by its workflow, as the editor saves it. The first refines a picture until it is wide enough. The
+second takes each picture of a folder. The third runs one branch, then the other."""
 import sys
 
 import support

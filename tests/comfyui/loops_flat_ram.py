@@ -2,9 +2,9 @@
 # needs: comfyui
 # timeout: 1800
 # long
-"""A loop's memory does not grow, with ComfyUI's RAM-pressure cache; see _loops_flat.py. The same with the classic
-cache (loops_flat), and each kind of cache without a loop (caches). With this cache the allocator's heap settles
-later: in the hundreds of iterations from the 20th on, the resident set changed by 944, 228, -680 and 212 KiB
+"""A loop's memory does not grow, with ComfyUI's RAM-pressure cache; see _loops_flat.py. The test loops_flat has the
+classic cache; the test caches has each kind of cache, without a loop. With the RAM-pressure cache the allocator's heap
+settles later: in the hundreds of iterations from the 20th on, the resident set changed by 944, 228, -680 and 212 KiB
 (measured 2026-11-27). In one hundred of another run it grew by 1,380 KiB while 28 KiB more were live: 1,177 KiB were
 the allocator's overhead. So one flat hundred of two suffices here."""
 import _loops_flat

@@ -111,8 +111,8 @@ def folders(comfy):
     def second_iteration(name):
         support.wait_for(lambda: comfy.loop(name, False)["committed"] >= 2, 60, "the second iteration")
 
-    # The prefix's folder is removed: the loop fails, because it cannot keep its values any more. Asked for again, it
-    # begins anew.
+    # The prefix's folder is removed: the loop fails, because it cannot keep its values any more. When the loop is
+    # started again, it begins anew.
     comfy.begin(SLOW, inputs={"n": 0}, iterations=10_000, persist_prefix="gone", name="gone")
     second_iteration("gone")
     shutil.rmtree(folder / "gone.state")
@@ -144,7 +144,8 @@ def folders(comfy):
 
 
 def deleted(comfy):
-    """Deletes a loop with a prefix at random moments. It goes on from the iteration that it named as its last one."""
+    """Deletes a loop with a prefix at random moments. Each time, the loop goes on from the iteration that it had named
+    as its last one."""
     chance, done = random.Random(5), 0
     step = {**counter(), "text": port("text"), "append": node("Append", text=link("text"), number=link("in")),
             "text out": port("text", "append")}

@@ -2,8 +2,8 @@
 # needs: comfyui
 # timeout: 600
 # long
-"""If another pack has registered keys of the loops' nodes, these keys are left to that pack, and the log says so for
-each key. The other keys are this pack's. If DiscomfortPort is one of them, its loops still run."""
+"""Another pack has registered keys of the loops' nodes. These keys are left to the other pack, and the log says so for
+each key. All other keys belong to this pack. If DiscomfortPort is among them, loops still run."""
 from _comfy import link
 import _loops
 from _loops import Loops, counter, node

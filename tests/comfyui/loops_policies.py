@@ -94,7 +94,7 @@ with Loops() as comfy:
     assert last["stowed"].count("stowed") >= 3, last
     assert all("stowed" not in last[id] and "freed" not in last[id] for id in IDS if id != "stowed"), last
 
-    # priorities: first the lowest, and no more than is needed
+    # Priorities: values of the lowest priority move out first, and no more values move out than is needed.
     priorities = {"kept": 5, "stowed": 0, "freed": -3}
     decisions = comfy.get("/test/pressure", {"name": "policies", "priorities": priorities, "needed": 1})
     assert decisions[0] == ["freed", "stow", "policy"], decisions

@@ -2,9 +2,10 @@
 # needs: comfyui
 # long
 # timeout: 600
-"""A real ComfyUI under memstow. All free: of the memory that loading took, at most 5 % are left. All keep: the trigger
-changes nothing. Parity: without kept models, /free with both flags gives back as much as in a ComfyUI without memstow.
-Our own trigger gives back as much as /free. Both hold by the ledger and by RSS.
+"""A real ComfyUI under memstow. If all models have the policy free, at most 5 % of the memory that loading took is
+left. If all have the policy keep, the trigger changes nothing. Without kept models, /free with both flags gives back as
+much as in a ComfyUI without memstow, and our own trigger gives back as much as /free. The ledger and RSS both show
+this.
 
 RSS is read at moments when it is comparable. ComfyUI makes weights that nobody writes, and chance decides how many of
 their pages exist, so the test writes all of them. Garbage and free pages of the C library are removed first: without
@@ -31,9 +32,9 @@ def written(seed):
 
 
 def loaded_and_freed(comfy, presses=1):
-    """By how much the button lowers RSS when it takes three models: the second time, when libraries are warm. ComfyUI
-    itself may overlook the button for minutes while it collects garbage after a run, so without memstow it is pressed
-    again."""
+    """Returns by how much the button lowers RSS when it takes three models. The second of two times counts, because the
+    libraries are warm then. Without memstow the button is pressed several times, because ComfyUI itself may overlook it
+    for minutes while it collects garbage after a run."""
     at_least = comfy.weights + CLIP
     for seed in (1, 2):
         comfy.run(written(seed))

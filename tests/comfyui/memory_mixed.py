@@ -25,8 +25,8 @@ def is_back(least=0.95):
 
 
 def shares(owner):
-    """What the last report has of a model, by node and run, the largest first: names, then bytes before, at most, and
-    after."""
+    """Returns what the last report has of a model, by node and run: the names of both, then the bytes before, at most,
+    and after."""
     return [(s["node_name"], s["run_name"], s["before_bytes"], s["peak_bytes"], s["after_bytes"])
             for s in comfy.report()["shares"] if s["model"] == owner]
 
@@ -91,7 +91,7 @@ with comfy:
     comfy.run(workflow)
     is_back()
 
-    # async nodes that take turns: each has the memory that it allocated, and a loader's model is the loader's
+    # Async nodes take turns. Each node has the memory that it allocated. The memory of a model belongs to its loader.
     counts = {"one": 20, "two": 30, "three": 40}
     plants = {name: {"class_type": "AsyncPlant", "inputs": {"size": 300_000, "blocks": count}} for name,
               count in counts.items()}
@@ -111,7 +111,7 @@ with comfy:
         assert share["model"] is None and share["before_bytes"] == 0, share
         assert 300_000 * count <= share["after_bytes"] < 300_000 * count + 100_000, share
 
-    # from one checkpoint: the VAE stays when the UNET goes, and is not loaded again with it
+    # UNET and VAE of one checkpoint: when the UNET goes, the VAE stays. When the UNET is loaded again, the VAE is not.
     comfy.run(checkpoint(mixed(7)))
     is_back()
     vae = comfy.owners()["VAE"]

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
-"""A real ComfyUI under memstow, in a control group of its own. A UNET of more than 512 MB that is to be stowed is out
-after the run, by RSS and by the group's memory. The next run's output is the same to the bit, and the memory that it
-uses is anonymous again."""
+"""A real ComfyUI under memstow, in a control group of its own. The policy stow applies to a UNET of more than 512 MB.
+After the run, RSS and the group's memory show that this model is out. The output of the next run is the same to the
+bit, and the model's memory is anonymous again."""
 import pathlib, time
 
 import support

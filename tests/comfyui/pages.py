@@ -65,8 +65,8 @@ def owners(browser, page, document):
 
 
 def inverted(browser, page):
-    """Inverted, the graph has the innermost Python functions first, with what they hold by the page's data. Inverted
-    once more, it is as before."""
+    """The inverted graph has the innermost Python functions first, each with the bytes that the page's data give for
+    it. Inverted once more, the graph is as before."""
     sums = Data(page).by_innermost(lambda line: "python" in line[4] and "import" not in line[4], "live_bytes")
     functions = collections.Counter()
     for line, value in sums.items():

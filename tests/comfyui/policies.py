@@ -70,7 +70,8 @@ with comfy:
     assert reads(comfy.owners()["MODEL"]["id"]) == ("patcher", "keep")
     assert len([o for o in comfy.get("/memstow/owners")["owners"] if o["type"] == "MODEL"]) == 1
 
-    # from one checkpoint: when the UNET is freed the VAE stays, and is the same when the loader runs again
+    # UNET and VAE of one checkpoint: the UNET is freed. The VAE stays, and is still the same owner when the loader runs
+    # again.
     comfy.run(checkpoint(mixed(8)))
     owners = comfy.owners()
     assert set(owners) == {"CLIP", "VAE"} and comfy.report()["freed"], owners

@@ -65,7 +65,7 @@ said("a path with a colon or a blank cannot be preloaded", MEMSTOW_COMMAND=f"{bl
 said("libdw.so.1", LD_LIBRARY_PATH=f"{conda}/lib")
 said("no such directory", MEMSTOW_OPTIONS="-o nowhere/out.mst")
 
-# --- where the ledger would be is another program's file: the ledger goes to the folder of temporary files
+# --- another program's file is where the ledger would be: the ledger goes to the folder of temporary files
 temporary = support.HERE / "tmp"
 temporary.mkdir()
 support.run("sh", "-c", 'echo mine > memstow.python3.$$.mst && exec "$@"', "sh", conda / "bin/python3",

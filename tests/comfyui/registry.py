@@ -117,7 +117,7 @@ registry.identities[id(victim)] = stale
 assert registry.find(victim) is None
 del registry.identities[id(victim)]
 
-# a kept model that dies is lost, with the code that dropped it; a freed model is not lost
+# A kept model that dies is noted as lost, with the code that dropped it. A freed model is not noted.
 stale.kept, registry.phase, number = True, "the test", stale.owner.id
 del stale
 
@@ -133,8 +133,8 @@ lost = lines("LOST")
 assert [(line["owner"], line["phase"]) for line in lost] == [(number, "the test")], lost
 assert any("dropper registry.py" in frame for frame in lost[0]["stack"]), lost
 
-# ComfyUI's list of loaded models: entries of dead models compare equal, and go by themselves. Yet of the others exactly
-# the kept models stay.
+# ComfyUI's list of loaded models: entries of dead models compare equal, and leave the list by themselves. Of the other
+# models, exactly the kept models stay.
 first, second, third = patcher(), patcher(), patcher()
 mm.load_models_gpu([first, second, third])
 registry.set(second.model, second, r.Setting("free"))

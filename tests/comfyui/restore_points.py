@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""Every call of ComfyUI that touches the weights of a model that is out of its device restores the model first, or is
-refused and touches nothing. On the CPU, with two doubles: libmemstow, which says what is out, and `Elsewhere`, a tensor
-that stands for the device's memory and fails if it is read while it is out. No GPU has seen this."""
+"""If a model is out of its device, each call of ComfyUI that touches the model's weights restores the model first, or
+is refused and touches nothing. The test runs on the CPU, with two doubles: libmemstow, which says what is out, and
+`Elsewhere`, a tensor that stands for the device's memory and fails if something reads it while it is out. No GPU has
+seen this."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -28,7 +29,8 @@ ModelPatcher = comfy.model_patcher.ModelPatcher
 
 
 class Elsewhere(torch.Tensor):
-    """Memory of a device, a double. Reading it while it is out is an error, as it would break the device's context."""
+    """A double of device memory. To read it while it is out is an error, because this would break a real device's
+    context."""
     is_out = False
     broken = 0
     HARMLESS = {"numel", "nelement", "element_size", "dim", "size", "stride", "is_floating_point", "untyped_storage",
@@ -179,8 +181,8 @@ for name, way in WAYS.items():
     assert not Elsewhere.broken, name
     assert not any(module._forward_pre_hooks for module in patcher.model.modules()), name
 
-# The device has no memory for it: each call is refused before it has touched anything. The model stays out, and comes
-# back later.
+# The device has no memory for the model: each call is refused before it has touched anything. The model stays out, and
+# comes back later.
 for name, way in WAYS.items():
     patcher, identity = loaded()
     double.memstow_double_device_full(1)
@@ -224,7 +226,8 @@ del clone
 gc.collect()
 assert points.out and Elsewhere.is_out, "brought back in vain"
 
-# Other models make room for the first one that is used: a loaded model goes; a model that is out itself need not.
+# Other models make room for the model that is used first: a loaded model goes; a model that is itself out of the device
+# need not go.
 double.memstow_double_device_full(1)
 calls, before = [], p.unload.unload
 

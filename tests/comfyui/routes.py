@@ -3,7 +3,7 @@
 # timeout: 300
 """The pack's routes: owners, decisions, report, snapshot and trigger. Requests wait for the end of the present run and
 get their ticket. Reports of the last runs are kept, whatever triggers came since. Invalid requests are refused. So are
-pages of other origins, as ComfyUI refuses them. A client can only name files that it was told of. There are at most 20
+pages of other origins, as ComfyUI refuses them. A client can name only files that it was told of. There are at most 20
 snapshots, which are listed and deleted one by one; a file whose writing was killed is removed. ComfyUI's page finds
 help for each node of the pack, and the examples of loops as templates."""
 import concurrent.futures, json, os, pathlib, threading, time, urllib.request
@@ -125,8 +125,8 @@ with comfy:
                  "memstow/20260101-000000-1-000000.mst", f"memstow/{file.name}%00", "../evil.mst"):
         assert comfy.status_of(f"/memstow/snapshot?file={name}", method="DELETE") == 404, name
     assert comfy.status_of("/memstow/snapshot", method="DELETE") == 404 and file.exists()
-    # Files of snapshots whose writing was killed: an old one of this ComfyUI, an old one of a process that is gone. The
-    # last two may still be written: one is new, the other's process runs.
+    # Four files of snapshots that were not written to their end. Two are old: one of this ComfyUI, one of a process
+    # that is gone. The other two may still be written: one is new, and the process of the other one runs.
     left = [file.parent / f"20260101-000000-{pid}-000001.mst.{name}"
             for pid, name in ((comfy.pid(), "Ab12Cd"), (2**22 + 1, "gone00"), (2**22 + 1, "new000"), (1, "other0"))]
     for one in left:

@@ -41,7 +41,8 @@ def report(name):
 
 
 async def another_site(client):
-    """An image's address in a page of another site: browsers send no Origin with it."""
+    """A page of another site names an address of the pack as that of an image. Browsers send no Origin with such a
+    request."""
     for path in ("metrics", "leaks", "page", "diff", "loops", "loops?name=x&values=raw"):
         for site in ("cross-site", "same-site"):
             answer = await client.get(f"/memstow/{path}", headers={"Sec-Fetch-Site": site})

@@ -57,7 +57,7 @@ def rows_of_run(kind):
 
 
 def has_models_of(report):
-    """The last run on the page has each model of the report, before, at most and after."""
+    """The last run on the page has each model of the report, with its bytes before, at most and after."""
     named = lambda one: f"{one['name']} ({one['origin']})"
     models = {named(one): [size_text(one[f"{when}_bytes"]) for when in ("run_before", "run_peak", "after")]
               for one in report["owners"] + report["freed"]}
@@ -126,8 +126,8 @@ def devices_are_shown():
 
 def nothing_came_from_elsewhere(comfy):
     """All that the browser requested since the tab was opened is at ComfyUI's own address. ComfyUI's page may request
-    other addresses by itself: such a request counts as the page's if a stack of scripts led to it, and none of them is
-    of the pack. A request without a stack counts as the pack's."""
+    other addresses by itself: such a request counts as the page's if a stack of scripts led to it, and no script in
+    this stack is of the pack. A request without a stack counts as the pack's."""
     def from_elsewhere():
         return [(url, scripts) for url, scripts in browser.requests()
                 if urllib.parse.urlsplit(url).netloc != f"127.0.0.1:{comfy.port}"
@@ -162,7 +162,7 @@ def is_as_reported(comfy, run):
             (row) => [row.children[1].textContent, row.children[2].textContent])"""))
     resident = sum(bytes_of(value) for name, value in legend.items() if name not in ("available", "other programs"))
     residency = report["residency"]
-    # for the kernel the ledger is a file, too, and so are pages of .data that nobody has written to
+    # The kernel counts the ledger as a mapped file, too, and also the pages of .data that nobody has written to.
     files = residency["mapped_file_bytes"], residency["memstow_bytes"] + residency["program_data_bytes"]
     found += [close(resident, residency["rss_bytes"], 4 * 2**20),
               files[0] - 4 * 2**20 <= bytes_of(legend["mapped files"]) <= sum(files) + 4 * 2**20, files[0] > 2**26]
@@ -392,7 +392,7 @@ with Comfy(None, name="plain", pack=False, packs={"memstow": support.HERE / "pac
     picture("not-installed")
     assert comfy.status_of("/memstow/restart", b"{}") == 409
 
-    # installed: one button. It does not restart while a workflow runs
+    # memstow is installed: there is one button, which does not restart ComfyUI while a workflow runs
     (support.HERE / "bin/memstow").symlink_to(pathlib.Path(support.MEMSTOW).resolve())
     browser.js(CLICK)
     browser.wait("!document.querySelector('.memstow-body')")

@@ -47,8 +47,8 @@ def expected(report):
 
 
 def asks_for_leaks():
-    """Sets the setting anew. Returns whether the tab has asked the server. It does not ask while an earlier question is
-    open."""
+    """Sets the setting anew. Returns whether the tab has asked the server. The tab does not ask while an earlier
+    question is open."""
     for wanted in (False, True):
         set_to(browser, "memstow.leaks", wanted)
     return browser.js("return window.asked.includes('/memstow/leaks')")

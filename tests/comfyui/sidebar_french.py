@@ -2,9 +2,10 @@
 # needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
 # timeout: 900
 # long
-"""The tab "Memory" in a French ComfyUI: its texts, sizes and toasts are French, and so is the offer where ComfyUI does
-not run under memstow. The tab follows a change of the language. Except names and the sentences of the server, all words
-of the tab come from its table of messages: the test puts brackets around each message, and finds no other words."""
+"""The tab "Memory" in a French ComfyUI: its texts, sizes and toasts are French. If ComfyUI does not run under memstow,
+what the tab offers is French, too. The tab follows a change of the language. Except names and the sentences of the
+server, all words of the tab come from its table of messages: the test puts brackets around each message, and finds no
+other words."""
 import json, re, sys
 
 import support

@@ -3,9 +3,10 @@
 # needs: pip:axe-core-python==0.1.0
 # timeout: 900
 # long
-"""A node that leaks: the tab "Memory" warns of it, with the node, its line and what a run leaves, as `memstow leaks`
-says it; and not before there is a verdict. The page of the present moment opens, and has the leak, too. Pages of other
-sites cannot make ComfyUI look for leaks or make that page. axe finds no fault in the tab, dark or light."""
+"""A node leaks. As soon as there is a verdict, and not before, the tab "Memory" warns of the leak. It shows the node,
+its line and what each run leaves, as `memstow leaks` does. The page of the present moment opens, and has the leak, too.
+Pages of other sites cannot make ComfyUI look for leaks or make that page. axe finds no fault in the tab, dark or
+light."""
 import json, os, pathlib, sys
 
 import support

@@ -2,9 +2,10 @@
 # needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
 # timeout: 900
 # long
-"""The tab "Memory" says for each model why it is there. The button "Why?" names the nodes in whose cached outputs a
-model without a policy is. A pack that holds a model that was to be freed is named, with its variable, as the report
-names it. What a dead model left behind stands there with its holder, as `memstow decisions` has it."""
+"""The tab "Memory" says for each model why it is there. For a model without a policy, the button "Why?" names the nodes
+whose cached outputs have the model. If a pack holds a model that was to be freed, the tab names the pack and its
+variable, as the report does. If a dead model left memory behind, the tab shows it with its holder, as `memstow
+decisions` has it."""
 import json, sys
 
 import support

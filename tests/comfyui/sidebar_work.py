@@ -5,11 +5,11 @@
 # long
 """Long work in the tab "Memory" shows its progress, and can be cancelled: the page of the present moment, the
 comparison with the last snapshot, a snapshot, a move. A command that is cancelled ends; a cancelled snapshot leaves no
-file; an order that has not begun is withdrawn; a move that is on ends where it is, and nothing of the model is lost.
-The end of an order comes by ComfyUI's web socket; without it, the tab asks once in some seconds.
+file; an order that has not begun is withdrawn; a move that has begun ends where it is, and nothing of the model is
+lost. The end of an order comes by ComfyUI's web socket; without it, the tab asks once in some seconds.
 
-Test doubles hold the work back: a command that waits for ever where it is to make a page, and a pack that lets a
-snapshot wait, and moves a model out and back again and again until one of its moves is cancelled."""
+Test doubles hold the work back. One is a command that waits for ever when it is to make a page. The other is a pack
+that lets a snapshot wait, and moves a model out and back again and again until one of its moves is cancelled."""
 import json, pathlib, sys
 
 import support
@@ -72,15 +72,15 @@ def begin(text, model=None):
 
 
 def cancel():
-    """Presses Cancel until the work has ended. Once may not do: at that moment there may be nothing to cancel yet."""
+    """Presses Cancel again and again until the work has ended, because at first there may be nothing to cancel yet."""
     def attempt():
         browser.js("document.querySelector('.memstow-work-line button:not(:disabled)')?.click()")
         return browser.js("return !window.pressed.disabled && !document.querySelector('.memstow-work-line')")
     support.wait_for(attempt, 300, "the end of the work")
 
 
-# Notes in window.ends the ends of requests that come by the web socket, and in window.asked when the tab asks for an
-# end. With window.isDeaf the requests name no client, so that no end comes by the web socket.
+# window.ends gets the ends of requests, as they come by the web socket. window.asked gets the times when the tab asks
+# for an end. With window.isDeaf the requests name no client, so that no end comes by the web socket.
 LISTEN = """
     const api = window.comfyAPI.api.api, before = api.fetchApi;
     Object.assign(window, { ends: [], asked: [], isDeaf: false });

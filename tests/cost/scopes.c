@@ -1,4 +1,4 @@
-/* scopes N: enters and leaves the scope of a node N times. */
+/* scopes N: opens a node, and enters and leaves its scope again and again, N times in all. */
 #include "../prog/abi.h"
 
 #include <stdlib.h>

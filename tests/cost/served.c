@@ -1,5 +1,5 @@
-/* served.c — what a call costs beside memory that memstow serves, for tests/cost/served.py. It is both the driver, a
- * test double whose functions only answer, and the program:
+/* served.c — what a call costs beside memory that memstow serves, for tests/cost/served.py. Two things are built from
+ * this file: the driver (a test double whose functions only answer), and the program:
  *
  *   served pair|small|attribute|info|places|move live|freed NUMBER ROUNDS
  *
@@ -12,7 +12,7 @@
  * live: beside NUMBER blocks
  * freed: beside NUMBER blocks that were freed in a stream that makes no progress
  *
- * The driver's own cuMemAllocAsync has small blocks alone, so each other block is memstow's. */
+ * The driver's own cuMemAllocAsync gives small blocks only. All other blocks come from memstow. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -144,7 +144,7 @@ static bool info(long round) {
 static unsigned char *code;
 static long places;
 
-/* Code that calls cuPointerGetAttribute, CODE bytes for each place, behind the function's address. */
+/* Generates code that calls cuPointerGetAttribute, CODE bytes for each place. The function's address is in front. */
 static bool make_places(long number) {
     static const unsigned char sub[] = {0x48, 0x83, 0xEC, 8, 0xFF, 0x15}, add[] = {0x48, 0x83, 0xC4, 8, 0xC3};
     asks *function = cuPointerGetAttribute;

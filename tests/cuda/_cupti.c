@@ -94,8 +94,9 @@ static void *churn_physical(void *from) {
     return from;
 }
 
-/* At the end, three of four pieces of physical memory live: by a handle, by a handle and a mapping, and by a mapping.
- * The fourth has neither, and its handle is released once too often. Calls that fail change nothing. */
+/* At the end, three of four pieces of physical memory live: the first has a handle, the second a handle and a mapping,
+ * the third a mapping. The fourth has neither, and its handle is released once too often. Calls that fail change
+ * nothing. */
 static void physical(void) {
     uint64_t at, memory[4], again;
     pthread_t threads[3];

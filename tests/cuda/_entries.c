@@ -145,7 +145,7 @@ static void physical(void) {
     EXPECT("cuda.foreign_frees", 1);
 }
 
-/* The driver's own mappings, and those of pinned memory, are not the program's. */
+/* The driver's own mappings, and those of pinned memory, do not count as the program's. */
 static void pinned(void) {
     void *at, *gone;
     first_context();
@@ -248,7 +248,7 @@ static void captures(void) {
     OK(cuStreamDestroy_v2(streams[1]));
     OK(cuStreamBeginCapture_v2(streams[2], CU_CAPTURE_RELAXED));
     OK(cuMemAllocAsync(&at, 11 * MIB, streams[2]));
-    MUST(cuStreamQuery(streams[2]) != 0); /* this makes the capture invalid: its end fails, and ends it */
+    MUST(cuStreamQuery(streams[2]) != 0); /* breaks the capture: cuStreamEndCapture fails, but ends the capture */
     MUST(cuStreamEndCapture(streams[2], &graph) != 0);
     OK(cuStreamEndCapture(streams[0], &graph));
     OK(cuCtxCreate_v2(&own, 0, 0));

@@ -4,8 +4,7 @@
  * does not link. It prints "called NAME" for each line that the route has, and the expected report of each kind of
  * memory, live and allocated, to the byte. Every size is requested once. Over the simulated driver, a test double.
  *
- * GENERATION is that of the runtime, 12 or 13. Compiled with LINKED, the entries are called as the loader binds them.
- * */
+ * GENERATION is that of the runtime, 12 or 13. With LINKED defined, the entries are called as the loader binds them. */
 #include "_every_line.h"
 
 #include <dlfcn.h>

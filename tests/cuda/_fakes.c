@@ -64,7 +64,8 @@ static void left(void) {
     EXPECT("totals.cuda.live_bytes", (1 + 4 + 2 + 4) * MIB);
 }
 
-/* A call in which its thread ends is over, too. The destructors of the thread's own data run outside of it. */
+/* If a thread ends within a call, this call is over, too. The destructors of the thread's own data run outside of
+ * it. */
 static pthread_key_t key;
 
 static void at_end(void *value) {
@@ -145,7 +146,7 @@ static void contexts(void) {
     EXPECT("cuda.devices[device=1].live_bytes", 2 * MIB);
 }
 
-/* The driver takes pinned memory from a mapping that the ledger counts as a model's: it does not move. */
+/* The driver's pinned memory lies in a mapping that the ledger counts as a model's. This mapping does not move. */
 static void pinned(void) {
     void *at;
     abi_find();

@@ -4,11 +4,13 @@ these rules:
 
 - Requests of at most 1 MiB share segments of 2 MiB. Requests below 10 MiB share segments of 20 MiB. Others have
   segments of their own.
-- A thread in a pool gets its memory from that pool. If it is in two pools, it gets it from the one entered last.
-- It is an error to enter a pool twice, on any thread, and to enter a pool whose last user has let go of it.
+- A thread in a pool gets its memory from that pool. A thread in two pools gets its memory from the pool that it entered
+  last.
+- It is an error to enter a pool that some thread is already in, and to enter a pool that has no user any more.
 - Cached memory of a pool is given back only when the pool has no user and no thread is in any pool.
 - cuBLAS's workspace of 8 MiB is made at a thread's first product on a stream, wherever the thread is then, and kept.
-- A pool's destructor ends the process if a thread is in a pool. Here it notes that in `destroyed`."""
+- In PyTorch, the destructor of a pool ends the process if a thread is in a pool. Here, the destructor only adds the
+  pool's id to `destroyed`."""
 import ctypes
 import sys
 import threading

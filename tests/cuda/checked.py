@@ -21,7 +21,8 @@ FOLDER = _simulated.BUILT / "checked"
 def run(program, *arguments, status=0, **more):
     """Runs a program and returns its output. Its ledger is out.mst."""
     pathlib.Path("out.mst").unlink(missing_ok=True)
-    # Library and driver stay loaded until the end, and without the hook of exit nothing joins memstow's threads.
+    # The sanitizers must not report these: library and driver stay loaded until the end, and memstow's threads are not
+    # joined, because this libmemstow has no hook of exit.
     environment = dict(os.environ, MEMSTOW_OUT=str(support.HERE / "out.mst"), MEMSTOW_STACKS="none",
                        ASAN_OPTIONS="detect_leaks=0", TSAN_OPTIONS="report_thread_leaks=0", **more)
     done = support.run(FOLDER / program, *arguments, env=environment, status=None, timeout=600)

@@ -62,7 +62,8 @@ for generation in (12, 13):
     assert "2 blocks, 5.0 MiB that only CUPTI saw: 5.0 MiB from libunseen.so" in line, line
     assert "from" in (text := support.memstow("report", "out.mst").stdout) and "libunseen.so" in text, text
 
-    # Physical memory: CUPTI reports it by calls instead of records. Three pieces, two of them mapped, and their places.
+    # CUPTI reports physical memory by calls instead of records. The program has three pieces, and has mapped two of
+    # them. Their addresses agree, too.
     cupti, line = verify("physical", generation)
     assert sums(cupti)["same"] == (1 + 3, 100 + 6 * 2 * MB) and not cupti["differences"], cupti
     assert cupti["addresses_same"] == {"blocks": 1 + 2, "bytes": 16 * MB + 2 * 2 * MB}, cupti["addresses_same"]
@@ -78,7 +79,8 @@ for generation in (12, 13):
     text = support.memstow("report", "out.mst").stdout
     assert text.count("only in CUPTI") == 3, text
 
-    # Pools that the program has made, and how much of all of them is in use: to the byte, in units of 512.
+    # Pools that the program has made, and how much of all pools is in use. The sum is exact: it counts each allocation
+    # in units of 512 bytes.
     cupti, line = verify("pools", generation)
     assert sums(cupti)["same"] == (4, 100 + 9 * MB) and not cupti["differences"], cupti
     assert {k: cupti["pools"][k]
@@ -121,7 +123,7 @@ assert sums(cupti)["same"][0] == 5, cupti
 cupti, line = verify("equal", 12, SIMCUPTI_OTHER="several")
 assert cupti["state"] == "refused" and line.startswith("not compared: cuptiSubscribe returned 39"), line
 
-# Records of every version, also of a later one, with others between them.
+# Records of every version are read, even those of a later version, and even with unknown records between them.
 for size in (112, 120, 128, 144):
     cupti, line = verify("equal", 12, SIMCUPTI_RECORD=str(size), SIMCUPTI_UNKNOWN="10")
     assert not cupti["differences"] and sums(cupti)["same"] == (5, 100 + 16 * MB), (size, cupti)

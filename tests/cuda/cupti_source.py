@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-# CUPTI as the source of a ledger if libmemstow.so is not preloaded, over the simulated driver and a simulated CUPTI
-# (test doubles). The ledger is exact to the byte, however the process ends. The library that comes first keeps the
-# ledger.
+# CUPTI is the source of a ledger if libmemstow.so is not preloaded. Here the driver and CUPTI are simulated (test
+# doubles). The ledger is exact to the byte, however the process ends. If both libmemstow.so and libmemstow_cupti.so are
+# in a process, the library that begins first keeps the ledger.
 # needs: cc
 import os, pathlib, subprocess, time
 
@@ -130,7 +130,7 @@ assert "On CUDA devices" in (text := support.memstow("diff", "less.mst", "live.m
 assert "13.0 MiB" in text, text
 assert "15.0 MiB" in (text := support.memstow("owners", "live.mst").stdout), text
 
-# One ledger for each process: that of the library that comes first.
+# Each process has one ledger. The library that begins first keeps it.
 report, line = listed(PROGRAM, "late", LATE=str(support.LIBRARY))
 assert kinds(report) == {"device": (3 * MB, 2)} and report["process"]["source"] == "cupti", kinds(report)
 assert not list(support.HERE.glob("out.mst.*")), "two ledgers"

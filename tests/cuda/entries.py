@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-# Failing calls, physical memory, graphs, contexts that end, several devices, owners: each case by itself over the
-# simulated driver, with its expected report.
+# Each case runs by itself over the simulated driver, and its report is as expected: failing calls, physical memory,
+# graphs, contexts that end, several devices, owners.
 import pathlib
 
 import support, _simulated

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-# Every line of preload/cuda/cuda_table.h, on every route that has it, from four threads with streams of their own. For
-# each kind of memory, live and allocated, the ledger agrees with the program to the byte. Over the simulated driver, a
-# test double. A line that no program calls fails here. A line without a case does not link.
+# Four threads with streams of their own call every line of preload/cuda/cuda_table.h, on every route that has it. For
+# each kind of memory, live and allocated, the ledger agrees with the program to the byte. The driver is the simulated
+# one, a test double. A line that no program calls fails here. A line without a case does not link.
 import json, pathlib, re
 
 import support, _simulated
@@ -21,7 +21,8 @@ def is_of(version, line):
 
 
 def has(route, line, generation):
-    """Whether a route has a line. Resolvers know lines with a base name; the runtime asks for its own version of it."""
+    """Whether a route has a line. Resolvers know the lines that have a base name. The runtime asks for the line of its
+    own version."""
     side, base, _, _ = line
     if route.startswith("getproc") or route.startswith("entry_point_version"):
         return bool(base)
@@ -72,8 +73,8 @@ for generation in (13, 12):
                                  flags=(*FLAGS, f"-DGENERATION={generation}"))
     for route in support.run(dynamic).stdout.split():
         reached |= check(dynamic, route, generation)
-# The program is linked with the versions of either generation, and without versions. The program without versions runs
-# with a runtime that has them.
+# The program is linked with runtimes of both generations, whose symbols have versions, and with a runtime whose symbols
+# have no versions. The last program then runs with a runtime that has versions.
 for name, folder, generation in (("12", "12", 12), ("13", "13", 13), ("unversioned", "unversioned", 13)):
     runtime = _simulated.LIBRARIES / folder / f"libcudart.so.{generation}"
     linked = _simulated.program(SOURCE, *PARTS, driver, runtime, name=f"every_line_linked_{name}",

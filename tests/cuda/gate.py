@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""A build fails because of memory on CUDA devices as it does because of host memory: check and diff, in all, by owner,
-by call site, at the peak, and suppressed. Over the simulated driver, a test double."""
+"""Memory on CUDA devices makes a build fail as host memory does, with check and with diff: in all, by owner, by call
+site, at the peak, and with suppressions. The driver is the simulated one, a test double."""
 import json, pathlib
 
 import support, _simulated
@@ -84,7 +84,7 @@ done = check(20, 1, options=("--fail-over=5M,site:5M,owner:5M", "--suppressions=
 assert "without 12.0 MiB that is suppressed" in done.stdout, done.stdout
 check(20, 20, options=("--fail-over=5M", "--suppressions=known.txt"), status=1)
 
-# --json: the findings of the host are as before, and have a place.
+# --json: findings of the host are still listed. `place` tells them from findings of CUDA devices.
 findings = json.loads(check(20, 1, options=("--json", "--fail-over=5M"), status=1).stdout)["findings"]
 totals = [(f["kind"], f["place"], f["verdict"], f["name"]) for f in findings if f["kind"] == "total"]
 assert totals == [("total", "host", "fine", "all memory"),

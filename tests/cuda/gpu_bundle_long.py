@@ -2,8 +2,9 @@
 # needs: root deb:debootstrap
 # timeout: 1200
 # long
-"""The folder of tests/gpu/carry runs where there is nothing but Python: on bare roots of Debian 12 and 13, which have
-different versions of glibc, after their package manager is gone. Over the simulated driver, a test double."""
+"""The folder that tests/gpu/carry makes runs where there is nothing but Python: on bare roots of Debian 12 and 13,
+which have different versions of glibc, and whose package manager has been removed. The driver is the simulated one, a
+test double."""
 import shutil, subprocess
 
 import support, _simulated

@@ -142,8 +142,8 @@ assert outcomes("short") == {"facts": "passed", "hangs": "unfinished", "later": 
 assert time.monotonic() - began < 100, "the part alone would take 300 s"
 assert "the time of the run was spent" in results("short")["hangs"]["why"]
 
-# --- at the end of the budget all hangs at once: the part, which SIGKILL does not end, dmesg, and nvidia-smi. Their
-# doubles only advance a clock, by the time that each may take
+# --- at the end of the budget everything hangs at once: the part, which SIGKILL does not end, dmesg, and nvidia-smi.
+# Their doubles only advance a clock, by the time that each may take
 
 clock = [0.0]
 execute, shutil_there, time_there = runner._child.execute, runner._device.shutil, runner.time
@@ -170,8 +170,9 @@ runner.RESERVE = mine
 assert outcomes("worst") == {"hangs": "unfinished"}, results("worst")
 assert 500 < clock[0] <= 560 - 5, f"{clock[0]} s, and the archive has 5"
 
-# --- a process that waits in the driver, and that SIGKILL does not end: here nobody kills it. Often only a process that
-# the part has started is left, with one thread: its first thread is gone, so it looks like a zombie
+# --- a process that SIGKILL does not end, because it waits in the driver. Here, a replaced `kill` leaves it alive.
+# Often the process that is left was started by the part, and has one thread: its first thread has ended, so it looks
+# like a zombie
 
 kill, ENDS = runner._child.kill, runner._child.ENDS
 WAITS = """

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc
 """The text of memstow's kernel (preload/copies/vram_hash_text.h) computes the hash that the simulated driver computes
-in C (tests/simcuda/hash.h). There is no GPU: an interpreter of the few instructions that the text has, a test double,
-executes it, thread after thread up to each barrier. real/ptxas shows that NVIDIA's assembler takes the text."""
+in C (tests/simcuda/hash.h). No GPU executes the text. A test double interprets it: it knows the few instructions of the
+text, and executes one thread after the other up to each barrier. The test real/ptxas shows that NVIDIA's assembler
+accepts the text."""
 import re, struct, subprocess
 
 import support
@@ -43,7 +44,8 @@ def operands(words):
 
 
 class Thread:
-    """One thread of a kernel. `memory` is the device's: it reads 64-bit words, and `stored` has what was written."""
+    """One thread of a kernel. `memory` reads a 64-bit word of the device's memory, and `stored` has what was
+    written."""
 
     def __init__(self, kernel, memory, shared, stored, special, parameters):
         self.code, self.labels = kernel

@@ -61,7 +61,8 @@ def apart():
 
 @case
 def workspaces():
-    """The workspace of a first product in a scope belongs to no owner, for each thread and stream."""
+    """A thread's first product on a stream makes a workspace. It belongs to no owner, even if the thread is in a
+    scope."""
     torch, double, memstow, unet, clip = begin(blas=True)
 
     def multiply():

@@ -61,7 +61,7 @@ def prepare(quick=False):
     shutil.copy(EXAMPLE / "child.json", ".")
     (folder / "custom_nodes/child_server.py").symlink_to(EXAMPLE / "child_server.py")
     text = scenario(shlex.join(command).replace("'{port}'", "{port}"))
-    # Two prompts wait behind the workflow instead of one: on a busy machine the first of them may get to run. The
+    # Two prompts wait behind the workflow, and not one, because on a busy machine the first may get to run. The
     # program is closed while the workflow naps, so that even on a slow machine only the nap's rest delays the end.
     queued = "behind: prompt workflow.json within 2m\n"
     assert queued in text

@@ -31,7 +31,8 @@ time.sleep(600)
 
 
 def begin(way, seconds, *options):
-    """Starts one life of the program, which takes this many seconds to close, in this way."""
+    """Starts one life of the program. The program closes in this way (one of WAYS), and takes this many seconds for
+    it."""
     name = f"{way}{len(options)}"
     if not (app := pathlib.Path("app.py")).exists(): # an earlier life may be about to read it
         app.write_text(WAYS)

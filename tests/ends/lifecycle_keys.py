@@ -1,5 +1,5 @@
-"""The keys of a scenario work: folder, variables, a port of its own, repetitions; and the steps file, run, says and
-input."""
+"""The keys of a scenario work: folder, variables, a port of its own, repetitions. So do these steps: `file`, `run`,
+`says` and `input`."""
 import os, pathlib, stat
 
 from support import free_port, memstow

@@ -1,6 +1,6 @@
-"""lifecycle's verdicts by time and growth. More than 10 s to close is a warning, and with --strict exit status 1. So is
-a Python thread that is no daemon and still runs five seconds after the close; a daemon is not. Growth from the tenth
-second on is a warning, or above 5 MiB a failure."""
+"""lifecycle's verdicts by time and growth. A program that takes more than 10 s to close gets a warning, and with
+--strict exit status 1. A Python thread that still runs five seconds after the close is a warning, too, unless it is a
+daemon. Growth from the tenth second on is a warning, or a failure if it is above 5 MiB."""
 from _verdicts import begin, end
 from support import PYTHON, run
 

@@ -152,7 +152,7 @@ wait_for(lambda: is_gone(forked), 10)
 ended(of_second, of_forked)
 assert lists() == [], lists()
 
-# A program that becomes another by exec, which registers more processes.
+# A program becomes another one by exec. The new one registers more processes.
 life = Life()
 before = life.do("child")
 assert life.do("exec") == life.pid

@@ -1,7 +1,7 @@
 """The shutdown coordinator for C. Stages and dependencies run in order. Independent handlers run side by side. A
-handler that takes too long is left. If a drain fails, the cancel handlers run. Processes end with SIGTERM or SIGKILL,
-with their groups. Registered threads are waited for. Every step is in the log and takes the documented time. If
-something never ends, the process ends at the limit with the requested status."""
+handler that takes too long is abandoned. If a drain fails, the cancel handlers run. Processes end with SIGTERM or
+SIGKILL, with their groups. Registered threads are waited for. Every step is in the log and takes the documented time.
+If something never ends, the process ends at the limit with the requested status."""
 import json, os, pathlib, time
 
 from support import compile, is_gone, memstow, wait_for

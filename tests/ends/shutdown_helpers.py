@@ -1,5 +1,5 @@
 """The resource tracker and the fork server of Python's multiprocessing end by themselves with the program, so they do
-not count as left. A process that the fork server has started, and that goes on, does."""
+not count as left. A process that the fork server has started counts as left if it goes on."""
 import os, pathlib
 
 from support import MEMSTOW, PYTHON, ROOT, run

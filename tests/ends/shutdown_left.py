@@ -190,7 +190,8 @@ out, lines, left = life("limit", 77) # a process that the coordinator ends itsel
 assert [(line["name"], line["known_by"]) for line in left] == [("left", BY_PARENT)], left
 os.kill(left[0]["process"], 9)
 
-# The rest of a pipeline that the program leads has the program's parent, and processes of its own.
+# The program leads a pipeline. The other part of the pipeline has the same parent as the program, and processes of its
+# own. None of them counts as left.
 pathlib.Path("shutdown.log").unlink(missing_ok=True)
 memstow("run", "--quiet", "-o", "x.mst", "--", "bash", "-c", f"""set -m
 {program} pipeline >out.txt | sh -c 'touch there; sleep 60; true' &

@@ -1,7 +1,7 @@
-"""What run() reports as left of a Python program, with and without memstow: processes that nobody registered, and their
-descendants, also behind a launcher that has ended; threads. If a process is left, the end was not clean. It was clean
-if the process was to live on, or has ended meanwhile. Threads that nobody waits for are counted separately, and are no
-fault."""
+"""What run() reports as left of a Python program, with and without memstow: threads, and processes that nobody
+registered, with their descendants, even if the launcher that started them has ended. If a process is left, the end was
+not clean. A process that was to live on, or that has ended meanwhile, does not count. Threads that nobody waits for are
+counted separately, and are no fault."""
 import json, os, pathlib
 
 from support import MEMSTOW, PYTHON, ROOT, run
@@ -52,7 +52,8 @@ for tracked in (True, False):
             assert end["processes_left"] == expected.count("sleep"), (fault, end)
             pathlib.Path("shutdown.log").unlink()
 
-# The rest of a pipeline that the program leads has the program's parent.
+# The program leads a pipeline. The other processes of the pipeline have the same parent as the program, and do not
+# count as left.
 run("bash", "-c", f"""set -m
 {PYTHON} app.py pipeline >out.txt | sh -c 'touch there; exec sleep 60' &
 until grep -q . out.txt; do sleep 0.05; done

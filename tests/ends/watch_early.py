@@ -1,6 +1,6 @@
 # timeout: 200
-"""watch ends as soon as nothing is left. It says so if a program leaves nothing. Leftovers change the exit code only
-under --strict."""
+"""watch ends as soon as nothing is left. If a program leaves nothing, watch says so. Leftovers change the exit code
+only under --strict."""
 
 from _ends import faults, watch
 from support import memstow

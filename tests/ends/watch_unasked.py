@@ -46,7 +46,7 @@ texts = {name: texts[name] + process.stderr.read() for name, process in processe
 assert all(process.wait(30) == 0 for process in processes.values()), texts
 assert all(pathlib.Path(f"{name}.over").exists() for name in ("thread", "process", "joins", "script"))
 for text in (texts["thread"], now):
-    # Its live memory grew, if its resident memory did not grow between two looks.
+    # If the resident memory did not grow between two looks, watch says that the live memory grows.
     assert re.search(r"pid \d+ \(the program itself\): .*(, |\n +its live memory )grows by \d+\.\d KiB/s", text), text
     assert "py pump  app.py:6\n" in text and "in _shutdown (threading.py)" in text, text
     assert "Python waits for it at exit, 'pump', in pump (app.py)" in text, text

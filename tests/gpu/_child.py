@@ -1,13 +1,14 @@
 """Runs a program with a limit of time. In: a command. Out: how it ended, what it said, and what it waited for at its
-limit. The caller never waits longer than the limit and ENDS: a process that waits in a driver may not end at SIGKILL.
-Often this process is not the command itself, but one that the command has started."""
+limit. The caller never waits longer than the limit plus ENDS, although a process that waits in a driver may not end at
+SIGKILL. Often this process is not the command itself, but one that the command has started."""
 import os, pathlib, signal, subprocess, sys, time
 
 ENDS = 10 # seconds that a killed process has for its end
 
 
 class Ended:
-    """status None: it did not end in time. is_left: SIGKILL did not end it, or a process that it had started."""
+    """How a program ended. status None: the program did not end in time. is_left: SIGKILL did not end the program, or a
+    process that it had started."""
 
     def __init__(self, status, said, waited_for="", is_left=False):
         self.status, self.said, self.waited_for, self.is_left = status, said, waited_for, is_left

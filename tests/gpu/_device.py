@@ -52,8 +52,8 @@ XID = re.compile(r"NVRM: Xid.*")
 
 
 def find(python, folder, seconds=60):
-    """How many devices, CUDA's version of the driver, name of the first; None: there is none. TimeoutError: the driver
-    does not answer."""
+    """Returns how many devices there are, the driver's version of CUDA, and the name of the first device. Returns None
+    if there is no device. Raises TimeoutError if the driver does not answer."""
     said = pathlib.Path(folder) / "devices"
     ended = _child.execute(_child.python(LOOK, program=python), seconds, said)
     if ended.status is None:

@@ -5,8 +5,8 @@ import functools, glob, hashlib, os, pathlib, subprocess, sys
 import support
 
 MIB = 1 << 20
-# A part has one limit of time, the runner's. A command that ended earlier would take away what the runner writes down
-# about a part that hangs: where it waits, and what it printed.
+# Commands have no limit of time. Only the runner ends a part that hangs, and first writes down where it waits and what
+# it printed. If a command ended earlier, that would be lost.
 support.LIMIT = None
 
 
@@ -21,7 +21,7 @@ def kept(name, call, *words, **options):
 
 
 def under_memstow(part, *words, options=(), file="out.mst", status=0, **environment):
-    """Runs the part under memstow and returns it completed. If it skips, so does this process."""
+    """Runs the part under memstow and returns the completed process. If the part skips, so does this process."""
     done = kept("_".join(words), support.track, support.PYTHON, part, *words, options=options, file=file,
                 env={**os.environ, **environment})
     if done.returncode == 77:
@@ -32,7 +32,7 @@ def under_memstow(part, *words, options=(), file="out.mst", status=0, **environm
 
 
 def main(part, outside, **inside):
-    """Without a word, calls outside(). Under memstow, calls the function that the first word names."""
+    """Without an argument, calls outside(). Under memstow, calls the function that the first argument names."""
     if len(sys.argv) > 1:
         inside[sys.argv[1]](*sys.argv[2:])
     else:

@@ -26,7 +26,7 @@ class Results:
         self.folder.mkdir(parents=True, exist_ok=True)
 
     def plan(self, parts):
-        """Writes down what is to be run, before anything is: the run itself may be killed."""
+        """Writes down which parts are to run, before the first part runs: the whole run may be killed."""
         (self.folder / PLAN).write_text(json.dumps(parts) + "\n")
 
     def place(self, part):

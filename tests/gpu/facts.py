@@ -1,7 +1,8 @@
 # shows
 # timeout: 120
 """What memstow takes for granted about a driver, as facts: versions, attributes, granularities, how entries are found,
-and the first memory of each kind. Only what would make memstow wrong fails; all else is written down."""
+and the first memory of each kind. The part fails only at a fact that would make memstow wrong. All other facts are
+written down."""
 import ctypes, os, re
 
 import _gpu, support
@@ -27,7 +28,7 @@ class Library(ctypes.Structure): # the beginning of struct dl_phdr_info
 
 
 def listed_libraries():
-    """The libraries that dl_iterate_phdr tells, by which memstow finds out who calls."""
+    """The libraries that dl_iterate_phdr lists. memstow uses this list to find out who calls."""
     names, kind = [], ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(Library), ctypes.c_size_t, ctypes.c_void_p)
 
     def note(library, _size, _data):
@@ -61,7 +62,8 @@ def granularities(cuda):
 
 
 def routes(cuda):
-    """Each line of the table: what dlsym and cuGetProcAddress find. Without memstow here, both are the driver's."""
+    """Looks up each line of the table with dlsym and with cuGetProcAddress. memstow is not in this process, so both
+    find the driver's entries."""
     ask = cuda.cuGetProcAddress_v2
     both = alike = 0
     missing = []

@@ -1,9 +1,9 @@
 // env: MEMSTOW_CUDA_MOVES=2M MEMSTOW_CUDA_KEEP=1G
 // shows
 /* kept.c — a copy on the host that is kept while the model is on the device (MEMSTOW_CUDA_KEEP). memstow's kernel
- * computes the same hash on the device as C does here. A model that nobody has changed leaves without a copy; one
- * changed bit is noticed, and comes back. Over the simulated driver, a test double, a function in C stands for the
- * kernel, and no time is shown. */
+ * computes the same hash on the device as C does here. A model that nobody has changed leaves without a copy. If one
+ * bit has changed, memstow notices this, and the model comes back with the change. Over the simulated driver, a test
+ * double, a function in C stands for the kernel, and no time is shown. */
 #include "gpu.h"
 
 #include "../../preload/copies/vram_hash_text.h"

@@ -1,5 +1,5 @@
-"""The part `moves` once more, where the host's memory may stay pinned (MEMSTOW_CUDA_PINNED): a thread of memstow's pins
-it ahead of need, beside the program's work, and the device copies straight there."""
+"""The part `moves` once more, where the host's memory may stay pinned (MEMSTOW_CUDA_PINNED). memstow's own thread pins
+this memory ahead of need, beside the program's work, and the device copies straight into it."""
 import os
 
 import _gpu, support

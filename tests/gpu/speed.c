@@ -35,7 +35,7 @@ static double turn(void) {
     return took;
 }
 
-/* The least of many short turns, with as many tensors as a model has. */
+/* Measures the least time of many short turns, while as many tensors are live as a model has. */
 static void pairs(void) {
     double least = 1e9;
     int turns = gpu_is_double ? 2 : TURNS;

@@ -1,9 +1,10 @@
 # timeout: 900
 # shows
-"""The speed table. What the hooks add to a pair of cuMemAllocAsync and cuMemFreeAsync; what they add while the device
-is busy; and moves, compared with the driver's own copies of the same amount of pinned memory in the same run. A missed
-goal fails. Moves have a goal where the host's memory may stay pinned, and none where their content goes through
-buffers: there, the host's processors and memory decide, too."""
+"""The speed table. It has three measurements: what the hooks add to a pair of cuMemAllocAsync and cuMemFreeAsync; what
+they add while the device is busy; and the speed of moves. Moves are compared with the driver's own copies of the same
+amount of pinned memory in the same run. A missed goal fails. Moves have a goal if the host's memory may stay pinned.
+They have no goal if their content goes through buffers, because their speed then also depends on the host's processors
+and memory."""
 import os, pathlib, statistics
 
 import _gpu, support
@@ -77,8 +78,8 @@ def rows(sizes):
 
 
 def fits(size):
-    """Whether the host's memory has room for two copies, and as much as one copy is left beside them: memstow pins no
-    more than is left."""
+    """Whether the host has free memory for two copies, and for one more beside them: memstow pins no more than is
+    left."""
     available = next(int(line.split()[1]) << 10 for line in pathlib.Path("/proc/meminfo").read_text().split("\n")
                      if line.startswith("MemAvail"))
     return 3 * size <= available

@@ -1,6 +1,6 @@
 # needs: torch
-"""A library's workspace that one model's scope made serves all models: it stays when that model leaves the device. This
-is the last part of the suite, because a workspace that moved would break the context (error 700)."""
+"""A workspace of a library is made in one model's scope, but serves all models. So it stays when that model leaves the
+device. This is the last part of the suite, because a workspace that moved would break the context (error 700)."""
 import _gpu
 import _torch
 

@@ -355,7 +355,7 @@ static void *work(void *argument) {
     return NULL;
 }
 
-/* The owner that has these sums in the end: the owner itself, or the one that has adopted it. */
+/* The place of the owner that has this owner's sums in the end: this owner itself, or the owner that adopted it. */
 static uint32_t final_place(uint32_t place) {
     struct memstow_figures figures = {.size = sizeof figures};
     MUST(abi_memstow_owner_figures(owners[place], &figures) == 0);

@@ -1,4 +1,5 @@
-"""A request that comes right after the first owner waits for the socket, which a thread opens a moment later."""
+"""If a request comes right after the first owner was registered, it waits for the socket, which a thread opens a moment
+later."""
 import fcntl, threading
 
 from _control import *

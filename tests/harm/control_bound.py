@@ -1,6 +1,6 @@
-"""A process may be stopped while it removes old sockets. When it goes on, it leaves a socket alone that another process
-has bound meanwhile, and does not listen to yet. If a process was killed between binding and listening, its socket is
-removed after a minute."""
+"""A process may be stopped while it removes old sockets. When it goes on, it must not remove a socket that another
+process has bound meanwhile but does not listen to yet. If a process was killed between binding and listening, its
+socket is removed after a minute."""
 import os, pathlib, socket, time
 
 import support

@@ -1,5 +1,5 @@
-"""A program that closes all descriptors closes none of ours. Its descriptor numbers are its own, and a pipe that it
-closes has ended. If it may have few descriptors, ours do not reduce them."""
+"""A program that closes all descriptors closes none of memstow's. Its descriptor numbers are its own, and a pipe that
+it closes has ended. If the program may have only few descriptors, memstow's descriptors are not among them."""
 from _control import *
 
 program = Program()
@@ -12,7 +12,7 @@ for _ in range(3):
     program.ask("trigger")
 assert os.path.getsize("own") == 0 and program.tell("descriptors()") == list(range(0, 43))
 
-# A pipe that the program closes is closed: we do not hold its other end.
+# When the program closes an end of a pipe, this end is closed: the control thread holds no copy of it.
 program = Program()
 program.tell("ends = os.pipe()")
 program.tell("owner('a')")

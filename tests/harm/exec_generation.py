@@ -27,7 +27,7 @@ assert [support.report(f"x{i}.mst")["process"]["name"] for i in range(5)] == NAM
 support.memstow("run", "--quiet", "-o", "%n-%x.mst", "sh", "-c", CHAIN)
 assert sorted(p.name for p in pathlib.Path(".").glob("*-?.mst")) == sorted(f"{n}-{i}.mst" for i, n in enumerate(NAMES))
 
-# Each function of exec; and children, forked or vforked, which begin at 0.
+# Each function of exec begins the next generation. Children, forked or vforked, begin at generation 0.
 every = support.compile(r'''
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -77,7 +77,8 @@ assert children == {"vforked": 0, "forked": 0}, children
 done = support.memstow("run", "--quiet", "-o", "clean.mst", "sh", "-c", "exec env -i env")
 assert "MEMSTOW" not in done.stdout and "LD_PRELOAD" not in done.stdout, done.stdout
 
-# A system call that the library does not see: the status is that of the last program, however that one ends.
+# An exec by a system call that the library does not see. The exit status is that of the last program, however this
+# program ends.
 unseen = support.compile(r'''
 #include <stdlib.h>
 #include <sys/syscall.h>

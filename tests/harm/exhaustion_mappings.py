@@ -1,6 +1,6 @@
 # timeout: 200
-"""Mappings are cut into more pieces than there are records, by mprotect and by munmap of single pages. Bytes are exact,
-or counted as lost. Unmapping all of them takes little time."""
+"""mprotect, and munmap of single pages, cut mappings into more pieces than there are records. Bytes are exact, or
+counted as lost. Unmapping all pieces takes little time."""
 import support
 
 program = support.compile(r'''

@@ -1,7 +1,7 @@
 # timeout: 200
 # alone
-"""Two thousand threads that live at the same time, then as many again: every block is counted, and the second ones use
-the slots of the first."""
+"""Two thousand threads live at the same time, and after them another two thousand. Every block is counted, and the
+later threads use the slots of the earlier ones."""
 import support
 
 program = support.compile(r'''

@@ -1,5 +1,5 @@
-"""A program ends with the same status as without us, in every way, and its file says as much about the end as can be
-known."""
+"""Whichever way a program ends, it ends with the same status as without memstow, and its ledger says as much about the
+end as can be known."""
 import sys
 
 import support

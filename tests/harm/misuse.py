@@ -59,8 +59,8 @@ def function(place):
 
 
 def check(which, mode="", times=TIMES, message=True, **wanted):
-    """Asserts that the end is the same, with glibc's message if it has one; with message=True, exactly the same
-    message."""
+    """Asserts that the program ends as without memstow: with the same status, and with a message of glibc's if there is
+    one without memstow. With message=True the two messages must be the same."""
     for _ in range(times):
         alone, tracked, ours, misuses = run(which, mode)
         told = f"{which}: alone {alone}, tracked {tracked}, {ours}, {misuses}"
@@ -92,7 +92,7 @@ check("aligned", message=False, **cached | {"size_bytes": 100, "allocated": "fre
 check("page", **cached | {"size_bytes": 5000, "allocated": "freed_twice"})
 check("large", **cached | {"size_bytes": 300000})
 check("thread", **cached)
-# A large block is a mapping of its own, and is gone: reading its header is what ends the program.
+# A large block is a mapping of its own, and the first free has unmapped it. The program ends when its header is read.
 mapped = cached | {"size_bytes": 300000}
 check("mapped", **mapped)
 check("mapped calloc", **mapped | {"allocated": "freed_twice"})
@@ -183,10 +183,11 @@ tracked = support.run(refuse, support.MEMSTOW, "run", "--quiet", "-o", "out.mst"
 assert (tracked.stdout, tracked.stderr) == ("survived\n", ""), tracked
 assert support.report()["misuses"] == []
 
-# A damaged size in front of an aligned block is glibc's alone. The flags in it lead glibc to no invalid address.
+# If the size in front of an aligned block is damaged, the block is left to glibc. The flags in this size lead glibc to
+# no invalid address.
 assert run("byte-3-3c-aligned", "small")[1][0] == ABORTED
 
-# Pointers to no block are left to glibc. In front of a block lies its raw memory, which glibc gave out.
+# Pointers to no block are left to glibc. So are pointers to the raw memory in front of a block, which glibc gave out.
 for which in ("stack", "static", "inside", "odd", "odd by eight", "in front", "in front, resized", "in front, aligned"):
     check(which, "none", message=False)
 

@@ -19,8 +19,8 @@ files = list(pathlib.Path(".").glob("same.mst*"))
 assert len({report(f)["process"]["run_id"] for f in files}) == len(files) == [
     r.returncode for r in runs].count(0), files
 
-# The second process certainly meets the ledger of a running process: nothing looks for that ledger first, as
-# `memstow run` does.
+# The second process certainly meets the ledger of a running process, because it is started without `memstow run`, which
+# would look for that ledger first.
 first = start(MEMSTOW, "run", "--quiet", "-o", "one.mst", "sleep", "60")
 wait_for(pathlib.Path("one.mst").exists, what="the file")
 before = report("one.mst")["process"]["pid"]

@@ -1,6 +1,6 @@
 # needs: cc
-"""A program in a sandbox that forbids questions for ids goes on and ends as without us, and its ledger says how it
-ended."""
+"""A program goes into a sandbox that kills a process when it asks for the id of a process or thread. The program goes
+on and ends as without memstow, and its ledger says how it ended."""
 import pathlib
 
 import support

@@ -1,5 +1,5 @@
-"""A program in a sandbox that has memory of owners, under an earlier owner or a new one, lives as long as without
-us."""
+"""A program goes into a sandbox and has memory of owners there: of an owner from before, or of a new one. It lives as
+long as without memstow."""
 import os, pathlib
 
 import support

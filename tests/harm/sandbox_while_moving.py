@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc
-"""A program goes into a sandbox while memstow moves memory and the disk hangs. If the sandbox is for its own thread, it
-does not wait for the disk. If it is for all threads, the move has ended before. Nobody is killed. The client that
-requested the move learns why it did not happen."""
+"""A program goes into a sandbox while memstow moves memory and the disk hangs. If the sandbox is only for the thread
+that enters it, the program does not wait for the disk. If the sandbox is for all threads, it begins after the move has
+ended. Nobody is killed. The client that requested the move learns why it did not happen."""
 import os, pathlib, subprocess
 
 import support

@@ -1,5 +1,5 @@
-"""Threads with the smallest allowed stack allocate for the first time, from new code, then fork and exit: our functions
-fit on that stack. Such a thread also replaces the program by another, with thousands of variables."""
+"""Threads with the smallest allowed stack allocate for the first time, then fork and exit: memstow's functions fit on
+that stack. Such a thread also replaces the program by another one, with thousands of environment variables."""
 import support
 
 program = support.compile(r'''

@@ -1,5 +1,5 @@
-"""speedscope's web application, over HTTP on this machine. Neither Debian nor PyPI has it, and no script installs it:
-SPEEDSCOPE names the folder where it lies built, such as dist/release of its package for npm."""
+"""speedscope's web application, over HTTP on this machine. Neither Debian nor PyPI has it, and no script installs it.
+SPEEDSCOPE names the folder of the built application, such as dist/release of its package for npm."""
 import json, os, pathlib
 
 from _served import Served
@@ -20,7 +20,8 @@ class Application(Served):
         return json.loads((self.folder / "file-format-schema.json").read_text())
 
     def page(self, profile, view):
-        """Where the application shows a file of its folder. view: time-ordered, left-heavy or sandwich."""
+        """The address at which the application shows a file of its folder. view: time-ordered, left-heavy or
+        sandwich."""
         return f"{self.address}/#profileURL={pathlib.Path(profile).name}&view={view}"
 
     def open(self, browser, profile, view):

@@ -1,8 +1,9 @@
 # long
 # needs: cc deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:axe-core-python==0.1.0
 # timeout: 900
-"""axe finds no fault in any view of any page: reports with curves, ranges of time, owners and devices, leaks, a
-comparison, a check. In light, in dark, and on a phone; with a row opened where the view has rows."""
+"""axe, a checker of accessibility, finds no fault in any view of any page: reports with curves, ranges of time, owners
+and devices; leaks; a comparison; a check. It checks each view in light, in dark and on a phone, and with a row opened
+if the view has rows."""
 import importlib.util, json, pathlib
 
 import _layout

@@ -74,7 +74,7 @@ assert browser.text(".failed") is None
 browser.is_clean()
 browser.driver.quit()
 
-# Names alone would fill the page: the owners that hold most stay.
+# The owners' names alone would fill the page, so only the owners that hold most stay in it.
 noise = lambda: "".join(random.choice("0123456789abcdef") for _ in range(20_000))
 ledger = Ledger()
 for number in range(500):

@@ -76,7 +76,7 @@ for name, value in sums.most_common(5):
     if name:
         assert by_name[name] == value, (name, value, by_name[name])
 
-# The theme's button: the other colours, and back; they stay when the view changes.
+# The theme's button switches to the other colours, and back. The chosen colours stay when the view changes.
 PIXEL = """const canvas = document.querySelector('.flame canvas'), copy = document.createElement('canvas');
 const pen = copy.getContext('2d', { willReadFrequently: true });
 pen.drawImage(canvas, -Math.round(canvas.width / 2), -12);

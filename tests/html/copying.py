@@ -1,7 +1,7 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 200
 """Copy as text: the rows of a table in their order, as filtered, with tabs between the columns, and the call stack of a
-site. The button says how many rows it copied; a table of more than 10,000 is cut, and it says so."""
+site. The button says how many rows it copied. Of a table of more than 10,000 rows it copies 10,000, and says so."""
 from _page import Browser, report, size_text
 from _ledger import MIB, Ledger
 
@@ -41,7 +41,7 @@ assert (rows[0][0], owner, rows[-1][0]) == ("1.0 MiB", "unet", size_text(MIB - M
 browser.wait(f"document.querySelector('{BUTTON}').textContent === 'Copy as text'")
 
 # What is filtered and sorted is copied as it is shown. If the button is pressed again while it says how much it copied,
-# it still gets its own words back.
+# its usual words still come back.
 browser.type("[type=search]", "part 77")
 browser.all(".rows th button")[0].click() # the smallest first
 browser.settled()
@@ -52,7 +52,8 @@ assert [row[-1] for row in rows] == [where(number) for number in wanted], rows[:
 assert said == f"Copied {len(wanted)} rows", said
 browser.wait(f"document.querySelector('{BUTTON}').textContent === 'Copy as text'")
 
-# The stack of a site; a table of one row; a browser in which both the clipboard and the older way to copy refuse.
+# The stack of a site and a table of one row can be copied, too. Then both the clipboard and the older way to copy
+# refuse, and the page says so.
 browser.open_first()
 rows, said = copied(".details .actions button")
 assert [row[0] for row in rows] == [where(wanted[0]), "py work  work.py:3"], rows

@@ -1,7 +1,7 @@
 # needs: cc deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
 """Blocks on CUDA devices in the view "Blocks": each whole block with its device, kind, owner and call stack, as in
---json. In a comparison of one process: which came, went and stayed, with sums of their own beside those of the
+--json. A comparison of one process shows which blocks came, went and stayed, with sums of their own beside those of the
 host. Over the simulated driver, a test double."""
 import support
 from _devices import _simulated

@@ -1,9 +1,10 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
-"""Blocks and mappings of a comparison. Of one process: what came, went and stayed, by address and time of allocation,
-with a way to each call stack; sorted, filtered, by a link; also if B was taken first, and for a real program. The page
-says what it cannot tell. Of two processes: the blocks of each, beside each other, without a word on what came. A page
-with 200,000 blocks has at most 5 MB, and the sums of all of them."""
+"""The view of blocks and mappings in a comparison. If A and B are of one process, it shows which blocks came, went and
+stayed (by address and time of allocation), and leads to each call stack. Its rows can be sorted, filtered, and reached
+by a link. This also holds if B was taken first, and for a real program. The page says what it cannot tell. If A and B
+are of two processes, it shows the blocks of each beside each other, without a word on what came. A page with 200,000
+blocks has at most 5 MB, and the sums of all of them."""
 import random
 
 import support

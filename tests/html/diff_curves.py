@@ -1,7 +1,7 @@
 # needs: cc deb:chromium deb:chromium-driver pip:selenium==4.51.0
-"""A comparison has memory over time in A and in B, also on CUDA devices (simulated, a test double): curves with one
-scale for the bytes and a time of their own. Their data is the history of each file's --json. A side with few points has
-no curve."""
+"""A comparison has memory over time in A and in B, also on CUDA devices (simulated, a test double). The curves have the
+same scale of bytes, and each has its own scale of time. Their data is the history of each file's --json. A side with
+few points has no curve."""
 import support
 from _devices import record
 from _page import Browser, Data
@@ -45,7 +45,8 @@ browser.press(".timeline", "HOME")
 said = browser.text(".moment")
 assert said == "After 0 ms: 1.0 MiB, 1.0 MiB of it heap, run <b>first began", said
 
-# The colour of the curve at a share of its width, at 0.7 of the scale: 60 pixels below the upper edge of the canvas.
+# The colour of the canvas at a share of its width (arguments[1]), 60 pixels below its upper edge. There the curve's
+# value would be 0.7 of the scale.
 PIXEL = """const canvas = document.querySelectorAll('.timeline canvas')[arguments[0]];
 const copy = document.createElement('canvas'), pen = copy.getContext('2d', { willReadFrequently: true });
 pen.drawImage(canvas, -canvas.width * arguments[1], -60);

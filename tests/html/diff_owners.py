@@ -1,8 +1,8 @@
 # needs: cc deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 200
 """Owners of a comparison in a browser: what each model, node and run has in A and in B, and its change, as in
-`diff --json`; sorted, filtered, with a way to its call stacks. Also on devices, over the simulated driver, a test
-double. Names are text."""
+`diff --json`. The rows can be sorted and filtered, and each leads to its call stacks. This also holds for memory on
+devices, over the simulated driver, a test double. Names are shown as text."""
 import json
 
 import support
@@ -57,7 +57,7 @@ assert found["model", "unet <b>"][0] == size_text(-25 * MIB) and found["model", 
 changes = [abs(expected[row[0], row[-1].split(" (")[0]]["growth_bytes"]) for row in rows]
 assert changes == sorted(changes, reverse=True), changes # the largest first, whether grown or shrunk
 
-# Sorted by B, filtered; the chosen owner's call stacks, as a link.
+# The rows are sorted by B, then filtered. The chosen owner leads to its call stacks, whose view has a link of its own.
 next(head for head in browser.all(".rows th button") if head.text == "B").click()
 browser.settled()
 after = [expected[row[0], row[-1].split(" (")[0]]["b_live_bytes"] for row in browser.rows()]

@@ -51,7 +51,7 @@ def shows(page, *views):
 shows(page, "overview", "flame", "flame?owners=1", "flame?inverted=1&lines=1", "sites", "owners", "blocks", "decisions")
 assert browser.driver.title == "<b>␛[2J</b> — memstow", browser.driver.title
 
-# The names are shown as text in the list of calls, as far as they are kept.
+# The list of calls shows the names as text. The page has only the beginning of a long name.
 browser.open(page, "#flame?kinds=python")
 browser.press(".flame", "ARROW_DOWN")
 calls = [name for name, _ in browser.calls()]
@@ -127,7 +127,7 @@ shown = shows("check.html", "check", "overview", "flame?kinds=python", "sites")
 assert SCRIPT in shown and "<svg/onload=window.hit=4>" in shown, shown[:3000]
 browser.is_clean()
 
-# If markup got into a page all the same, its policy would refuse to run it, or to request anything.
+# If markup got into a page all the same, the page's policy would refuse to run scripts and to request anything.
 browser.open(page)
 browser.js("""const add = (name, members) => document.body.append(Object.assign(document.createElement(name), members));
 add("script", { textContent: "window.hit = 'script'" });

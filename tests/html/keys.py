@@ -26,7 +26,8 @@ ledger.save("a.mst")
 page = report("a.mst")
 browser = Browser()
 
-# The flame graph by keys alone: into the largest frame, to the next one, back; zoom, out, all. The choice is announced.
+# Keys alone move in the flame graph: into the largest frame, to the next frame, and back. They also zoom in, zoom out,
+# and go back to the whole. The chosen frame is announced.
 browser.open(page, "#flame?kinds=python")
 chosen = lambda: browser.text(".flame-view .details h2")
 said = lambda: browser.text("[aria-live]")

@@ -9,7 +9,7 @@ from _page import Browser
 browser = Browser()
 _layout.none_in(browser, lambda number: [_layout.THEMES[number % 2]])
 
-# The faults are seen where there are some.
+# If a page has faults, they are found.
 # The page's policy allows no attribute "style", but a script may set one.
 browser.js("""const add = (words, style) => Object.assign(document.body.appendChild(document.createElement("p")).style,
     style) && (document.body.lastChild.textContent = words);

@@ -1,8 +1,8 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 200
-"""The page says what is worth looking at, and what to do next, in the words of the text report: the place or the model
-that holds most, memory that the allocator keeps, the command that goes on. Names are text. With --peak and --match it
-says neither."""
+"""The page says what is worth looking at, and what to do next, in the words of the text report. It names the place or
+the model that holds most, memory that the allocator keeps, and the command to go on with. Names are shown as text. With
+--peak and with --match it says neither."""
 import re
 
 from _page import Browser, Data, report

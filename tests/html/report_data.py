@@ -84,8 +84,8 @@ assert kinds["work"] == {"python"} and kinds["_find_and_load"] == {"python", "im
 assert sum(line[0] == "work" for stack in page.stacks() for line in stack) > 8
 assert len(page.texts) == len(set(page.texts)) and page.columns["tree.segment"][0] == 0
 
-# If only a few sites are shown singly, sums are the same, also by owner. Each merged site is at an outer part of its
-# stack.
+# If only five sites are shown singly, the sums are the same, also by owner. The stack of a merged site is an outer part
+# of the stacks of its sites.
 few = Data(report("made.mst", "--top=5"))
 left_out = len(page.columns["sites.live_bytes"]) - 5
 assert few.documents["page"]["sites_folded"] == sum(

@@ -1,6 +1,6 @@
 # needs: deb:nodejs
-"""Sentences and figures of the page, in Node over a double of the document that keeps elements and draws nothing. One
-of something has the singular, and the parts of the resident memory add up to the whole."""
+"""Sentences and figures of the page, in Node over a double of the document that keeps elements and draws nothing. A
+count of one has the singular, and the parts of the resident memory add up to the whole."""
 import json, shutil
 
 import support

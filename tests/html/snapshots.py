@@ -1,9 +1,9 @@
 # needs: cc deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
 """The page of several snapshots of one process, and of a series: a range of time shows what owners and places held at
-the first and at the last snapshot in it. The figures are those of --json of each file. Also on devices, over the
-simulated driver, a test double. Files of two processes, or in the wrong order, are refused. With many sites the page
-stays small, and the rows still add up."""
+the first and at the last snapshot in it. The figures are those of --json of each file. This also holds for memory on
+devices, over the simulated driver, a test double. Files of two processes, or in the wrong order, are refused. With many
+sites the page stays small, and the rows still add up."""
 import pathlib, random, struct, subprocess
 
 import support

@@ -1,7 +1,8 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:jsonschema==4.26.0
 """--speedscope, read by speedscope itself in a browser: it has each profile, and its table has the bytes and blocks of
-each function. Names are texts. The files are valid by the schema that speedscope publishes, which lies in its folder.
-SPEEDSCOPE names this folder; without it, cli/export_speedscope alone checks files, by rules of its own."""
+each function. Names are plain text. The files are valid by speedscope's published schema, which lies in the folder of
+its application. SPEEDSCOPE names this folder. Without it, only cli/export_speedscope checks files, by rules of its
+own."""
 import copy, json, pathlib
 
 import jsonschema
@@ -59,7 +60,7 @@ expected = {measure: {(load, load, "py:load"), (anonymous, anonymous, "py:<lambd
             for measure, (none, load, anonymous, both, bare) in MEASURES.items()}
 assert found == expected, found
 
-# ---- names: the table shows as many functions as the file has, as texts
+# ---- names: the table shows names of functions in the file, as plain text
 
 _hostile.save("hostile.mst")
 profiles = write("hostile.mst", "--min=0")

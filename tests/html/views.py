@@ -67,7 +67,7 @@ link = browser.fragment
 browser.type("[type=search]", "")
 assert browser.total() == live and "only" not in browser.fragment
 
-# Python frames only, from the module inwards. Zoomed by the list of calls and by key.
+# Only Python frames are shown, from the module inwards. The list of calls and a key zoom in.
 browser.click("[data-choice=python]")
 assert browser.total() == live
 module = [name for name, _ in browser.calls() if "gallery.py" in name]
@@ -119,7 +119,8 @@ assert browser.total() == holds(named("shrink")) and "focus=" in browser.fragmen
 browser.open(page, link)
 assert browser.total() == found and browser.one("[type=search]").get_attribute("value") == "shrink"
 
-# Table: all sites, the largest first; sorted by another column; filtered; the stack of one site.
+# The table has all sites, the largest first. It can be sorted by another column, filtered, and shows the stack of one
+# site.
 browser.open(page, "#sites")
 rows = browser.rows()
 assert rows[0][0] == size_text(max(site["live_bytes"] for site in sites)), rows[0]

@@ -1,4 +1,4 @@
-"""A program with one module that allocates, and others that keep the memory, each in another way; for holders.py and
+"""A program with one module that allocates, and others that keep the memory, each in its own way; for holders.py and
 holders_objects_long.py."""
 import pathlib
 

@@ -1,4 +1,4 @@
-"""Modules that keep memory that another module allocated, each in another way: sources by name, for programs and for
+"""Modules that keep memory that another module allocated, each in its own way: sources by name, for programs and for
 node packs. Each has a function keep(thing, run)."""
 
 KEEPERS = {

@@ -36,7 +36,8 @@ real_model = Patcher(tensor(WEIGHTS))
 
 
 def popped_clones(run):
-    """9979: a clone is removed from the list. Its finalizer is not, and waits for the real model."""
+    """Issue 9979: a clone is removed from the list. Its finalizer, which keeps the clone's weights, stays until the
+    real model is gone."""
     owner = memstow.owner("UNET", "model", "tiny.safetensors")
     with memstow.scope(owner):
         loaded.append(real_model.clone())
@@ -52,7 +53,8 @@ def decode(latent):
 
 
 def pinned_by_a_traceback(run):
-    """10139: the fallback runs inside except, and the error is kept: its traceback has the variables of each frame."""
+    """Issue 10139: the fallback runs inside `except`, and the error is kept. Its traceback has the variables of each
+    frame."""
     try:
         decode(tensor(10))
     except MemoryError as error:
@@ -72,7 +74,7 @@ vae = Vae()
 
 
 def feature_cache(run):
-    """10141, 10308: an error leaves a cache of features on an object that the node cache keeps."""
+    """Issues 10141 and 10308: an error leaves a cache of features on an object that the node cache keeps."""
     try:
         vae.encode()
     except ValueError:
@@ -84,7 +86,8 @@ def backup(weights):
 
 
 def lora_backups(run):
-    """1462, 7176: each patch has an id of its own, so it is never undone."""
+    """Issues 1462 and 7176: each patch has an id of its own, so no later patch replaces its backup, and nobody removes
+    it."""
     model = memstow.owner("UNET", "model", "base.safetensors", keys=(7, 7))
     with memstow.scope(model):
         table.setdefault("weights", tensor(WEIGHTS))
@@ -96,7 +99,8 @@ def pin(address):
 
 
 def never_unpinned(run):
-    """11775: a table of pinned memory by address: the weights have moved before they are unpinned."""
+    """Issue 11775: a table has pinned memory by address. The weights move before they are unpinned, so their entry is
+    not found."""
     address, moved = 2 * run, 2 * run + 1
     pin(address)
     table.pop(moved, None)

@@ -1,4 +1,4 @@
-// A static table of a library that gets an entry in each run.
+// A static table that gets an entry in each run.
 #include "_runs.h"
 
 #include <map>

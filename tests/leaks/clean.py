@@ -1,6 +1,6 @@
 # timeout: 200
 """A program that does not leak: thirty runs, looked at again and again in the running program, in a series, and in
-snapshots. No leak is found at any time, and there is always a verdict. So it is with --python-objects, too."""
+snapshots. No leak is found at any time, and there is always a verdict. The same holds with --python-objects."""
 import subprocess
 
 import support

@@ -1,8 +1,8 @@
 # long
 # timeout: 3000
-"""A hundred repetitions of a program that does not leak, of twenty runs each, looked at while it runs and in a
-snapshot. Also one that works at least a hundred times outside of runs, looked at after each time and by a series. There
-is no false finding."""
+"""A program that does not leak is started a hundred times, for twenty runs each time. It is looked at while it runs and
+in a snapshot. Another program works at least a hundred times outside of runs, and is looked at after each time and by a
+series. There is no false finding."""
 import support
 from _leaks import brief, leaks, plant, record
 

@@ -2,12 +2,12 @@
 # needs: comfyui
 # timeout: 900
 # long
-"""A real ComfyUI under memstow. After a dozen runs of honest nodes no leak is found. Then come as many runs with three
-nodes that leak: a list keeps weights of a freed model; copies of weights; features that an error leaves behind. Each
-leak is found, with its model or node and its function; for the weights, the holder is named, in a search of
-ten seconds of processor time (--holders). There are exactly two findings, also four runs later. In the runs with the
-third leak the copies of weights grow no more: they count as memory of freed models, and there are two findings again.
-The example in docs/leaks.md is such a run."""
+"""A real ComfyUI under memstow. After a dozen runs of honest nodes no leak is found. Then two nodes leak in a dozen
+runs: one keeps weights of a freed model in a list, the other keeps copies of weights. Both leaks are found, with their
+model or node and their function. The holder of the weights is named, in a search of ten seconds of processor time
+(--holders). There are exactly two findings, and there still are after four more runs. In another dozen runs, an error
+leaves features of a third node behind. In these runs the copies of weights grow no more: they count as memory of freed
+models, and there are two findings again. The example in docs/leaks.md is such a run."""
 import re, sys
 
 import support
@@ -71,7 +71,7 @@ try:
                            (support.ROOT / "docs/leaks.md").read_text(), re.S)
     text = support.memstow("leaks", comfy.pid(), status=1).stdout
     print(text)
-    # this run's output may lack a row of the example that is about memory that is no leak
+    # The rows of the example about memory that is no leak may be missing in this run's output.
     said, rows = set(support.shapes(text)), (support.ROOT / "tools/leaks/leaks_text.c").read_text()
     missing = [line for line in support.shapes(example) if line not in said and f'"{line.lstrip("# ")}"' not in rows]
     assert not missing, f"docs/leaks.md shows what is not said: {missing}"

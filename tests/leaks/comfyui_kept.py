@@ -2,9 +2,10 @@
 # needs: comfyui
 # timeout: 600
 # long
-"""A real ComfyUI under memstow, with models that stay. Two models are used in turn, and the node cache keeps both by
-design: no leak. Then a model is to be freed after each run, but a node keeps its inner model while its patcher is gone:
-a leak of that model, and its holder is named, in a search of ten seconds of processor time (--holders)."""
+"""A real ComfyUI under memstow, with models that stay. First, two models are used in turn, and the node cache keeps
+both by design: this is no leak. Then a model is to be freed after each run, but a node keeps the inner model after its
+patcher is gone: this is a leak of that model. Its holder is named, in a search of ten seconds of processor time
+(--holders)."""
 import sys
 
 import support

@@ -1,7 +1,7 @@
 # timeout: 200
 """The smallest number of runs that can be judged. A program that does not leak, whose cache of seven results becomes
-full in these runs, has no finding, nor has it with --python-objects. Each program that leaks has its own finding and no
-other."""
+full in these runs, has no finding, with and without --python-objects. Each program that leaks has its own finding and
+no other."""
 import _plants
 from _leaks import brief, functions, leaks, plant
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # needs: torch pip:numpy pip:pillow
 # timeout: 600
-"""A program with one module that allocates, and others that keep the memory, each in another way. Each holder is found:
+"""A program with one module that allocates, and others that keep the memory, each in its own way. Each holder is found:
 a dictionary, a closure, a waiting thread and a dozen others. It is named first, in text and in JSON. The program is
-asked on demand and once: known holders are not asked for again. A snapshot has them, too. With --timeout=0 nothing is
-asked. holders_objects_long.py does the same with each Python object counted by itself."""
+asked for holders only on demand, and not again for holders that are known. A snapshot has the holders, too. With
+--timeout=0 nothing is asked. holders_objects_long.py does the same with each Python object counted by itself."""
 from _holders import find_all
 
 find_all((), "out.mst")

@@ -2,9 +2,9 @@
 # needs: comfyui
 # long
 # timeout: 900
-"""A real ComfyUI under memstow, with node packs that keep latents of other nodes, each in another way. A dictionary
-that never evicts, a closure in a list of callbacks and a waiting thread keep latents of KSampler; the others keep
-latents of another pack. Each is one finding. Its holder is named first, in text and in JSON, before the node that
+"""A real ComfyUI under memstow, with node packs that keep latents of other nodes, each pack in its own way. A
+dictionary that never evicts, a closure in a list of callbacks and a waiting thread keep latents of KSampler; the others
+keep latents of another pack. Each is one finding. Its holder is named first, in text and in JSON, before the node that
 allocated. The pack looks for holders by itself, once."""
 import sys
 

@@ -1,7 +1,7 @@
-"""A search for holders may run out of time. The object that it has reached then is no answer: this object would be
-noted as the holder, and nobody would search again. The next search gets more time. When no search may have more time,
-the object that was reached is the answer. The clock and the blocks are invented: each look at all objects takes a
-second."""
+"""A search for holders may run out of time. The object that it has reached by then is not its answer: if it were, this
+object would be noted as the holder, and nobody would search again. The next search gets more time. When no search may
+have more time, the object that was reached is the answer. The clock and the blocks are invented: each look at all
+objects takes a second."""
 import gc, pathlib, sys, types
 
 import support
@@ -30,7 +30,8 @@ def referrers_of(*things):
 
 
 def ask(addresses, count, how, answer, size):
-    """The ABI's answer: the array's memory is a block of that stack."""
+    """Answers in place of the ABI: the memory of the kept array is a block of the call stack STACK. At all other
+    addresses there is no block."""
     inner = keeper.kept
     while type(inner) is list:
         inner = inner[0]

@@ -1,8 +1,9 @@
 # timeout: 300
-"""Holders of many growing lines are looked for in several searches, because a program looks for 64 call stacks in one.
-A program that looks without being asked to (as ComfyUI with the node pack does) searches once: a line says that there
-are more, and the next command asks for them. A line that allocates at a dozen instructions is one call stack with as
-many numbers: its holder is found, wherever the memory that stays was allocated."""
+"""Holders of many growing lines are looked for in several searches, because one search takes at most 64 call stacks. A
+program that looks for holders unasked (as ComfyUI with the node pack does) makes one search: the command says that
+there are more call stacks, and the next command asks for these. One line of Python allocates at a dozen instructions.
+This line is one call stack with a dozen numbers, and only the memory of the last instruction stays. Its holder is found
+nevertheless."""
 import pathlib
 
 import support

@@ -1,13 +1,13 @@
 # needs: deb:prometheus
-"""`memstow metrics --leaks` counts the leaks that `memstow leaks` finds, and what they gain in a run. Before there is a
-verdict, it says nothing of leaks; nor does it without the option."""
+"""`memstow metrics --leaks` counts the leaks that `memstow leaks` finds, and the bytes that they gain in a run. It says
+nothing about leaks before there is a verdict, or without --leaks."""
 import _plants
 import support
 from _leaks import leaks, plant
 
 
 def figures(program, *options):
-    """The samples about leaks, and whether promtool accepts them all."""
+    """The samples about leaks, by name. promtool must accept all samples."""
     support.memstow("metrics", program.pid(), *options, "--textfile=.")
     with open("memstow.prom", encoding="utf-8") as file:
         text = file.read()

@@ -92,7 +92,7 @@ lines = referrers.for_trace(["a", "a", "b" * 1000, *("\u2028" * 1000 + str(i) fo
 assert lines[:2] == ["a", "b" * 300] and len(lines) == 3, lines
 assert referrers.for_trace(map(str, range(20))) == list("01234567")
 
-# ---- a program that asks for the holders of what its owners left
+# ---- a program that asks what holds the memory that its owners left
 
 PROGRAM = pathlib.Path("program.py")
 PROGRAM.write_text(f"""

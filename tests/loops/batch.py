@@ -28,7 +28,7 @@ class Lines(logging.Handler):
 logging.getLogger("memstow").addHandler(Lines())
 put, release = _state_double.Store.put, _state_double.Store.release
 
-# large values keep a key of their own, or share one with few others
+# A large value has a key of its own, or shares a key with few other values.
 chunks = []
 
 
@@ -125,7 +125,7 @@ if sys.version_info >= (3, 11): # in older Pythons the caller's frame keeps the 
 queue.before = lambda prompt: None
 
 
-# cancelled, and asked for its values, while its inputs are put
+# The batch is cancelled, and asked for its values, while its inputs are put.
 def waiting_put(store, id, value):
     putting.set()
     assert may_put.wait(60), "nobody has said go on"
@@ -159,7 +159,7 @@ loops.open_store = open_again
 
 
 def again(name, *workflows, state="done", **options):
-    """Starts a batch, or the same one again. Returns it, and how many prompts ran."""
+    """Starts a batch, or starts the same batch again. Returns the loop, and how many prompts ran."""
     queue.prompts.clear()
     loop = memstow_loops.start_loop(list(workflows), {"n": list(range(100))}, independent=True, name=name,
                                     persist_prefix=name, **options)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Inputs on their way to a server, without one: a value that JSON would change, such as a tuple, goes as bytes beside
-the JSON, and comes out as it was. What only pickle can express is refused. Also: where the describer sends its
-requests, by the URL that it is given; and which answers have no text."""
+"""What a client makes of inputs for a server. No server runs here. A value that JSON would change, such as a tuple,
+goes as bytes beside the JSON, and comes out as it was. What only pickle can express is refused. The test also shows
+where the describer sends its requests, given a URL, and which answers have no text."""
 import importlib.util, json
 
 from _graphs import refused

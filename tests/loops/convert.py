@@ -29,7 +29,7 @@ def convert(*nodes, **more):
     return memstow_loops.convert_workflow(document(*nodes, **more), CLASSES)
 
 
-# widgets by position; the control of a seed and an upload button exist in the editor only
+# The values of widgets are matched by position. The control of a seed and the upload button exist only in the editor.
 found = convert(shape(1, "Image", ["b.png", "image"], outputs=["IMAGE", "MASK"]),
                 shape(2, "Encode", inputs=[("pixels", 1), ("mask", None)]),
                 shape(3, "Sample", [42, "randomize", 20, "heun", 0.5], [("latent", 2)], title="Mine"),
@@ -61,7 +61,7 @@ found = memstow_loops.convert_workflow(
      "links": [{"id": n, "origin_id": o, "origin_slot": 0, "target_id": t, "target_slot": s, "type": "INT"} for n, o, t,
                s in ((1, 1, 2, 0), (2, 2, 3, 0), (3, 3, 5, 0), (4, 4, 5, 1))]}, CLASSES)
 assert inputs(found) == {"1": {"value": 7}, "5": {"a": ["1", 0], "b": 9}}, found
-# bypassed: the link goes past it, by type; muted: nothing comes from it
+# A link to a bypassed node goes past it, by type. Nothing comes from a muted node.
 links = [(1, 1, 0, 2, 0, "IMAGE"), (2, 2, 0, 3, 0, "IMAGE")]
 for mode, expected in ((0, {"image": ["2", 0]}), (4, {"image": ["1", 0]}), (2, {})):
     found = convert(shape(1, "Image", ["a.png"], outputs=["IMAGE"]),

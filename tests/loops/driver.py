@@ -183,7 +183,7 @@ for iterations, state in ((10, "cancelled"), (1, "done")):
     assert loop.store.generation == 1 and loop.error == {
         "cancelled": "iteration 2, workflow 1: it was cancelled", "done": ""}[state], loop.error
     assert loops.remove("waits") and not loops.remove("waits") and not _state_double._open
-# deleted while a value is put, which takes its time: nothing of that iteration is visible
+# The loop is deleted while a slow put is under way: nothing of that iteration is visible.
 loop = start_that_waits("put", 10)
 assert loops.remove("waits") and not loop.wait(0.2), "the prompt runs, and the loop waits for it"
 may_go_on.set()
@@ -215,7 +215,7 @@ assert values == {"n": 3, "m": 3} and entry["committed"] == 1, (values, entry)
 assert end_of(two_loop) == {"n": 5, "m": 5} and loops.remove("read")
 assert two_loop.values() == {} and two_loop.committed_values("n") is None and not two_loop.document()["values"]
 queue.before = lambda prompt: None
-# values that are read while they are replaced: the last committed ones, and each caller may write to what it gets
+# Values are read while an iteration replaces them. Each caller gets the last committed values, and may write to them.
 replaced, read = threading.Event(), threading.Event()
 
 
@@ -320,7 +320,8 @@ kept["b"].closed = False
 assert run(STEP, inputs={"n": [1, 2, 3]}, independent=True, name="b", persist_prefix="b") == {"n": [3, 4, 5]}
 assert len(queue.prompts) == 1, "of a batch only the element that failed runs again"
 loops.open_store = _state_double.open
-# an ended loop keeps its place when its prefix is asked for with other inputs
+# A loop has ended, and its prefix is asked for with other inputs: this is refused, and the ended loop can still be
+# found.
 begun = memstow_loops.start_loop([STEP], {"n": 1}, 2, name="begun", persist_prefix="begun")
 assert end_of(begun) == {"n": 5}
 refused(lambda: memstow_loops.start_loop([STEP], {"n": 2}, 4, name="other", persist_prefix="begun"), "another value")

@@ -2,8 +2,8 @@
 """Hostile names, ids and values, over a double of the store and of ComfyUI's queue. An id or a name with the end of a
 line, NUL or half of a character in it, or with the beginning of memstow's own ids, is refused, and the message names
 the node. A value that looks like the driver's own list of outputs is carried as it is. Ids with `/`, brackets or a
-colon are only ids. Node classes whose own code fails are errors that name the class. Also: what an element of a large
-batch costs does not grow with the batch, and the log tells of a loop that takes long."""
+colon are only ids. Node classes whose own code fails are errors that name the class. The cost of an element does not
+grow with the size of its batch. The log tells of a loop that takes long."""
 import time, types
 
 from _double_host import Pack, Queue, end_of, logged
@@ -114,7 +114,7 @@ open_store, loops.open_store = loops.open_store, busy
 begins_nothing(lambda: run(counter("n"), inputs={"n": 1}, persist_prefix="p"), "another loop has the prefix")
 loops.open_store = open_store
 
-# what an element costs: the values that are read and listed
+# the cost of an element: how many values are read and listed
 def asked_for(size):
     asked = [0]
 

@@ -55,7 +55,7 @@ for count in (1, 2, 3, 5):
             break
         at = source[0]
     assert length == count, "they are in a row"
-# two open INPUTs with one id become one; of two OUTPUTs the last counts
+# Two open INPUTs of the same id become one. Of two OUTPUTs of the same id, the last one counts.
 twice = stitch({"1": port("n"), "2": node("Add", a=["1", 0]), "3": port("y", ["2", 0])},
                {"1": port("n"), "2": node("Add", a=["1", 0], b=5), "3": port("y", ["2", 0])})
 assert modes(twice) == [("n", "INPUT", "INT"), ("y", "OUTPUT", "INT")]
@@ -97,7 +97,7 @@ def titles_at(document, title):
 
 
 def check_links(document):
-    """Asserts that both nodes of each link know it, and that each node's links exist."""
+    """Asserts that both nodes of each link name the link, and that each link that a node names exists."""
     nodes = {n["id"]: n for n in document["nodes"]}
     links = {link[0]: link for link in document["links"]}
     assert len(nodes) == len(document["nodes"]) and len(links) == len(document["links"])

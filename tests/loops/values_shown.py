@@ -52,7 +52,7 @@ assert len(json.dumps(shown([shared, "x"]))) < 50_000
 assert shown([0] * 5000) == {"not_json": "list"}
 
 
-# the store cannot give a value: over doubles of ComfyUI's server, aiohttp, and the loops
+# The store cannot give a value. ComfyUI's server, aiohttp and the loops are doubles here.
 handlers = {}
 
 

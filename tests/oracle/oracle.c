@@ -112,7 +112,8 @@ static int step_by_step(void **out) {
 
 enum verdict { EQUAL, SHORT, OUTER, WRONG, TOO_DEEP };
 
-/* n frames of ours, and all of theirs, which begin inside the library. *first, *m: the part to compare. */
+/* Compares n frames of ours with all frames of theirs. Theirs begin inside the library, so only a part of them is
+ * compared: *m frames, from *first on. */
 static enum verdict judge(const struct caller *caller, size_t n, int all, size_t *first, size_t *m) {
     size_t i, j;
     *first = 0;
@@ -139,7 +140,7 @@ static void compare(const struct caller *caller, uint32_t site) {
     say(verdict == SHORT ? "short" : "WRONG", n, all_theirs + first, m);
 }
 
-/* A file of its own in each process, also in a forked one. */
+/* Opens the file with the counters of this process. A forked process gets a file of its own. */
 static void open_counts(void) {
     const char *folder = getenv("MEMSTOW_ORACLE");
     char path[4096];

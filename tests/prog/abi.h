@@ -1,4 +1,4 @@
-// abi.h — the registration ABI as a program finds it: by dlsym, or not at all. `has_memstow` says which.
+// abi.h — finds the registration ABI by dlsym, as a program does. `has_memstow` says whether it is there.
 #ifndef ABI_H
 #define ABI_H
 

@@ -19,7 +19,7 @@ __asm__(
     ".cfi_restore %rbp\n"
     "ret\n.cfi_endproc\n.size exchange, . - exchange");
 
-/* The stack pointer to switch to, so that the code begins to run with its stack pointer at `top`. */
+/* Returns a stack pointer for exchange(). After the switch, `code` begins to run with the stack pointer at `top`. */
 static inline void *begin_at(void *top, void (*code)(void)) {
     uintptr_t *at = (uintptr_t *)top;
     *--at = (uintptr_t)code;

@@ -1,6 +1,6 @@
 // Little of a retired owner's heap stays if a few of its blocks live on, such as a log line that was made while a model
-// was loaded. The free page that mimalloc keeps for each size goes, whoever frees its blocks, before or after the owner
-// is retired. Blocks that live on are unchanged.
+// was loaded. mimalloc keeps a free page for each size; these pages are given back, too, whoever frees the blocks, and
+// whether that is before or after the owner is retired. Blocks that live on are unchanged.
 // run:
 // run: --stacks=none
 // needs: mimalloc

@@ -75,7 +75,7 @@ int main(void) {
     MUST(copy && (!has_memstow || (live(unet) == 0 && live(vae) == 0)));
     free(copy);
     block = parts();
-    assign(vae, block, LARGE); /* the block is one whole, too, after all of it is assigned */
+    assign(vae, block, LARGE); /* once all of it is assigned to one owner, the block is one whole, too */
     MUST(!has_memstow || (live(unet) == 0 && live(vae) == LARGE));
     free(block);
     block = parts();

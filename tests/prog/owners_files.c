@@ -23,8 +23,8 @@ static unsigned long sum_of(const char *weights) {
     return sum;
 }
 
-/* The bytes that are given back after all pages were read. The kernel may take a page by itself meanwhile; then it is
- * tried again. */
+/* Reads all pages, then gives them back. Returns the bytes that were given back. The kernel may drop a page by itself
+ * between the two steps; then both steps are tried again. */
 static int64_t given_back(int64_t (*give)(uint32_t), uint32_t model, const char *weights) {
     int64_t gone = 0;
     for (int tries = 0; tries < 10 && gone != LENGTH; tries++) {

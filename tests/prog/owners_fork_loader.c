@@ -1,5 +1,5 @@
-// A child was forked while another thread held the loader's lock and walked the list of loaded objects. Nobody releases
-// that lock in the child. It stows memory and brings it back nevertheless.
+// A child was forked while another thread held the loader's lock and walked the list of loaded objects. In the child
+// nobody releases that lock. The child stows memory and brings it back nevertheless.
 #include "abi.h"
 #include "expect.h"
 

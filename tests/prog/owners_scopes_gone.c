@@ -1,5 +1,5 @@
-// Scopes that nobody is in any more: of a thread that ended without having allocated, and, in a forked child, of the
-// parent's other threads. A trigger does not take their owner for one in use.
+// Nobody is in these scopes any more: scopes of a thread that ended without having allocated, and, in a forked child,
+// scopes of the parent's other threads. A trigger does not take their owner for one in use.
 #include "abi.h"
 #include "expect.h"
 

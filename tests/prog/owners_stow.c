@@ -63,7 +63,7 @@ static void stow(void) {
     MUST(after.stowed_bytes == before.movable_bytes && after.live_bytes == before.live_bytes);
 }
 
-/* A block of one model, a part of which belongs to another: each moves its own part. */
+/* A block of one model, a part of which belongs to another model: each model moves its own part. */
 static void part_of_a_block(void) {
     struct memstow_figures before[2] = {figures_of(model), figures_of(other)};
     unsigned char *block = malloc(8 * MIB);

@@ -1,4 +1,5 @@
-// The peak is known within 1 MiB, and the library takes a picture of the ledger near it when live bytes have fallen.
+// The peak is known within 1 MiB. When live bytes fall from a peak, the library takes a picture of it: the live bytes
+// of each site near the peak.
 #include "expect.h"
 
 #include <pthread.h>

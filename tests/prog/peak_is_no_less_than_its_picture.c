@@ -1,5 +1,5 @@
-// The peak is no less than the ledger's picture of it: with small blocks that came after the total was noted last, in
-// one thread and in several, and with blocks that come while the picture is taken.
+// The peak is no less than the ledger's picture of it, even if small blocks came after the total was last noted, in one
+// thread or in several, and even if blocks come while the picture is taken.
 // build: -fno-builtin
 #include "expect.h"
 

@@ -1,6 +1,6 @@
 // The report says where memory is after it was moved out. Dropped pages of files are nowhere until they are used.
-// Stowed memory that is used again is a part of its own, including what was written to it. Memory that was brought back
-// as a whole is a live block again, and no other memory is mistaken for one.
+// Stowed memory that is used again has a figure of its own, which includes what was written to it. Memory that was
+// brought back as a whole is a live block again, and no other memory is mistaken for one.
 #include "abi.h"
 #include "expect.h"
 

@@ -1,4 +1,4 @@
-// The allocator's overhead for live blocks is not freed memory, and static data is no file.
+// The report does not count the allocator's overhead for live blocks as freed memory, or static data as a file.
 #include "expect.h"
 
 enum { MIB = 1 << 20, BLOCKS = 1000000 };

@@ -1,6 +1,7 @@
 /* stacks.h — how a program test states the expected call stack of each of its blocks (tests/expectations.py has the
- * protocol). Functions that must be on the stack are FRAME: they are neither inlined nor cloned, and with STAY behind
- * the call they are not left by a jump. Each block has a size of its own, by which the report's site is found. */
+ * protocol). Functions that must be on the stack are FRAME: they are neither inlined nor cloned. STAY behind a call
+ * prevents a tail call, so the function stays on the stack. Each block has a size of its own, by which the report's
+ * site is found. */
 #ifndef STACKS_H
 #define STACKS_H
 

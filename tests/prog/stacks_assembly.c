@@ -96,7 +96,7 @@ __asm__(FUNCTION("without") "subq $24, %rsp\n"
                             "call *%rdi\n"
                             "addq $24, %rsp\nret\n" END("without"));
 
-/* Its unwind data says that its caller is undefined: a bottom of the stack. */
+/* The unwind data of this function says that its caller is undefined, so the stack ends here. */
 void bottom(void (*call)(void));
 __asm__(FUNCTION("bottom") ".cfi_startproc\n.cfi_undefined %rip\n"
                            "subq $8, %rsp\ncall *%rdi\naddq $8, %rsp\nret\n.cfi_endproc\n" END("bottom"));

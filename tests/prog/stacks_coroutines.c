@@ -35,7 +35,7 @@ static void *new_stack(void) {
     return stack;
 }
 
-/* --- ucontext: each allocates at two depths, with the others in between --- */
+/* --- ucontext: each coroutine allocates at two depths, and in between the other coroutines run --- */
 
 FRAME static void descend(unsigned depth) {
     if (depth) {

@@ -1,6 +1,6 @@
-// A signal handler that leaves by longjmp, thousands of times, at any moment in the library. (Not inside of the
-// allocator itself, because its lock would never be released.) Nothing stays locked: new stacks are recorded as before
-// and as fast, and hardly any block is miscounted.
+// A signal handler leaves by longjmp, thousands of times, at any moment in the library. (It does not leave while the
+// allocator itself runs, because the allocator's lock would never be released.) Nothing stays locked: new stacks are
+// recorded as before and as fast, and hardly any block is miscounted.
 #include "stacks.h"
 
 #include <dlfcn.h>
@@ -79,7 +79,7 @@ static double now(void) {
     return (double)at.tv_sec + (double)at.tv_nsec / 1e9;
 }
 
-/* Allocates and frees. The handler may leave an allocation, so each jump loses one block at most. */
+/* Allocates and frees. The handler may jump out of an allocation, and each jump loses one block at most. */
 static void be_left(uint64_t *state, double until) {
     sigsetjmp(place, 1);
     while (jumps < JUMPS && now() < until) {

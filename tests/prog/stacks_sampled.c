@@ -1,5 +1,5 @@
-// --stacks=sample: estimates are near the program's own figures; mappings and all sums are exact; with several threads,
-// and with blocks that move, are freed elsewhere and are inherited by a child.
+// --stacks=sample: estimates are near the program's own figures, and mappings and all sums are exact. This holds with
+// several threads, and for blocks that move, that another thread frees, or that a child inherits.
 // needs: stacks
 // build: -O2 -lm
 // run: --stacks=sample:16K

@@ -1,5 +1,5 @@
-// Call stacks in signal handlers: the handler, and the code that it interrupted, at a call or in the middle of an
-// instruction, on the interrupted stack or on another.
+// A call stack that is read in a signal handler holds the handler and the code that was interrupted. The signal comes
+// at a call or at an instruction that faults, and the handler runs on the interrupted stack or on another one.
 // needs: stacks
 // build: -O2
 #include "stacks.h"

@@ -1,4 +1,5 @@
-// Call stacks of threads: many at once, with given stacks, their destructors, and threads that clone made without libc.
+// Call stacks of threads: of many at once, of threads with a given stack, of destructors of thread-specific data, and
+// of a thread that clone makes without libc.
 // needs: stacks
 // build: -O2
 #include "stacks.h"
@@ -80,7 +81,7 @@ static void *new_stack(void) {
     return stack;
 }
 
-/* The new thread uses this thread's thread-local memory, so this thread waits in the kernel until the other is gone. */
+/* The new thread uses this thread's thread-local memory, so this thread waits in the kernel until the new one ends. */
 FRAME static void clone_and_wait(void) {
     static volatile pid_t alive = 1;
     int flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM | CLONE_CHILD_CLEARTID;

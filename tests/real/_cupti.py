@@ -84,7 +84,7 @@ NUMBER(CUPTI_API_EXIT, CUPTI_EXIT)
 NUMBER(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_DOMAIN_RESOURCE)
 NUMBER(CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, CUPTI_CONTEXT_DESTROY_STARTING)
 """
-# Stands for a header in the package of NVIDIA's compiler, of which nothing else is needed.
+# Stands for crt/host_defines.h, a header of NVIDIA's compiler. The test needs no other file of the compiler's package.
 HOST_DEFINES = """
 #define __device_builtin__
 #define __device_builtin_texture_type__
@@ -98,7 +98,7 @@ HOST_DEFINES = """
 #define CUDARTAPI_CDECL
 """
 
-# Loads a CUPTI as the program under memstow has it, and prints what cupti/library.c finds of it.
+# Loads a CUPTI, as a program under memstow would, and prints which functions of it cupti/library.c finds.
 OPENS = """
 #include <dlfcn.h>
 #include <stdio.h>
@@ -138,7 +138,7 @@ def found_in(library):
 
 
 def table():
-    """What docs/cuda.md says of each version: {(13, 3): (clients, how the library that asked is found)}."""
+    """What the table of docs/cuda.md says of each version: {(13, 3): (its column "clients", its last column)}."""
     text = (support.ROOT / "docs/cuda.md").read_text()
     said = {}
     for first, last, clients, source in re.findall(r"^\| ([\d.]+) to ([\d.]+) \| (\w+) \| (.+?) \|$", text, re.M):
@@ -150,7 +150,7 @@ def table():
 
 
 def as_documented(version, library):
-    """Fails if cupti/ finds other functions than docs/cuda.md says. Returns what is said."""
+    """Fails if cupti/ finds other functions than docs/cuda.md says. Returns what the page says of this version."""
     clients, source = said = table()[version]
     found, second = found_in(library), functions("CUPTI_FUNCTIONS_V2")
     assert functions("CUPTI_FUNCTIONS") <= found, f"{version}: {functions('CUPTI_FUNCTIONS') - found}"

@@ -1,5 +1,5 @@
-"""Shared by the tests that hold preload/cuda/cuda_table.h against NVIDIA's headers and libraries: its lines, what the
-headers have, and which functions need no line, with the reason."""
+"""Shared by the tests that compare preload/cuda/cuda_table.h with NVIDIA's headers and libraries: the table's lines,
+the functions in the headers, and the functions that need no line, with the reasons."""
 import re
 
 import support

@@ -9,7 +9,7 @@ MIMALLOC = "build/deps/cmeel-mimalloc/cmeel.prefix/lib/mimalloc-3.4/libmimalloc.
 class Program:
     name: str
     needs: list             # deb:PACKAGE pip:SPEC cargo:NAME path:COMMAND (the caller's own)
-    # for bash, in an empty folder; $MADE, $HOME, $TMPDIR, $PORT (free, on 127.0.0.1), $ROOT, $PYTHON
+    # bash runs it in an empty folder. It may use $MADE, $HOME, $TMPDIR, $PORT (free, on 127.0.0.1), $ROOT and $PYTHON
     script: str
     prepare: str = ""       # for bash -e, once, in the folder $MADE, without memstow
     names: tuple = ()       # processes whose ledgers must say that they allocated; by default the name's first word
@@ -605,7 +605,8 @@ CARGO = [
 
 
 def sanitized(name, flags, env="", needs=()):
-    """A program in which a sanitizer finds nothing, and the same with a fault that it finds."""
+    """A program that runs twice: without a fault, so that the sanitizer finds nothing, and with a fault that it
+    finds."""
     compiler, sanitizer = name.split()[:2]
     return Program(name, [f"deb:{compiler}", *needs], rf"""
         {env}

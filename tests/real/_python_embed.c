@@ -1,6 +1,6 @@
 /* A program that opens two libpythons, each with RTLD_LOCAL. Python in one calls Python in the other, which calls the
- * first again. With one libpython only, the program opens and closes it three times. argv: library and home of the one,
- * library and home of the other. Prints the frames that are seen. */
+ * first again. With one libpython only, the program opens and closes it three times. argv: path and home of the first
+ * libpython, then path and home of the second. Prints the frames that are seen. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -249,7 +249,7 @@ def classes():
         def __init__(self, x):
             self.x = check()
 
-    for _ in range(40):  # often enough to be specialised: then __init__, [] and properties run in the same loop
+    for _ in range(40):  # often enough to be specialised: then __init__, [] and properties run in the caller's loop
         body = Body()
         body.method(), body.computed, body.missing, body[1], body + 1, body == 2
         {body: 1}, len(body), body(), repr(body)
@@ -395,7 +395,7 @@ def threads():
 
 
 def threads_from_c():
-    """Python on a thread that Python did not make, without outer Python frames."""
+    """Python runs on a thread that Python did not make, so there are no outer Python frames."""
     failed = []
 
     @ctypes.CFUNCTYPE(ctypes.c_void_p)
@@ -437,7 +437,7 @@ def forked():
 
 
 def in_the_subinterpreter():
-    """3.11 does not remember a subinterpreter's thread state without the GIL."""
+    """In 3.11 the thread state of a subinterpreter is found only while the thread has the GIL."""
     libraries = (with_gil,) if sys.version_info < (3, 12) else (probe, with_gil)
 
     class Local:

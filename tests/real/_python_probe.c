@@ -151,7 +151,8 @@ EXPORT long probe_chain(char *to, size_t room) {
     return result;
 }
 
-/* Preloaded with PROBE_EVERY=N, it looks at every N-th malloc, wherever the program is then. */
+/* If this library is preloaded with PROBE_EVERY=N, it looks at the stack in every N-th malloc, wherever the program
+ * calls it. */
 extern void *__libc_malloc(size_t);
 static unsigned long every, calls, looks, seen_frames, wrong;
 static __thread bool looking;

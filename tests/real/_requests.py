@@ -1,6 +1,7 @@
-"""What libraries ask CUDA for: by dlsym, and of the driver's resolver. Here they run over the simulated driver of
-tests/simcuda, a test double, which writes down the requests; so does a preloaded dlsym. The requests are held against
-preload/cuda/cuda_table.h and NVIDIA's headers, and asked again under memstow."""
+"""Which functions of CUDA libraries ask for: by dlsym, and by the driver's resolver. Here the libraries run over the
+simulated driver of tests/simcuda, a test double. It writes down the requests to the resolver, and a preloaded dlsym
+writes down the others. The requests are compared with preload/cuda/cuda_table.h and NVIDIA's headers. Those to the
+resolver are made again under memstow."""
 import os, pathlib, sys
 
 import support, _entries
@@ -110,7 +111,7 @@ def hooked(requests):
 
 
 def check(requests):
-    """Each request is known, or about something else; and memstow answers those that are in its table."""
+    """Each request is known to memstow's table, or needs no line in it. memstow answers those that are in the table."""
     entries = _entries.versions(_entries.headers()["13.5"])
     faults = [f"{requests.label}: {name} of {version}, flags {flags}: {fault}"
               for name, version, flags, found in sorted(requests.resolver)

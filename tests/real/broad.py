@@ -25,7 +25,7 @@ from _report import check_report
 SECOND = 1.0      # of processor time, user and system: the limit for a report, however busy the machine is
 SKIPPED = 77
 FEWEST = 40       # programs that must have run, when all were to run
-ENDS_IN = 5       # seconds that processes which a program leaves running have to end by themselves
+ENDS_IN = 5       # seconds: a program leaves processes running, and they have this time to end by themselves
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 ENDED = {"exited", "abrupt_exit", "raw_exit", "execed"}
 ENDED_OTHERWISE = {"killed", "ended_unseen"} # of the processes in Program.killed

@@ -2,7 +2,7 @@
 # needs: cc deb:libdw-dev
 # timeout: 300
 """For every row of the unwind tables of libc, libstdc++, the interpreter and, if it is installed, PyTorch, the CFI
-reader and elfutils find CFA, return address and rbp in the same places. The reader refuses no rows but unusual ones."""
+reader and elfutils find CFA, return address and rbp in the same places. The reader refuses only unusual rows."""
 import pathlib, re, subprocess, sys
 
 import support

@@ -2,8 +2,8 @@
 # needs: deb:libpython3.11-testsuite
 # timeout: 900
 """CPython's tests of memory, threads, processes and signals have the same outcomes with and without memstow. Each of
-their processes leaves a ledger that can be read. tests/long has the whole suite, and the names of functions
-for every ledger: cpython_suite."""
+their processes leaves a ledger that can be read. Another test, cpython_suite, runs the whole suite. It also looks up
+the names of functions for every ledger."""
 from _cpython import suite
 from _suite import check_ledgers, compare
 

@@ -4,8 +4,8 @@
 # needs: cc cuda-headers launchers pip:numpy
 """Triton and CuPy over the simulated driver, a test double. Triton compiles a kernel for an H100 and launches it, on
 memory that has left the device and come back; the simulated driver executes a function of its own by that name. CuPy
-contains the CUDA runtime, which comes as far as the driver's private tables: the simulated driver has none. What Triton
-and CuPy ask for is known to memstow's table."""
+contains the CUDA runtime, which stops where it asks for the driver's private tables: the simulated driver has none.
+What Triton and CuPy ask for is known to memstow's table, or needs no line in it."""
 import os, re, sys
 
 import support, _entries, _requests

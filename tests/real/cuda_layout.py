@@ -101,7 +101,8 @@ NUMBER(CU_MEMPOOL_ATTR_USED_MEM_HIGH, CUDA_POOL_USED + 1)
 NUMBER(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, CUDA_GRAPH_USED)
 NUMBER(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CUDA_GRAPH_RESERVED)
 """
-# This stands for a header in the package of NVIDIA's compiler, of which nothing else is needed.
+# This stands for crt/host_defines.h, a header of NVIDIA's compiler. The test needs no other file of the compiler's
+# package.
 HOST_DEFINES = """
 #define __device_builtin__
 #define __device_builtin_texture_type__
@@ -150,8 +151,8 @@ def numbers():
 
 
 def prototypes():
-    """What each line of the table says: (side, name, base, since, per_thread, parameters); and the functions of the
-    driver that moves need, which have no base."""
+    """What each line of the table says: (side, name, base, since, per_thread, parameters). Also the driver's functions
+    that are needed for moves; these have no base."""
     (support.HERE / "names.c").write_text("""
 #define ENTRY(side, name, base, since, per_thread, parameters, ...) @side@name@base@since@per_thread@parameters@
 #define RESOLVER ENTRY

@@ -41,7 +41,7 @@ def reported_in(entries):
 
 
 def misled_in(entries):
-    """The versions of entries that would get a hook with other arguments, or none."""
+    """The versions of entries that would get a hook with other arguments, or no hook."""
     for base in _entries.bases & set(entries):
         for (version, own), arguments in sorted(entries[base].items()):
             older = [v for b, v, o in _entries.lines if b == base and o == own and v <= version]

@@ -2,8 +2,8 @@
 # needs: cc cuda-headers pip:nvidia-cuda-runtime>=13,<14 pip:nvidia-cuda-runtime-cu12 pip:comfy-aimdo==0.6.0
 # needs: pip:nvidia-cuda-cupti>=13,<14 pip:nvidia-cuda-cupti-cu12
 """What the real CUDA runtimes, CUPTI and comfy-aimdo ask the driver for: each name, version and flag is known to
-memstow's table, or is about something else. Over the simulated driver, a test double: the runtime and CUPTI come as far
-as the driver's private tables (cuGetExportTable), which it does not imitate."""
+memstow's table, or needs no line in it. They run over the simulated driver, a test double. It does not imitate the
+driver's private tables (cuGetExportTable), so the runtime and CUPTI stop where they ask for these."""
 import sys
 
 import support, _cupti, _entries, _requests

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A tree of shells, interpreters and forks under `memstow run`. Each image that ran leaves a file. The summary adds up
-the tree. The file of an image that another replaced under the same pid is kept as FILE.x0. --follow chooses which
-processes are tracked."""
+the tree. When a process replaces its image by another one (exec), the file of the earlier image is kept as FILE.x0.
+--follow chooses which processes are tracked."""
 import re, sys
 
 import support

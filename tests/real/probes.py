@@ -2,9 +2,10 @@
 # needs: cc deb:gdb deb:systemtap-sdt-dev deb:bpftrace
 # timeout: 300
 """The USDT probes of OpenTelemetry's proposal: readelf shows otel_memory:alloc and otel_memory:free with their
-semaphores, and bpftrace lists them. gdb, as a listener, sees each block that is surely a sample once, with its address,
-size and weight, and its free once, also of large, aligned, resized and owners' blocks. If memstow takes no samples, gdb
-sees nothing. bpftrace sees the samples of a running program, where the kernel lets it."""
+semaphores, and bpftrace lists them. For each block that is surely a sample, gdb, as a listener, sees the allocation
+once, with address, size and weight, and the free once. The blocks include large, aligned and resized ones, and those of
+owners. If memstow takes no samples, gdb sees nothing. bpftrace sees the samples of a running program, where the kernel
+lets it."""
 import re, shutil, subprocess
 
 import support
@@ -149,7 +150,7 @@ with open("bpftrace.out", "w") as out, open("bpftrace.err", "w") as err:
 
 
 def seen():
-    """Lets the program allocate, until the listener has seen it or has ended."""
+    """Lets the program allocate once more. Returns whether the listener has seen a sample, or has ended."""
     looked_at.stdin.write("again\n")
     looked_at.stdin.flush()
     text = (support.HERE / "bpftrace.out").read_text()

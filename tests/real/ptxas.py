@@ -29,7 +29,7 @@ int main(void) {{ return fputs({name}, stdout) < 0; }}
 
 
 def check(ptxas, name, text):
-    """Assembles the text for each device, and a broken text for none. Returns the devices."""
+    """Asserts that ptxas assembles the text for each device, and refuses a broken text. Returns the devices."""
     known = re.findall(r"sm_(\d+)\b", support.run(ptxas, "--help").stdout)
     devices = [device for device in DEVICES if device in known]
     assert {"75", "90"} <= set(devices), known

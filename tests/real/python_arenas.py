@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Small Python objects that are made in a model's scope: their arenas do not belong to the model, because later objects
-of others lie there, too. Larger objects belong to the model."""
+"""Small Python objects are made in a model's scope. Their arenas do not belong to the model, because later objects of
+other owners lie there, too. Larger objects belong to the model."""
 import os
 
 if "libmemstow" not in os.environ.get("LD_PRELOAD", ""):

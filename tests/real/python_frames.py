@@ -2,8 +2,8 @@
 # needs: cc deb:libunwind-dev
 # timeout: 400
 """The Python frames that preload/stacks/python.c finds, without the GIL and at any moment, are those that Python itself
-reports: the same functions, files, lines and instructions (_python_frames.py), in each installed Python. Then the same
-again while every seventh malloc looks at them, too, wherever it is called."""
+reports: the same functions, files, lines and instructions (_python_frames.py), in each installed Python. Then all of
+this is repeated while every seventh malloc looks at the frames, too, wherever it is called."""
 import os, re
 
 import support

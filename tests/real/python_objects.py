@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # timeout: 200
 """With --python-objects each Python object is a block of its own at its Python line, and all of them are found. Without
-it, the same line holds arenas, mappings of 1 MiB each, and no such object is seen."""
+this option, the same line holds arenas (mappings of 1 MiB each), and no such object is seen."""
 import os
 
 import support

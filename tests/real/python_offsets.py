@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""preload/stacks/python_layout.c agrees with the headers of CPython, for each installed shared Python with its internal
-headers."""
+"""preload/stacks/python_layout.c agrees with the headers of CPython. The test compares it with each installed Python
+that has a shared library and its internal headers."""
 import pathlib
 
 import support

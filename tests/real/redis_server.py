@@ -2,8 +2,8 @@
 # needs: deb:redis-server
 # timeout: 120
 """redis-server, which contains jemalloc and uses every byte of malloc_usable_size, serves under memstow as without it.
-Its data is shown as live, from outside while it runs. Its forked child saves all keys and leaves a file of its own. All
-files can be read after the end."""
+While it runs, a report of its process shows its data as live. Its forked child saves all keys and leaves a file of its
+own. All files can be read after the end."""
 import os, signal, socket
 
 import support

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc deb:clang deb:libclang-rt-14-dev
 # timeout: 300
-"""Programs that are built with a sanitizer start under memstow, and the sanitizer finds the same faults: GCC's and
-Clang's, in the executable or as a library. memstow-run(1) names the exceptions."""
+"""Programs that are built with a sanitizer start under memstow, and the sanitizer finds the same faults as without
+memstow. The sanitizers are those of GCC and Clang, linked into the executable or as a library. memstow-run(1) names the
+exceptions."""
 import os, re, shutil
 
 import support
@@ -46,7 +47,7 @@ FOUND = {"o": "heap-buffer-overflow", "b": "heap-buffer-overflow", "u": "heap-us
          "l": "detected memory leaks", "r": "data race", "s": "signed integer overflow",
          "m": "use-of-uninitialized-value", "i": "end ", "n": "end "}
 # Compiler, flags, and cases. Behind memstow (as a shared library), AddressSanitizer sees blocks that begin 16 bytes
-# earlier: a write below the program's block hits memstow's header, which is no fault to it.
+# earlier: a write below the program's block hits memstow's header, which is no fault for AddressSanitizer.
 BUILDS = [
     ("gcc", "address", ["-static-libasan"], "obudln"),
     ("gcc", "address", [], "oudlin"),
@@ -105,8 +106,8 @@ def check(compiler, sanitizer, flags, faults):
 
 
 def refused(program, env):
-    """AddressSanitizer as a library must be the first one: one line says what to do, and there is no line after
-    that."""
+    """AddressSanitizer as a library must be the first library. If it is not, one line says what to do, and no line
+    follows."""
     ended = support.track(program, "n", status=None, env=env)
     hint = (f"memstow: {program}: AddressSanitizer refuses to start behind memstow: set "
             f"ASAN_OPTIONS=verify_asan_link_order=0\n")

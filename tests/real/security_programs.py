@@ -16,7 +16,8 @@ if not FOLDER.is_dir():
 FLAGS = ["-O3", "-w", "-fno-inline", "-fno-builtin-inline", "-fno-inline-small-functions", "-fno-ipa-pure-const"]
 SIZES = {"small": "8", "medium": "4096", "large": "256*1024"}
 SEGV, ABORT = -signal.SIGSEGV, -signal.SIGABRT
-# How each ends alone, and how under memstow: status, output, and standard error without memstow's own lines.
+# The programs that end differently under memstow. First how each ends alone, then how it ends under memstow: status,
+# output, and standard error without memstow's own lines.
 DIFFERS = {"invalid_array_delete_string": ((ABORT, "", "free(): invalid pointer\n"),
                                            (ABORT, "", "munmap_chunk(): invalid pointer\n")),
            **dict.fromkeys(["one_byte_underflow_small", "one_byte_underflow_medium"],

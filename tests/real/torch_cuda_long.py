@@ -54,7 +54,7 @@ if len(sys.argv) > 1:
     said["after"] = torch.cuda.get_allocator_backend(), memstow_pools.possible(torch)
 print(json.dumps(said))
 """
-# A program that uses the module as one with a device does. Without a device nothing enters a pool.
+# This program uses the module like a program on a machine with a device. Without a device nothing enters a pool.
 USE = """
 import json, torch, memstow
 net = memstow.owner("net", keys=(1, 0))
@@ -101,7 +101,8 @@ def check():
     assert not said["available"] and not said["devices"] and not said["initialized"], said
     assert said["pool"].startswith("RuntimeError"), said["pool"]
     assert said["before"] == ["native", None], said["before"]
-    # An allocator of the program's own. memstow asks for the kind when CUDA has begun, and takes the native one alone.
+    # The program has an allocator of its own. memstow asks PyTorch for the kind of the allocator when CUDA has begun,
+    # and makes pools only if it is PyTorch's native allocator.
     assert said["pluggable"] == ["self", "path_to_so_file", "alloc_fn_name", "free_fn_name"], said
     assert said["after"][0] == "pluggable", said["after"]
     asynchronous = ask(PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync")

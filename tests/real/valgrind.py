@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc
 # timeout: 300
-"""A program without errors has none under Valgrind either, for Memcheck, Helgrind and DRD: not in memstow's system
-calls, nor in data that its threads share without a lock, nor in blocks of functions that Valgrind does not replace. A
-program with an error still has it."""
+"""Memcheck, Helgrind and DRD report no error for a program without errors that runs under memstow: not in memstow's
+system calls, nor in data that its threads share without a lock, nor in blocks of functions that Valgrind does not
+replace. They still report the error of a program with an error."""
 import shutil
 
 import support

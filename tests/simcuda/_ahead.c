@@ -207,7 +207,8 @@ static void under_pressure(void) {
     there_and_back(&third);
 }
 
-/* The control group has so little memory left that the next move would unpin what was pinned: nothing is pinned. */
+/* The control group has so little memory left that the next move would unpin what was pinned ahead of need. So nothing
+ * is pinned. */
 static void little_left(void) {
     begin();
     usleep(A_WHILE_US);
@@ -313,7 +314,7 @@ static void beside_a_long_piece(void) {
     back(&first);
 }
 
-/* The end of a context waits for the present piece. The next context has the memory pinned again. */
+/* The end of a context waits until the present piece is pinned. In the next context, the memory is pinned again. */
 static void reset_meanwhile(void) {
     pthread_t other = begin_beside_a_piece(reset);
     becomes(&released, 1);

@@ -128,8 +128,8 @@ static void not_pinned(void) {
     back(&second);
 }
 
-/* MEMSTOW_CUDA_KEEP=24M: a model that nobody has written to leaves without a copy. Under pressure the host gets the
- * kept copy back. */
+/* MEMSTOW_CUDA_KEEP=24M: a model that nobody has written to leaves without a copy. Under pressure, the host gets back
+ * the memory of the kept copy. */
 static void kept(void) {
     load();
     out(&first);

@@ -45,8 +45,8 @@ static void other_context(void) {
     MUST(!cudaMemcpy(back, plain, 8, 2) && !back[0] && !back[7]);
 }
 
-/* The memory is out when the device is reset: memory of the context is gone with it; memory that is served in place of
- * a pool's is not. */
+/* The memory is out when the device is reset. Memory of the context is gone with the context. Memory that is served in
+ * place of a pool's memory is still there. */
 static void reset(void) {
     size_t available, total;
     load();
@@ -79,8 +79,8 @@ static void reset_beside_another(void) {
     MUST(!cudaFree(plain) && !cudaFree(pooled) && !cudaFree(small) && !cudaFree(outside));
 }
 
-/* When a context is destroyed, its own memory goes. Memory that is served in place of a pool's stays, as cuda.h says of
- * pools. */
+/* When a context is destroyed, its own memory goes. Memory that is served in place of a pool's memory stays, because
+ * cuda.h says so of pools. */
 static void destroyed(void) {
     CUcontext first, second;
     void *at;
@@ -110,7 +110,7 @@ static void *destroy(void *context) {
     return NULL;
 }
 
-/* Starts a thread, and waits until it calls this function of the driver, whose effect comes later. */
+/* Starts a thread, and waits until it calls the driver's function `call`, which takes effect only 200 ms later. */
 static pthread_t start_slowly(void *(*does)(void *), void *context, const char *call) {
     pthread_t thread;
     uint64_t calls = sim_count(call);
@@ -144,7 +144,7 @@ static void destroyed_in_a_move(void) {
     look_at_pooled(first);
 }
 
-/* A move that is asked for while a context is being destroyed comes after that. */
+/* A move that is asked for while a context is being destroyed begins when the context is gone. */
 static void moved_at_an_end(void) {
     CUcontext first, second = begin_in_second(&first);
     pthread_t thread = start_slowly(destroy, second, "cuCtxDestroy_v2");
@@ -313,7 +313,8 @@ static void *end_and_be_interrupted(void *context) {
     return NULL;
 }
 
-/* A handler interrupts the end of a context, and waits. The call has not been left, so moves wait for it. */
+/* A signal handler interrupts cuCtxDestroy, and waits. The thread is still inside cuCtxDestroy, so moves wait for
+ * it. */
 static void end_is_interrupted(void) {
     CUcontext first, second = begin_in_second(&first);
     pthread_t thread, mover;

@@ -153,8 +153,8 @@ static void reset_of_one(void) {
     MUST(!cudaFreeAsync(pooled, NULL) && !cudaDeviceSynchronize() && !cudaFree(first));
 }
 
-/* Memory that is served in place of a pool's outlives the context in which it was requested: it goes on in its own
- * device's context. */
+/* Memory that is served in place of a pool's memory outlives the context in which it was requested. It goes on in a
+ * context of its own device. */
 static void heir_on_its_device(void) {
     CUcontext made;
     void *pooled;
@@ -202,7 +202,8 @@ static void copied_without_asking(void) {
     MUST(!cudaMemcpy(other, at, 4 * MIB, 3) && holds_on(1, other, 4 * MIB, 1) && !usage_of(0).faults);
 }
 
-/* Only its own device can use memory of a pool, until the program changes that, and after it changes it back. */
+/* At first, only the pool's own device can use memory of the pool. The program gives another device access, and later
+ * takes this access away again. */
 static void pool_access(void) {
     void *at = pooled_on(0, 4 * MIB);
     CUmemoryPool pool;
@@ -223,8 +224,8 @@ static void pool_access(void) {
     MUST(access_of(1, next) == 0 && touch(next, 2 * MIB) == 0);
 }
 
-/* As pool_access, after memstow has stopped serving memory, as it does once comfy-aimdo is loaded. Memory that was
- * served before stays. */
+/* Does the same as pool_access after comfy-aimdo has been loaded. From then on, memstow serves no more memory. Memory
+ * that was served before stays served. */
 static void access_beside_aimdo(void) {
     void *at = pooled_on(0, 4 * MIB), *plain = plain_on(0, 2 * MIB);
     CUmemoryPool pool;

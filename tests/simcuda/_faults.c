@@ -34,7 +34,7 @@ static void stowed(void) {
     MUST(cuStreamSynchronize(NULL) == ILLEGAL_ADDRESS && cudaDeviceSynchronize() == ILLEGAL_ADDRESS);
 }
 
-/* As stowed, but a request stows the model, not a trigger. */
+/* The same as stowed(), but a request stows the model instead of a trigger. */
 static void asked(void) {
     load();
     MUST(!memstow_owner_idle_(model, 1) && memstow_stow_(model) == 14 * (int64_t)MIB);
@@ -53,7 +53,7 @@ static void freed(void) {
 
 __attribute__((noinline)) static void give_it_back_in_order(void) { MUST(!cudaFreeAsync(pooled, NULL)); }
 
-/* As freed, for memory of cudaMallocAsync. When the stream has come to the free, the memory is gone. */
+/* The same as freed(), for memory of cudaMallocAsync. The memory is gone when the stream has come to the free. */
 static void freed_in_stream(void) {
     size_t available, total;
     load();
@@ -71,8 +71,8 @@ static void found_by_free(void) {
     MUST(cudaFree(small) == ILLEGAL_ADDRESS);
 }
 
-/* The first call that returns the error has no hook, as where a program copies a result (`.item()` in Python). The
- * program asks for the error's text, by the runtime's function or the driver's, and gives up. */
+/* The first call that returns the error has no hook, for example when a program copies a result (`.item()` in Python).
+ * The program asks for the error's text, by the runtime's function or the driver's, and gives up. */
 static void copy_fails(void) {
     char to;
     load();
@@ -95,7 +95,8 @@ static void found_by_a_copy_of_the_driver(void) {
     MUST(!cuGetErrorName(ILLEGAL_ADDRESS, &text) && !strcmp(text, "CUDA_ERROR_ILLEGAL_ADDRESS"));
 }
 
-/* The program asks for the texts of other errors. memstow names no memory then, only when a call returns the error. */
+/* The program asks for the texts of other errors. This does not make memstow name memory. Only a call that returns the
+ * error does. */
 static void asks_of_others(void) {
     const char *text;
     copy_fails();

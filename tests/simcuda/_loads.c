@@ -31,8 +31,8 @@ static void enter(void) {
     MUST(!memstow_scope_enter_(model.owner));
 }
 
-/* As a denoiser does: weights are loaded in a phase; what is computed later, in the same scope, is not served. Only the
- * weights move. */
+/* The program works like a denoiser: it loads weights in a phase, and later computes in the same scope. What it
+ * allocates for this is not served. Only the weights move. */
 static void weights_and_temporaries(void) {
     model = model_open("unet");
     model.bytes = 8 * MIB;

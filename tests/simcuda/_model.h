@@ -106,7 +106,7 @@ static inline void launch_endless(CUstream stream) {
     MUST(!cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, stream, none, NULL));
 }
 
-/* A model with this much device memory, with known content. */
+/* A model with `bytes` of device memory, whose content is known. */
 struct model {
     uint32_t owner;
     void *at;
@@ -143,7 +143,8 @@ struct model_case {
     void (*run)(void);
 };
 
-/* Without an argument it prints the names of its cases. `begin` is called before each of them; NULL: nothing is. */
+/* Runs the case that the argument names, after `begin`, unless that is NULL. Without an argument, prints the names of
+ * all cases. */
 static inline int model_main(int argc, char **argv, const struct model_case *cases, size_t count, void (*begin)(void)) {
     for (size_t i = 0; i < count; i++) {
         if (argc < 2) puts(cases[i].name);

@@ -1,5 +1,5 @@
 """Shared by modes.py and modes_long.py: the cases of _moves.c over the simulated driver (a test double) in the modes of
-simcuda.h, in which it is slow, waits, or takes more memory, as a real driver may."""
+simcuda.h. In these modes the driver is slow, waits, or takes more memory, as a real driver may."""
 import support
 from _simcuda import BUILD, environment
 

@@ -57,8 +57,8 @@ static void room_is_used(void) {
     look();
 }
 
-/* Plain and pooled memory, in place and out, is freed by its own kind of call; other calls are refused as the driver
- * refuses them. */
+/* Plain memory and pooled memory are freed by their own kinds of call, in place and out. Other calls are refused as the
+ * driver refuses them. */
 static void frees(void) {
     uint64_t empty = usage().used;
     load();
@@ -121,7 +121,8 @@ static void no_host(void) {
     look();
 }
 
-/* All remaining memory is taken, freed while the stream still works, and requested again: a pool would serve this. */
+/* All remaining memory is allocated, freed while the stream still works, and requested again. The driver's own pool
+ * could serve this second request, so memstow must serve it, too. */
 static void freed_memory_comes_back(void) {
     void *at;
     size_t available, total;
@@ -175,7 +176,7 @@ static void exportable(void) {
     MUST(memstow_restore_(model) == 6 * (int64_t)MIB);
 }
 
-/* MEMSTOW_CUDA_TOTAL=1: the total stays, and what is out is free. */
+/* MEMSTOW_CUDA_TOTAL=1: the total does not change, and memory that is out counts as free. */
 static void total_stays(void) {
     size_t before, after, total, now;
     load();
@@ -353,7 +354,7 @@ static void leave(int number) { siglongjmp(before_the_move, number); }
 
 static void interrupt(void) { MUST(!raise(SIGUSR1)); }
 
-/* A signal handler that leaves a move by longjmp runs only after the move. */
+/* A signal comes during a move, and its handler leaves by longjmp. The handler runs only after the move. */
 static void left_by_a_jump(void) {
     load();
     MUST(!memstow_owner_idle_(model, 1));
@@ -399,7 +400,7 @@ static void assigned(void) {
     look();
 }
 
-/* A model without host memory is stowed when a run has ended, and its figures have its device memory. */
+/* A model without host memory is stowed when a run has ended, and its figures include its device memory. */
 static void by_policy(void) {
     struct memstow_figures figures = {.size = sizeof figures};
     uint32_t loader = (uint32_t)memstow_owner_open_(MEMSTOW_MODEL, "loader", "", 2, 0);
@@ -459,8 +460,8 @@ static void is_device_pointer(void *at) {
     MUST(start == (CUdeviceptr)at && bytes == 6 * MIB);
 }
 
-/* For memory in place or out, an address has the properties that it was allocated with. For other addresses the driver
- * answers. */
+/* An address of served memory has the properties of its allocation, whether the memory is in place or out. For other
+ * addresses, the driver answers. */
 static void pointers(void) {
     unsigned type;
     load();
@@ -527,8 +528,8 @@ static void killed_on_the_way_back(void) {
     killed_at("cuMemcpyHtoDAsync_v2", memstow_restore_);
 }
 
-/* An error at each of a move's calls of the driver in turn: nothing is lost, figures and driver agree, and the failed
- * move can be tried again. */
+/* A move calls the driver several times. Each of these calls in turn returns an error: nothing is lost, figures and
+ * driver agree, and the failed move can be tried again. */
 static void half_way(void) {
     load();
     MUST(!memstow_owner_idle_(model, 1));

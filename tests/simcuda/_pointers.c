@@ -1,6 +1,7 @@
-/* _pointers.c — answers of the simulated driver (a test double) and of memstow about the same kinds of pointers: memory
- * that the driver serves, beside memory that memstow serves, while the latter is in place, out, and back. Each
- * attribute alone and all at once, with the bytes that were written. A failed check ends it with a message. */
+/* _pointers.c — compares the answers of the simulated driver (a test double) and of memstow about pointers of the same
+ * kind. One pointer leads to memory that the driver serves. The other leads to memory that memstow serves, and is asked
+ * about while this memory is in place, out, and back. The program asks for each attribute alone and for all at once,
+ * and compares the bytes of the answers. A failed check ends the program with a message. */
 #include "_model.h"
 
 struct attributes { /* cudaPointerAttributes of CUDA 13 */
@@ -53,7 +54,7 @@ struct answers {
 static struct answers ask_all(void *at, size_t offset) {
     struct answers found = {0};
     CUdeviceptr address = (CUdeviceptr)at + offset;
-    for (int which = 1; which <= LAST; which++) /* asking for tokens registers the memory, so that it stays */
+    for (int which = 1; which <= LAST; which++) /* not tokens: to ask for them registers the memory, which then stays */
         for (int all = 0; which != P2P_TOKENS && all < 2; all++) found.each[all][which] = ask(which, address, all);
     found.runtime_result = cudaPointerGetAttributes(&found.runtime, (char *)at + offset);
     MUST(!cuMemGetAddressRange_v2(&found.start, &found.size, address));
@@ -139,8 +140,8 @@ static void *pooled(size_t bytes) {
     return cudaMallocAsync(&at, bytes, NULL) ? NULL : at;
 }
 
-/* Memory that is about to be registered with a network card stays: the program asks for tokens, or for synchronous
- * copies. */
+/* A program that asks for tokens or for synchronous copies of memory is about to register this memory with a network
+ * card. So the memory stays. */
 static void registered(void) {
     void *at;
     unsigned yes = 1;

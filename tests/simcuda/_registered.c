@@ -113,7 +113,8 @@ static void many_registered(void) {
     moves_now();
 }
 
-/* SIMCUDA_PAGEABLE: a device that reads all host memory is waited for, and memory moves for idle owners only. */
+/* SIMCUDA_PAGEABLE: the device can read all host memory. So a move waits for the device, and only memory of idle owners
+ * moves. */
 static void read_by_the_device(void) {
     load_host();
     MUST(!memstow_owner_idle_(model, 0));

@@ -96,8 +96,8 @@ static void other_streams(void) {
     give(at, first);
     MUST((other = ask(3 * MIB, second)) != at);
     MUST(ask(3 * MIB, NULL) != at);
-    /* Work of the stream that freed the block comes after the block's last use. memstow makes it wait all the same: the
-     * stream may be a new one that has the handle of a destroyed one. */
+    /* Work of the stream that freed the block comes after the block's last use. memstow makes this stream wait all the
+     * same: it may be a new stream that has the handle of a destroyed one. */
     uint64_t waits = sim_count_ok("cuStreamWaitEvent");
     MUST(ask(3 * MIB, first) == at && sim_count_ok("cuStreamWaitEvent") == waits + 1);
     sim_release_kernels(1);
@@ -107,7 +107,8 @@ static void other_streams(void) {
     MUST(ask(3 * MIB, first) == other); /* unused by now */
 }
 
-/* A block that others know, and one that was freed outside of its owner's scope, are given back. */
+/* A freed block does not become a spare if the program has asked for its handle, or if it was freed outside of its
+ * owner's scope. */
 static void not_kept(void) {
     CUmemGenericAllocationHandle handle;
     begin();
@@ -226,7 +227,7 @@ static void out_of_memory(void) {
     MUST(!cudaMalloc(&at, 64 * MIB)); /* at the first request */
 }
 
-/* Requests that memstow does not serve get what it keeps, too. */
+/* Requests that memstow does not serve can get the memory that memstow keeps, too. */
 static void other_entries(void) {
     enum { FLOAT = 0x20 };
     CUDA_ARRAY_DESCRIPTOR plane = {4096, 4096, FLOAT, 1};
@@ -248,7 +249,7 @@ static void other_entries(void) {
     MUST(!cuMipmappedArrayCreate(&levels, &solid, 1) && !cuMipmappedArrayDestroy(levels));
 }
 
-/* The program is told that kept memory is free, and can have it. */
+/* Kept memory is reported to the program as free, and the program can allocate it. */
 static void free_memory(void) {
     size_t before, after, total, same;
     void *at;
@@ -300,7 +301,8 @@ static void at_a_reset(void) {
     MUST(!cudaMalloc(&at, 3 * MIB) && !cudaFree(at) && !usage().faults);
 }
 
-/* An error at each call in turn: the driver has no more in use than the program's memory and what is kept. */
+/* Each call of the driver in turn returns an error. The driver then has no more in use than the program's memory and
+ * what is kept. */
 static void half_way(void) {
     begin();
     CUstream stream = stream_new();

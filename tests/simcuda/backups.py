@@ -1,6 +1,6 @@
 # Where models go when they leave a device: to pinned memory, ordinary memory and a disk, each within its limit. Also
-# disks that fail, a kill during a move, and a fork while a model is out. Over the simulated driver (a test double):
-# each case of _backups.c by itself.
+# disks that fail, a kill during a move, and a fork while a model is out. Each case of _backups.c runs by itself, over
+# the simulated driver (a test double).
 import errno, json, os, pathlib, re, sys
 
 import support

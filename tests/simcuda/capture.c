@@ -1,5 +1,6 @@
 /* capture.c — streams that record instead of executing. A capture forbids unsafe calls: in global mode to all threads,
- * in thread-local mode to its own, in relaxed mode to none. A forbidden call breaks the captures that forbid it. */
+ * in thread-local mode to its own thread, in relaxed mode to none. A forbidden call breaks the captures that forbid
+ * it. */
 #include "sim.h"
 
 #include <stdlib.h>

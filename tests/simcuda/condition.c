@@ -1,5 +1,6 @@
-/* condition.c — conditions of graphs: a word that kernels of the graph set, and that chooses which bodies of a node are
- * executed. The engine executes bodies at once, without other streams in between. No condition is in another's body. */
+/* condition.c — conditions of graphs. A condition is a word: kernels of the graph write it, and its value chooses which
+ * bodies of a node are executed. The engine executes bodies at once, without other streams in between. No condition is
+ * in another condition's body. */
 #include "sim.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 # Models whose device memory memstow serves move out of the device and back while there are several contexts, and while
-# some of them end. Over the simulated driver (a test double): each case of _contexts.c by itself.
+# some of them end. Each case of _contexts.c runs by itself, over the simulated driver (a test double).
 import pathlib, sys
 
 import support

@@ -64,7 +64,7 @@ API(cuDeviceGetName, NEEDS_INIT, (char *out, int room, CUdevice device), (out, r
     return CUDA_SUCCESS;
 }
 
-/* An instance of a device (MIG) has a uuid of its own, and only the later entry returns it. */
+/* An instance of a device (MIG) has a uuid of its own, which only cuDeviceGetUuid_v2 returns. */
 static CUresult uuid(CUuuid *out, CUdevice device, bool of_instance) {
     if (!device_get(device)) return CUDA_ERROR_INVALID_DEVICE;
     memcpy(out->bytes, of_instance ? "simulated-slice" : "simulated-device", 16);

@@ -11,7 +11,7 @@ static pthread_cond_t work = PTHREAD_COND_INITIALIZER, done = PTHREAD_COND_INITI
 static bool running;
 static int holds;
 static uint64_t next_seq = 1;
-static uint64_t credit_ns; /* how long the last copy really took; what follows at once is due so much earlier */
+static uint64_t credit_ns; /* how long the last copy really took; the operation after it is due that much earlier */
 
 uint64_t engine_now(void) {
     struct timespec now;
@@ -63,7 +63,8 @@ static uint64_t due_at(const struct op *op, uint64_t now) {
     return now + sim_config.latency_ns + cost - credit;
 }
 
-/* A ready operation that is due. NULL: there is none; *wake is when the next one will be due, or 0. */
+/* Returns a ready operation that is due. If there is none, returns NULL, and sets *wake to the time when the next
+ * operation will be due, or to 0. */
 static struct op *choose(uint64_t *wake) {
     uint64_t now = engine_now();
     *wake = 0;

@@ -1,5 +1,5 @@
 # At error 700 memstow names the memory that a kernel may have used: on standard error, in the trace and in the report.
-# Over the simulated driver (a test double): each case of _faults.c by itself.
+# Each case of _faults.c runs by itself, over the simulated driver (a test double).
 import json, re
 
 import support

@@ -243,7 +243,8 @@ static struct sim_graph *copy_of(const struct sim_graph *self) {
     return copy;
 }
 
-/* A graph with memory of its own can only be moved into another graph, which has it from then on. */
+/* A graph with memory of its own cannot be copied into another graph. It can be moved, and then belongs to the other
+ * graph. */
 static CUresult add_child(CUgraphNode *node, CUgraph graph, CUgraph child, int ownership) {
     bool moves = ownership == CU_GRAPH_CHILD_MOVE;
     if (!child || child == graph || child->moved || (!moves && ownership != CU_GRAPH_CHILD_CLONE))

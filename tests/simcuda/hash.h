@@ -23,7 +23,7 @@ static inline void hash_word(struct hash_sums *sums, uint64_t word, uint64_t num
     sums->y += y;
 }
 
-/* Adds memory to the sums. `number` is that of its first word. */
+/* Adds memory to the sums. `number` is the number of the memory's first word. */
 static inline void hash_add(struct hash_sums *sums, const void *at, size_t bytes, uint64_t number, uint64_t seed1,
                             uint64_t seed2) {
     for (size_t i = 0; i < bytes / 8; i++) {

@@ -90,7 +90,8 @@ bool host_give(CUdeviceptr at) {
     return true;
 }
 
-/* Pinned memory that begins there. NULL: there is none, also when another thread unpinned it meanwhile. */
+/* Returns the pinned memory that begins there. Returns NULL if there is none, or if another thread has unpinned it
+ * meanwhile. */
 static struct pinned *to_unpin(void *at, bool registered) {
     struct pinned *self = host_find(at);
     if (self) take_time(self->size);

@@ -1,5 +1,5 @@
-/* ipc.c — plain memory of one process in another. A handle names the process, its descriptor, and the offset. The other
- * process maps the memory through /proc. */
+/* ipc.c — plain memory of one process in another. A handle names the process, a descriptor of that process, and the
+ * offset in the descriptor's file. The other process maps the memory through /proc. */
 #include "sim.h"
 
 #include <fcntl.h>

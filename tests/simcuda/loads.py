@@ -1,5 +1,5 @@
-# A program that says when it loads a model: memory of these phases may move, and what is allocated in the model's scope
-# at other times is left to the driver. Over the simulated driver (a test double): each case of _loads.c by itself.
+# A program says when it loads a model. Memory of these phases may move. What is allocated in the model's scope at other
+# times is left to the driver. Each case of _loads.c runs by itself, over the simulated driver (a test double).
 from _simcuda import refusals, run_cases
 
 run_cases("loads", 5, lambda case: {"SIMCUDA_CAPACITY": "128M", "MEMSTOW_CUDA_MOVES": "2M",

@@ -12,8 +12,8 @@ CASES = {"stays_out", "frees", "replays", "pointers", "half_way", "out_and_back"
 assert CASES <= set(_modes.all_cases())
 _modes.run(CASES)
 
-# rooms_long.py sets a mode in the environment of the runner, so the variables of a mode must get through the runner,
-# and through both rooms' ways to make an environment.
+# rooms_long.py sets a mode in the environment of the runner. So the variables of a mode must get through the runner,
+# and through the two functions that make an environment for the tests of this room and of cuda.
 for mode, settings in _modes.MODES.items():
     assert not [name for name in settings if name.startswith("MEMSTOW")], f"{mode}: the runner takes these out"
 os.environ.update(_modes.MODES["keeps"])

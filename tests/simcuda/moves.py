@@ -1,5 +1,5 @@
-# Models whose device memory memstow serves move out of the device and back, and what their report says. Over the
-# simulated driver (a test double): each case of _moves.c by itself.
+# Models whose device memory memstow serves move out of the device and back. Their report is as expected. Each case of
+# _moves.c runs by itself, over the simulated driver (a test double).
 import json, os, pathlib, re, subprocess, sys
 
 import support
@@ -35,8 +35,8 @@ def metrics(name, labels):
 
 
 def metrics_are_as_reported(live, on_host):
-    """`memstow metrics` has the device memory of the model and of the device as the report has it, and the host memory
-    that has the content of devices."""
+    """`memstow metrics` agrees with the report about the device memory of the model and of the device, and about the
+    host memory that holds the content of devices."""
     document = support.report(str(pid))
     [unet] = [owner for owner in document["owners"] if owner["name"] == "unet"]
     [device] = document["cuda"]["devices"]
@@ -76,7 +76,8 @@ for key, word in (("MEMSTOW_CUDA_MOVES", "2m"), ("MEMSTOW_CUDA_MOVES", "64MB"), 
     notes = support.report("word.mst")["process"]["notes"]
     assert any(note.startswith(f"{key} is not a size like") for note in notes), (key, word, notes)
 
-# A model without host memory is decided about, too, and the trace has what it left.
+# Triggers decide about a model without host memory, too. The trace has the memory that the model left behind when it
+# was retired.
 lines = json.loads(support.memstow("decisions", "by_policy.mst", "--check", "--json").stdout)["lines"]
 unet = 2
 categories = [(line["category"], line["before_bytes"], line.get("device_before_bytes")) for line in lines

@@ -117,7 +117,7 @@ SAME(cuMulticastBindAddr_v2, NEEDS_INIT,
      (CUmemGenericAllocationHandle handle, CUdevice device, size_t offset, CUdeviceptr at, size_t size, uint64_t flags),
      flags || !is_at(at, device) ? CUDA_ERROR_INVALID_VALUE : bind_address(handle, offset, at, size))
 
-/* Endpoints are not simulated: an endpoint of any number takes memory of a device. */
+/* Endpoints are not simulated: a program can bind device memory to an endpoint of any number. */
 SAME(cuLogicalEndpointBindMem, NEEDS_INIT,
      (unsigned endpoint, CUdevice device, uint64_t offset, CUmemGenericAllocationHandle memory, uint64_t from,
       uint64_t size, uint64_t flags),

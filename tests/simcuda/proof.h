@@ -17,7 +17,8 @@
 
 static CUcontext proof_context;
 
-/* Makes the first device's primary context current. A test sets the environment before. 128 MiB are filled quickly. */
+/* Makes the first device's primary context current. Unless the test has set the device's memory before, the device has
+ * 128 MiB, because these are filled quickly. */
 static inline void proof_begin(void) {
     setenv("SIMCUDA_CAPACITY", "128M", 0);
     OK(cuInit(0));

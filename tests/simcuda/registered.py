@@ -1,6 +1,6 @@
 # Host memory that is registered with a device does not move; neither does memory that a busy device may read without
-# registration. Over the simulated driver (a test double): each case of _registered.c by itself, and the reasons in the
-# trace.
+# registration. The trace has the reasons. Each case of _registered.c runs by itself, over the simulated driver (a test
+# double).
 import pathlib, sys
 
 from _simcuda import refusals, run_cases

@@ -1,5 +1,6 @@
-# A device has no memory for a request, and idle models have it: they leave, by policy, and the program does not notice.
-# Over the simulated driver (a test double): each case of _rescue.c by itself, and the decisions in the trace.
+# A device has no memory for a request, because idle models have it. These models leave, by policy, and the program does
+# not notice. The trace has the decisions. Each case of _rescue.c runs by itself, over the simulated driver (a test
+# double).
 import json
 
 import support
@@ -22,7 +23,7 @@ DECIDED = {"makes_room": [[STOWED]], "asked_twice": [[STOWED]], "other_entries":
 
 
 def rescues(lines):
-    """Each trigger that was a rescue: [(action, why), …]. It must be finished."""
+    """Returns [(action, why), …] of each trigger that was a rescue. Asserts that each of these triggers finished."""
     found = []
     for line in lines:
         if line["kind"] == "TRIGGER" and line["reason"] == "rescue":

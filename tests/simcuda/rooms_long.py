@@ -2,14 +2,14 @@
 # long
 # timeout: 7200
 # needs: cc pip:comfy-aimdo==0.6.0
-"""The tests of CUDA over the simulated driver (a test double) in each of its modes (simcuda.h): where it is slow,
-waits, takes more memory, or has memory in pieces. modes_long.py does the same with the cases of moving."""
+"""Runs the tests of CUDA over the simulated driver (a test double) in each mode of that driver (simcuda.h): the driver
+is slow, waits, takes more memory, or has memory in pieces. modes_long.py does the same with the cases of moving."""
 import os, re, sys
 
 import support, _modes
 
-# Tests that are left out: they have settings of the driver, or drivers, of their own; or they show nothing that memstow
-# does with memory.
+# These tests are left out. Some need their own driver or their own settings of the driver. The others do not show what
+# memstow does with memory.
 APART = {"cuda/checked", "cuda/fakes", "cuda/bad_days", "cuda/traps", "cuda/gpu_suite", "simcuda/modes",
          "simcuda/moves"}
 # Cases that rely on something that a mode does not give.
@@ -20,7 +20,7 @@ HASHED = "rescue:behind_a_long_move rescue:used_again" # a device that is held c
 LEFT_OUT = {"first": f"{EXACT} {FULL}", "pieces": f"rescue:probe spares:free_memory {FULL}", "drains": DRAINED,
             "keeps": HASHED}
 
-# A test that has not ended within its own limit: each of its many operations takes the mode's latency.
+# This test would not end within its own limit, because each of its many operations takes the mode's latency.
 TOO_LONG = {"drains": {"cuda/cupti"}}
 
 

@@ -29,7 +29,7 @@ cudaError_t rt_context_of(int id, CUcontext *out);
 #pragma GCC visibility pop
 
 #define RT_API __attribute__((visibility("default"))) cudaError_t
-/* Defines a call that needs a context, and is one call of the driver. */
+/* Defines a call of the runtime that needs a context and makes one call of the driver. */
 #define RT_CALL(name, parameters, call)                                                                                \
     RT_API name parameters;                                                                                            \
     RT_API name parameters {                                                                                           \

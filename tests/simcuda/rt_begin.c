@@ -42,7 +42,7 @@ static void ask_for_all(struct rt_driver *table, uint64_t flags) {
     }
 }
 
-/* The first resolver is asked for the resolver again, in both generations, as the real runtime does. */
+/* As the real runtime does, asks the first resolver for the resolver itself, in both generations. */
 static void find_resolvers(void *library) {
     void *address = NULL;
     int status;

@@ -52,7 +52,7 @@ extern pthread_mutex_t sim_lock;
     }                                                                                                                  \
     static CUresult body_##name parameters
 
-/* The same for an entry whose arguments observers get before and after the call. */
+/* The same for an entry whose arguments are told to observers before and after the call. */
 void call_tell(const char *name, const uint64_t *arguments, uint64_t *shared, const CUresult *result);
 #define WORD(value) (uint64_t)(uintptr_t)(value)
 #define WORDS(a, b, c, d, e, ...) WORD(a), WORD(b), WORD(c), WORD(d), WORD(e)
@@ -70,7 +70,7 @@ void call_tell(const char *name, const uint64_t *arguments, uint64_t *shared, co
     }                                                                                                                  \
     static CUresult body_##name parameters
 
-/* An entry that has another one's body with other arguments. */
+/* Defines an entry whose body is the expression `call`, so that several entries can share one function. */
 #define SAME(name, needs, parameters, call)                                                                            \
     CUresult sim_##name parameters;                                                                                    \
     CUresult sim_##name parameters {                                                                                   \
@@ -399,9 +399,10 @@ struct sim_capture {
     pthread_t thread;
     uint64_t id;
 };
-/* The error of an unsafe call that is forbidden now. It breaks the captures that forbid it. */
+/* If a capture forbids unsafe calls now, returns the error of such a call, and breaks each capture that forbids it. */
 CUresult capture_forbids(void);
-/* The same for a call that waits for all streams of the context: it breaks the captures of these streams. */
+/* The same for a call that waits for all streams of the context. Such a call also breaks the captures of these
+ * streams. */
 CUresult capture_forbids_sync(struct sim_context *ctx);
 CUresult capture_forbids_legacy(struct sim_context *ctx);
 bool capture_goes_on(const struct sim_capture *self, uint64_t id);

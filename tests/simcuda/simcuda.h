@@ -35,12 +35,12 @@
  * With `name` NULL, all such settings are removed. */
 void sim_fail(const char *name, uint64_t nth, int error, uint64_t times);
 
-/* Every call of `name` (a literal) begins this much later, as if the thread had lost its processor. NULL: no call
- * does. */
+/* Every call of `name` (a literal) begins this much later, as if the thread had lost its processor. If `name` is NULL,
+ * no call is delayed any more. */
 void sim_slow(const char *name, uint64_t us);
 
 /* Every call of `name` (a literal) first calls this function of the program, without a lock, like the callbacks of
- * CUPTI. NULL: no call does. */
+ * CUPTI. If `name` is NULL, no call does so any more. */
 void sim_tell(const char *name, void (*function)(void));
 
 /* How often `name` has been called ("*": all calls), and how often successfully. */
@@ -48,7 +48,8 @@ uint64_t sim_count(const char *name);
 uint64_t sim_count_ok(const char *name);
 void sim_count_reset(void);
 
-/* The last calls, oldest first: "number thread name result a b" a line. Returns the length without the terminator. */
+/* Writes the last calls, oldest first, one line for each: "number thread name result a b". Returns the length without
+ * the terminator. */
 size_t sim_log_text(char *to, size_t room);
 
 void sim_set_latency_us(uint64_t us);
@@ -99,11 +100,11 @@ struct sim_call {
 typedef void sim_call_observer(const struct sim_call *call);
 void sim_observe_calls(sim_call_observer *call);
 
-/* The address of an entry inside of the driver: it is no symbol, and no resolver returns it. "cuMemAlloc", "cuMemFree",
- * "cuMemAllocAsync", "cuMemCreate" or "cuMemAddressReserve". */
+/* The address of an entry inside of the driver, which is no symbol, and which no resolver returns. `name` is
+ * "cuMemAlloc", "cuMemFree", "cuMemAllocAsync", "cuMemCreate" or "cuMemAddressReserve". */
 void *sim_inner_entry(const char *name);
 
-/* Reads and writes device memory as a debugger does, beside all streams; 0 or 700. */
+/* Reads and writes device memory as a debugger does, beside all streams. Returns 0 or 700. */
 int sim_peek(void *to, uint64_t device_address, size_t bytes);
 int sim_poke(uint64_t device_address, const void *from, size_t bytes);
 

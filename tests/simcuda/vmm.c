@@ -218,7 +218,7 @@ API(cuMemExportToShareableHandle, NEEDS_INIT,
     return CUDA_SUCCESS;
 }
 
-/* A DMA-BUF for network cards. Mapped memory has one only if it was made for that. */
+/* A DMA-BUF for network cards. Mapped memory has a DMA-BUF only if it was made for network cards. */
 API(cuMemGetHandleForAddressRange, NEEDS_INIT, (void *out, CUdeviceptr at, size_t size, int type, uint64_t flags),
     (out, at, size, type, flags)) {
     struct block *block = space_find(at);

@@ -13,6 +13,6 @@ def wish(case):
 
 run_cases("worker", 3, wish)
 
-# Blocks are hashed sixteen at once where copies are kept. The program does not wait for the copies of all sixteen.
+# If copies are kept, sixteen blocks are hashed at once. The program does not wait for the copies of all sixteen.
 support.track(BUILD / "worker", "ends_meanwhile", file="kept.mst",
               env=environment(MEMSTOW_CUDA_KEEP="64M", **wish("ends_meanwhile")))

@@ -1,5 +1,6 @@
-# A workspace of cuBLAS that a model's scope happened to make stays on the device when the model leaves it, over the
-# simulated driver and cuBLAS (test doubles): each case of _workspaces.c by itself, and what the trace says of it.
+# A workspace of cuBLAS is made by chance in a model's scope. When the model leaves the device, the workspace stays
+# there, and the trace says why. Each case of _workspaces.c runs by itself, over the simulated driver and cuBLAS (test
+# doubles).
 import support
 from _simcuda import refusals, run_cases
 

@@ -329,7 +329,7 @@ static void failed_puts(void) {
 }
 
 /* The program may close the store's descriptors. Then a value in memory cannot be read until it is stowed. Nothing else
- * fails, and the store does not close the descriptor that the program has opened in place of its own. */
+ * fails. If the program opens a file of its own under the number of such a descriptor, the store does not close it. */
 static void closed_descriptors(void) {
     int64_t loop = loop_of("closed");
     MUST(abi_memstow_state_begin(loop) == 1);

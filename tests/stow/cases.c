@@ -1,4 +1,4 @@
-/* cases.c — one case of moving memory, named on the command line. */
+/* cases.c CASE — one case of moving memory. */
 #include "methods.h"
 
 #include "../prog/kernel.h"
@@ -64,7 +64,8 @@ static void holes_stay_holes(void) {
     MUST_BE(why, STOW_EMPTY);
 }
 
-/* Memory that was only read is one shared page of zeros: it holds nothing, stays, and costs nothing afterwards. */
+/* Pages that were only read all show the kernel's one shared page of zeros. They hold nothing, so they are not moved
+ * out, and they cost nothing afterwards. */
 static void only_read_stays(void) {
     if (!kernel_is(6, 7)) skip("Linux 6.7 tells the zero page from others");
     char *p = map_memory(LENGTH);
@@ -262,7 +263,7 @@ static void use_up_mappings(void) {
 
 static void give_mappings_back(void) { MUST_BE(syscall(SYS_munmap, many, (size_t)most_mappings * PAGE), 0); }
 
-/* A munmap that is refused because it would need more mappings than allowed has changed nothing. */
+/* If a munmap is refused because it would need more mappings than are allowed, it has changed nothing. */
 static void munmap_is_refused(void) {
     char *p = stowed(LENGTH, 1);
     use_up_mappings();
@@ -310,7 +311,7 @@ static void dontneed_without_descriptors(void) {
     MUST(!is_stowed_(p) && holds(p, MIB, 1));
 }
 
-/* The directory is that of the program's start, whatever became of its environment. */
+/* Memory goes to the directory that the environment named when the program started, even if the environment changes. */
 static void environment_is_gone(void) {
     char line[4096], place[2048];
     bool found = false;
@@ -369,7 +370,7 @@ static void shared_with_a_child(void) {
     close(fds[1]);
     int status;
     MUST(waitpid(pid, &status, 0) == pid && status == 0);
-    pid = fork(); /* a child that has ended leaves them marked as shared, too */
+    pid = fork(); /* a child that has ended leaves the pages marked as shared, too */
     if (!pid) _exit(0);
     MUST(waitpid(pid, &status, 0) == pid);
     MUST_BE(in(p, LENGTH, usual()), LENGTH);
@@ -403,7 +404,7 @@ static pid_t fork_somehow(int method, char *p) {
     }
 }
 
-/* Trap: a child that is forked in the middle of a move reads zeros. */
+/* The trap: without precautions, a child that is forked in the middle of a move would read zeros. */
 static void fork_in_the_middle(void) {
     char *p = map_memory(LENGTH);
     fill(p, LENGTH, 1);
@@ -604,7 +605,7 @@ static void *close_all(void *unused) {
     return NULL;
 }
 
-/* Trap: a write would go to a descriptor number that the program has closed and used again. */
+/* The trap: without precautions, a write would go to a descriptor number that the program has closed and used again. */
 static void descriptors_closed_meanwhile(void) {
     int fd = open("user.txt", O_RDWR | O_CREAT | O_TRUNC, 0600);
     MUST(write(fd, "mine", 4) == 4);
@@ -643,8 +644,9 @@ static void directory_goes_away(void) {
     MUST(holds(p, LENGTH, 1) && !is_file_backed(p));
 }
 
-/* A read past the page cache: the disk writes into the pages that it was given, whatever is mapped there by then. If
- * memory moves out during such a read, it must have the data when the read has ended. */
+/* A direct read (O_DIRECT) bypasses the page cache: the disk writes into the physical pages that it was given, even if
+ * other pages are mapped at their address by then. If memory moves out during such a read, it must have the data when
+ * the read has ended. */
 enum { READ = 64 * 1024 };
 static char on_disk[READ] __attribute__((aligned(4096)));
 static pthread_mutex_t read_at_a_time = PTHREAD_MUTEX_INITIALIZER;

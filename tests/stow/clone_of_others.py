@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A library of the program has a function of its own called clone: memstow makes its threads and processes with libc's.
-Memory moves out and back, a snapshot is written, and the library's function is never called."""
+"""A library of the program has a function of its own called clone. memstow uses libc's clone for its own threads and
+processes. Memory moves out and back, a snapshot is written, and the library's function is never called."""
 import _moving, support
 
 OTHER = r"""

@@ -60,7 +60,8 @@ told, moved = asked(STOW)
 assert moved == SIZE and all(a <= b == SIZE for a, b in told) and told == sorted(told), (told, moved)
 assert program.tell("zlib.crc32(block)") == total
 
-# The line on a terminal, with a socket in the place of ours that sends the messages.
+# The line on a terminal. The test has put a socket in the place of the program's own, and this socket sends the
+# messages.
 _terminal.need()
 PLAY = f"""
 import socket, struct

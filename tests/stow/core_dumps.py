@@ -86,7 +86,7 @@ def by_kernel():
         return "cores of the kernel's own: RLIMIT_CORE"
     dumped = Dumped()
     dumped.keep(ANONYMOUS)
-    # An area that was written to since it was stowed is there as a whole.
+    # An area that was written to after it was stowed is in the core as a whole.
     assert dumped.in_it(dumped.end()) == {"plain": True, "stowed": False, "written": True, "back": True}
     dumped = Dumped()
     dumped.keep(PRIVATE_FILES)

@@ -1,5 +1,5 @@
-"""Pages of mapped files are dropped, from the page cache, too, and never copied. Pages of a private mapping that were
-written to stay."""
+"""Pages of mapped files are dropped, also from the page cache, and never copied. In a private mapping, the pages that
+were written to are kept."""
 import _moving
 
 folder = _moving.real_disk()

@@ -1,6 +1,6 @@
 # needs: root deb:bindfs deb:fuse3
-"""A directory on FUSE, whatever lies behind it: memory does not move there, nor through an overlay above it, and no
-file is left there."""
+"""Memory does not move to a directory on FUSE, whatever lies behind it, and not to an overlay above such a directory
+either. No file is left there."""
 import errno, os
 
 import _moving, support

@@ -29,7 +29,7 @@ static long long written_bytes(void) {
 
 /* What look() sees on another thread during the first move. */
 static struct {
-    long long before, most; /* bytes of the group: before the move; at most, without what has not moved yet */
+    long long before, most; /* bytes of the group: before the move; the most in it, less what had not moved yet */
     int samples;            /* readings in the middle of the move */
     bool over;
 } seen;
@@ -65,7 +65,7 @@ int main(int argc, char **argv) {
         written = written_bytes() - written;
         printf("%lld %lld %lld\n", (seen.before - group_bytes()) / MIB, (resident - (long long)rss()) / MIB,
                written / MIB);
-        MUST(holds(p, LENGTH, 1)); /* this use brings it back: clean, so the next move writes nothing */
+        MUST(holds(p, LENGTH, 1)); /* brings the memory back; nothing is changed, so the next move writes nothing */
     }
     printf("%lld %d\n", seen.most / MIB, seen.samples);
     MUST_BE(in(p, LENGTH, NULL), LENGTH);

@@ -1,6 +1,6 @@
 # timeout: 600
 # alone
-"""Moves out and back, by each method, and what the program may do to its memory meanwhile and afterwards."""
+"""Memory is moved out and back, by each method. The program may use and change the memory meanwhile and afterwards."""
 import _moving
 
 _moving.run_cases("cases")

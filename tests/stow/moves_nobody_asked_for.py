@@ -40,7 +40,7 @@ def owners():
 
 
 def seen_moving(way):
-    """Half way, for model0: the progress as JSON and as text."""
+    """Waits until model0's move is on its way. The progress must be right, as JSON and as text."""
     def look():
         owner = owners()["model0"]
         return owner if owner["moving"] == way and 0 < owner["moved_bytes"] < owner["to_move_bytes"] else None
@@ -53,8 +53,8 @@ def seen_moving(way):
 
 
 def cancel(verb, *owner):
-    """Cancels until the program answers: a move has been cut short. A move that is hit in its last chunk is complete,
-    and the next one follows. Returns the bytes that the last command reported."""
+    """Cancels again and again, until the program answers that a move has been cut short. A move that is hit in its last
+    chunk is complete, and the next move follows. Returns the bytes that the last command reported."""
     said = ""
 
     def attempt():
@@ -124,9 +124,9 @@ for _ in range(3):
 
 
 def end_move(verb, asked):
-    """Ends the move that `asked` requests at some moment. Returns the moved bytes; None: the move was over before. This
-    function speaks to the socket itself, because a command, above all one with sanitizers, may take longer to start
-    than the whole move takes."""
+    """At some moment, ends the move that `asked` has requested. Returns the moved bytes; None: the move was over
+    before. This function speaks to the socket itself, because a command, above all one with sanitizers, may take longer
+    to start than the whole move takes."""
     time.sleep(random.uniform(0, 0.3))
     while asked.poll() is None:
         connection = connected(path)
@@ -158,7 +158,7 @@ def cut_from_outside(verb):
     return moved not in (None, 0, SIZE)
 
 
-# The client that requested a move is told that another one has ended it.
+# The client that requested a move is told that another client has ended it.
 for verb in ("stow", "restore"):
     wait_for(lambda: cut_from_outside(verb), seconds=60, what="a move that is cut short")
 

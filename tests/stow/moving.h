@@ -105,7 +105,7 @@ __attribute__((unused)) static int64_t in(void *p, size_t length, const struct s
     return stow_in_(&piece, 1, options);
 }
 
-/* The bytes of a line of a file of /proc, which has them in kB. */
+/* The figure of one line of a file of /proc, in bytes. The file has it in kB. */
 __attribute__((unused)) static size_t proc_bytes(const char *file, const char *key) {
     char line[512];
     size_t kib = 0;

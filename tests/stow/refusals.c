@@ -1,5 +1,5 @@
-/* refusals.c — one reason not to move, named on the command line: the move is refused with that reason, and the memory
- * is whole. */
+/* refusals.c CASE — each case has a reason why memory may not move. The move is refused with this reason, and the
+ * memory stays whole. */
 #include "moving.h"
 
 #include <linux/io_uring.h>

@@ -1,5 +1,4 @@
-/* returns.c — one case of memory that comes back, by request or because of a call of the program, named on the command
- * line. */
+/* returns.c CASE — stowed memory comes back, by request or because of a call of the program. */
 #include "methods.h"
 
 #include <linux/userfaultfd.h>
@@ -85,7 +84,7 @@ static void realloc_keeps_content(void) {
     MUST_BE(stow_bytes_(0, NULL), 0);
 }
 
-/* Cuts the file behind this memory, so that it cannot be read any more. */
+/* Truncates the file behind this memory to 0 bytes, so that the memory cannot be read any more. */
 static void lose_file_of(const void *p) {
     char line[512], path[64];
     FILE *f = fopen("/proc/self/maps", "r");
@@ -121,7 +120,7 @@ static void realloc_of_what_is_lost(void) {
     MUST_BE(stow_bytes_(0, NULL), 0);
 }
 
-/* Trap: memory that grows beyond the end of the file gives SIGBUS. */
+/* The trap: memory that has grown beyond the end of the file would give SIGBUS. */
 static void mremap_grows(void) {
     char *p = stowed(LENGTH, 1);
     char *q = mremap(p, LENGTH, 2 * LENGTH, MREMAP_MAYMOVE);
@@ -164,7 +163,7 @@ static void mlock_brings_back(void) {
     MUST(holds(p, MIB, 1));
 }
 
-/* MADV_DONTNEED refuses locked memory, which keeps its content. */
+/* Locked memory refuses MADV_DONTNEED, and keeps its content. */
 static void mlockall_brings_back(void) {
     char *p = stowed(MIB, 1);
     if (mlockall(MCL_CURRENT)) skip("RLIMIT_MEMLOCK is too low");

@@ -1,4 +1,5 @@
-/* sandboxed.c — what a program does to stowed memory in a sandbox that kills at each call that is not about memory. */
+/* sandboxed.c CASE — what a program does to its stowed memory in a sandbox. The sandbox kills at the calls in `killed`,
+ * such as open and clone. Calls that only change memory are allowed. */
 #include "methods.h"
 
 #include "../harm/sandbox.h"
@@ -10,7 +11,7 @@ static const int killed[] = {SYS_open,  SYS_openat, SYS_clone,  SYS_clone3, SYS_
 
 static void go_in(void) { sandbox_enter("prctl", killed, sizeof killed / sizeof *killed); }
 
-/* Fails, because the protection that the memory must keep cannot be read. */
+/* MADV_DONTNEED on stowed memory fails, because the protection that the memory must keep cannot be read. */
 static void dontneed(void) {
     char *p = stowed(LENGTH, 1), *q = map_memory(MIB);
     fill(q, MIB, 2);

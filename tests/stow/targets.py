@@ -1,6 +1,7 @@
 # needs: root
 # timeout: 200
-"""Directories that memory moves to or does not: full and real ones, tmpfs, ramfs, overlays over either, none."""
+"""Memory moves to a real disk and to an overlay over it. It does not move to a full disk, to tmpfs, to ramfs, to an
+overlay over tmpfs, or to /proc. If no directory is named, it moves to a default one."""
 import errno, os
 
 import _moving, support

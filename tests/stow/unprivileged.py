@@ -1,7 +1,7 @@
 # needs: root
 # timeout: 600
-"""moves and returns, as a user who may use neither userfaultfd nor /proc/PID/map_files: idle owners move
-nevertheless."""
+"""The cases of moves.py and returns.py, run by a user who may use neither userfaultfd nor /proc/PID/map_files. Idle
+owners move nevertheless."""
 import os, pathlib, shutil
 
 import _moving, support

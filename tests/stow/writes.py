@@ -1,7 +1,7 @@
 # timeout: 300
 # alone
-"""No write is lost while memory is moved out and back: three million writes of three threads with each atomic method,
-and by comparing, for owners that are idle during the move."""
+"""No write is lost while memory is moved out and back. Three threads make three million writes with each method of
+moving: the two atomic methods, and comparing, for which the owner is idle during the move."""
 import _moving, support
 
 

@@ -1,5 +1,5 @@
-// The arena: a table takes the pages that it needs and no large page more; what was dropped reads as zeros, except for
-// pages that the table shares with its neighbours.
+// The arena: a table takes only the pages that it needs, and not a whole large page for its last bytes. Dropped memory
+// reads as zeros, except for pages that it shares with its neighbours.
 #include <criterion/criterion.h>
 #include <string.h>
 

@@ -45,7 +45,7 @@ static const char *const whole =
     "site 2000..2200 20..22 at \"make|it\\n@libx.so\" \"main@prog\" of \"model:UN\xc3\x89T\\xff\" "
     "from \"wan \\\"2\\\".safetensors\" \"node:KSampler\"\n";
 
-/* As earlier versions of memstow wrote it: a call site has its model without the file. */
+/* A baseline as earlier versions of memstow wrote it: a call site names its model, but not the model's file. */
 static const char *const earlier =
     "memstow-baseline 2\n"
     "# Bytes and blocks, the lowest and the highest of several runs: 'memstow check --update-baseline' writes it.\n"
@@ -246,7 +246,7 @@ Test(baseline, a_fault_has_line_and_column) {
     }
 }
 
-/* A baseline that is written again differs only in figures that changed by more than runs differ anyway. */
+/* When a baseline is written again, a figure keeps its old range if its new range lies within the old one. */
 Test(baseline, stays_as_it_was_where_nothing_changed) {
     struct figures before, now;
     figures_begin(&before);

@@ -225,7 +225,8 @@ Test(cfi_entries, too_many_instructions) {
     free(bytes);
 }
 
-/* The table is cut at any place, in a block of its own: a sanitizer notices each byte beyond the end. */
+/* The table is cut at every place. Each cut table has a block of its own, so a sanitizer notices a read beyond the
+ * end. */
 Test(cfi_entries, truncated_anywhere) {
     build_many(&image);
     for (size_t size = 0; size < image.size; size++) {
@@ -243,7 +244,7 @@ Test(cfi_entries, truncated_anywhere) {
     }
 }
 
-/* Each byte in turn has any value: there always is an answer. */
+/* Each byte in turn gets every value. There is always an answer. */
 Test(cfi_entries, any_byte_wrong) {
     build_many(&image);
     size_t used = image.index[2].entry;

@@ -203,7 +203,7 @@ Test(control, tells_how_far_it_is_and_ends_early, .timeout = 60) {
     control_stop(CONTROL_PATIENCE);
 }
 
-/* A client that ends a move of the program itself learns how far the move came. No worker takes part in that. */
+/* A client ends a move that the program itself began, and learns how far the move came. No worker takes part. */
 Test(control, ends_a_move_of_the_programs, .timeout = 60) {
     begin();
     cr_assert_eq(answer(ask_with(WIRE_END, 4, WIRE_STOW, ""), WIRE_DONE).number, -ENOENT);

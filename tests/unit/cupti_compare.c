@@ -1,4 +1,5 @@
-// CUPTI's records compared with the ledger's blocks: in any order, with ended contexts, bounded. Differences are named.
+// CUPTI's records are compared with the ledger's blocks. The records come in any order, some contexts have ended, and
+// the memory for the comparison has a limit. Differences are named.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +61,7 @@ Test(cupti_compare, each_difference_is_named) {
             cr_assert(it->address == 0x1000 && strcmp(it->source, "/lib/libsource.so") == 0);
         if (it->state == SNAP_CUPTI_SIZES) cr_assert(it->bytes == 200 && it->ledger_bytes == 256);
     }
-    has(0x1000, 100, 0); /* the second time it finds the missing block, and counts nothing twice */
+    has(0x1000, 100, 0); /* the second comparison finds the block that was missing, and counts nothing twice */
     cr_assert_eq(compare(&sections, blocks, 10, false), 2);
     cr_assert(head.only_cupti.blocks == 0 && head.same.blocks == 1);
 }
@@ -127,7 +128,7 @@ Test(cupti_compare, more_differences_than_can_be_named) {
     cr_assert_eq(differences[SNAP_CUPTI_BLOCKS - 1].state, SNAP_CUPTI_ONLY_CUPTI);
 }
 
-/* Addresses that were freed long ago make room. Live ones are refused if there is none. */
+/* Addresses that were freed long ago make room. When the table is full of live addresses, further ones are refused. */
 Test(cupti_compare, the_table_is_bounded) {
     for (uint64_t i = 1; i <= 300000; i++) {
         says(CUPTI_ALLOCATION, i * 512, 512, i * 1000000);

@@ -1,5 +1,5 @@
-// Pools by CUPTI's records, in any order: the existing pools, and their latest figures. Pools beyond the limit are
-// refused. Differences between CUPTI and the ledger are named.
+// CUPTI's records of pools come in any order, and tell which pools exist and their latest figures. Pools beyond the
+// limit are refused. Differences between CUPTI and the ledger are named.
 #include <criterion/criterion.h>
 
 #include "cupti/compare_pools.h"
@@ -17,7 +17,7 @@ static void went(const struct pool *pool) {
     there--;
 }
 
-/* The ledger's side: a pool that the program has not made is the device's. */
+/* In the ledger, a pool that the program has not made belongs to the device. */
 static uint64_t of_device;
 
 static void figures(const struct pool *pool) { of_device = pool->used; }

@@ -97,8 +97,8 @@ Test(cupti_seen, the_next_block_may_have_been_asked_for_before_the_free) {
 
 #define SECOND 1000000000ull
 
-/* If the record of an allocation is lost, its free is expected for a limited time only. A later free is not taken for
- * it. */
+/* A missing record, of a free or of an allocation, is expected for a limited time only. A later record is not taken for
+ * the missing one. */
 Test(cupti_seen, a_lost_record_is_forgotten_in_time) {
     begin();
     say(0, 10);

@@ -155,8 +155,8 @@ Test(gate, suppressed_growth_counts_nowhere) {
     }
 }
 
-/* Models of one name differ by file: what is suppressed of one is not subtracted from the other. A site without a file
- * may be of each. */
+/* Models of one name differ by file: what is suppressed of one model is not subtracted from the other. A site without a
+ * file may belong to either. */
 #define OF_FILE(file) "at \"load@prog\" of \"model:UNET\" from \"" file "\" \"node:KSampler\""
 
 Test(gate, a_call_site_is_of_the_model_of_its_file) {

@@ -83,8 +83,8 @@ Test(header, a_size_beyond_the_seal_needs_a_flag) {
     }
 }
 
-/* A plain block has no key. A changed byte of its site or seal may leave a valid mark, but only the mark of a block
- * with a key or of a later generation. */
+/* A plain block has no key. When one byte of its header's site or seal has changed, the mark is either invalid, or it
+ * is the mark of a block with a key or of a later generation. */
 Test(header, one_changed_byte_leaves_no_plain_mark) {
     const struct header whole = sealed(header_mark(0, 16), 4711, 24);
     cr_assert(header_is_plain(header_mark_in(&whole)));
@@ -135,7 +135,7 @@ Test(header, key_leaves_the_site_alone_and_depends_on_address_mark_and_secret) {
     cr_assert_lt(same_mark, 200);
 }
 
-/* A note lies where glibc writes nothing: behind the header, in large blocks 16 bytes further. */
+/* A note lies where glibc writes nothing: directly behind the header, or in large blocks 16 bytes further. */
 Test(header, a_note_has_room_in_its_block) {
     static char block[2048];
     const bool none = false, spare = true;

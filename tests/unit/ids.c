@@ -33,7 +33,7 @@ static struct ids *shared;
 static pthread_barrier_t start;
 static uint8_t taken[THREADS * EACH];
 
-/* Each thread adds its own ids, and takes as many, of any thread. */
+/* Each thread adds its own ids, and takes as many ids as it adds, whichever thread added them. */
 static void *add_and_take(void *thread) {
     uint32_t first = (uint32_t)(uintptr_t)thread;
     pthread_barrier_wait(&start);

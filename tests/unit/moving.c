@@ -84,7 +84,7 @@ static void *end_it(void *nothing) {
     return nothing;
 }
 
-/* The last report before the end is less than the bytes that were moved by then. */
+/* The engine's last report before the end says fewer bytes than it had moved by then. */
 int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
     (void)count;
     options->tell(0, WANTED * pieces->owner, options->context);

@@ -57,7 +57,8 @@ static void *open_often(void *nothing) {
     return nothing;
 }
 
-/* Thread A looks while thread B holds number 2. B lets go of it before A opens its file. */
+/* Thread A looks which numbers are free while thread B holds number 2. B lets go of number 2 before A opens its file.
+ * A's file must not get number 2 either. */
 Test(os_streams, numbers_stay_free_beside_another_thread, .timeout = 60) {
     pthread_t other;
     int saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 10);

@@ -109,7 +109,7 @@ Test(progress, is_for_terminals_only) {
     cr_expect(read(ends[0], &byte, 1) == -1 && errno == EAGAIN);
 }
 
-/* Outside of begin and end nothing is shown, because other commands print while they look up names. */
+/* Before begin and after end nothing is shown, because other commands print while they look up names. */
 Test(progress, is_between_begin_and_end) {
     int terminal = terminal_as_stderr();
     work(15);

@@ -102,7 +102,7 @@ Test(reader_cuda, sums_and_back_through_a_snapshot) {
     builder_end(&builder);
 }
 
-/* There is a line for each device, and NVML's part is searched for each: a file cannot make that take long. */
+/* There is a line for each device, and NVML's part is searched for each line. Still, no file makes this take long. */
 Test(reader_cuda, no_more_devices_than_there_can_be) {
     enum { MANY = 100000, KEPT = 64 * SNAP_CUDA_DEVICES };
     static struct snap_cuda_device devices[MANY];

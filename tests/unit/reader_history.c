@@ -1,5 +1,5 @@
-/* reader_history.c — memory over time in a ledger, and in a snapshot of it: in order, each point once, and nothing that
- * cannot be right. */
+/* reader_history.c — memory over time in a ledger, and in a snapshot of it: the points are in order, each is there
+ * once, and impossible ones are left out. */
 #include <criterion/criterion.h>
 
 #include "builder.h"

@@ -10,7 +10,8 @@
 #define LAST SNAP_RUN_LAST
 #define NONE SNAP_RUN_FRAME
 
-/* Place 0: the root; places 4 to 6: frames 1 to 3; 9 and 10: frames 4 and 5 inside of 5; 13: the stack ending at 5. */
+/* Place 0: the root. Places 4 to 6: frames 1 to 3. Places 9 and 10: frames 4 and 5, inside of place 5. Place 13: the
+ * stack that ends at place 5. */
 static const uint32_t words[] = {FIRST | LAST | NONE, 0,        0, 7, FIRST | 1,          2, LAST | 3, 5, 8,
                                  FIRST | 4,           LAST | 5, 5, 9, FIRST | LAST | NONE};
 enum { WORDS = sizeof words / sizeof *words };

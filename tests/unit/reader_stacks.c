@@ -140,7 +140,7 @@ Test(reader_stacks, marks_reach_inwards) {
     builder_end(&builder);
 }
 
-/* Nodes 2 and 3 share frames 0 and 1 in different segments: one branch each. */
+/* Nodes 2 and 3 share frames 0 and 1, stored in different segments. In the tree each of these frames is one branch. */
 Test(reader_stacks, a_tree_of_frames) {
     struct builder builder;
     struct image image;

@@ -1,4 +1,5 @@
-/* Requests from outside: in order, each to one answerer, each answer to its client; none after a fork. */
+/* Requests from outside: they keep their order, each goes to one answerer, and each answer to its client. A forked
+ * child has none of them. */
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -49,7 +50,7 @@ Test(requests, are_the_programs_once_it_asks) {
     cr_assert_eq(requests_next(&got, REQUESTS_OLD, 5), 0, "after waiting");
 }
 
-/* A program may answer some kinds, and leave others to memstow. */
+/* A program may answer some kinds of requests, and leave the others to memstow. */
 Test(requests, of_some_kinds_are_the_programs) {
     enum { LOOKS = 1 << MEMSTOW_ASK_COLLECT | 1 << MEMSTOW_ASK_HOLDERS };
     struct memstow_request got;

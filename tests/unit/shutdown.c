@@ -21,7 +21,8 @@ static bool guards_begin, signal_comes, called_off_early;
 
 static void begin_another(void);
 
-/* The search for what is left runs on the caller's thread; only the threads of limits are kept. */
+/* Stands for the function that starts threads. During begin() it keeps the thread of a limit, but does not run it. At
+ * other times it starts none. */
 struct stow_thread *stow_thread_start(void (*work)(void *context), void *context, bool *own_files) {
     (void)own_files;
     if (!guards_begin) return NULL;
@@ -42,8 +43,8 @@ static int begin(const char *reason, uint64_t limit_ns, int status) {
     return result;
 }
 
-/* The thread that cancelled the first ending waits for the thread of that ending's limit, which has not looked yet. The
- * second ending's time is over at once. */
+/* The thread that cancelled the first ending waits here for the thread of that ending's limit, which has not yet looked
+ * whether the ending is over. Meanwhile a signal begins the second ending, whose time is over at once. */
 void stow_thread_join(struct stow_thread *self) {
     self->joined = true;
     if (!signal_comes) return;
@@ -71,7 +72,7 @@ static void call_off_and_begin(void) {
     MUST(started == 2 && threads[0].joined && !threads[1].joined);
 }
 
-/* The thread of the first limit looks now: its ending is over. */
+/* The thread of the first limit looks only now, after the first ending is over. */
 static void look_first(void) {
     call_off_and_begin();
     threads[0].work(threads[0].context);

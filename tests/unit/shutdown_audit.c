@@ -1,5 +1,5 @@
 /* A thread that is left: the log says which functions started it, also if the thread that asks is paused between its
- * readings of the two ages. A record of an earlier thread with the same id is not taken for it. */
+ * readings of the two ages. The record of an earlier thread with the same id is not used. */
 #include <criterion/criterion.h>
 #include <string.h>
 #include <time.h>

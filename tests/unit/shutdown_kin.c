@@ -1,5 +1,5 @@
-// Which processes are kin, on a system with many: for any relations between them, the number of steps grows only as the
-// number of processes.
+// Which processes are kin, on a system with many processes. Whatever their relations, the number of steps grows only in
+// proportion to the number of processes.
 // build: -fsanitize-coverage=trace-pc -Wl,--wrap=os_open,--wrap=os_read,--wrap=os_each_name,--wrap=os_pid
 #include <criterion/criterion.h>
 #include <stdio.h>

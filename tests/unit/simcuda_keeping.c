@@ -1,6 +1,6 @@
-// A copy on the host that is kept while its content is on the device: the next move out copies only what has changed,
-// as hashes show that the device computes. Over the simulated CUDA driver, a test double, whose memstow_hash is a
-// function in C.
+// A copy on the host that is kept while its content is on the device: the next move out copies only what has changed.
+// Hashes that the device computes show what has changed. The tests use the simulated CUDA driver, a test double, whose
+// memstow_hash is a function in C.
 #include "moving_proof.h"
 
 #include "preload/copies/vram_stock.h"
@@ -142,7 +142,7 @@ Test(simcuda_keeping, no_more_than_the_limit) {
     cr_assert(!vram_backup_kept() && !sim_count("cuLaunchKernel"));
 }
 
-/* Host memory is first of all for what leaves: kept copies of another model make room. */
+/* Blocks that leave a device have priority in host memory: kept copies of another model make room for them. */
 Test(simcuda_keeping, makes_room_for_what_leaves) {
     struct vram_move_options options = keeping();
     uint64_t at = served(8 * MIB, 2);

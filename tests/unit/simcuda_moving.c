@@ -211,7 +211,7 @@ Test(simcuda_moving, comes_back_whole_or_not_at_all) {
     cr_assert(is_live(first) && is_live(second) && holds(first, 4 * MIB, 1));
 }
 
-/* Memory that the program has freed, and the driver's pool keeps, is used for memory that comes back. */
+/* The driver's pool keeps memory that the program has freed. This memory is given up when moved memory comes back. */
 Test(simcuda_moving, the_pool_gives_up_what_it_keeps) {
     uint64_t moved, at = served(40 * MIB, 1), kept, forever = UINT64_MAX;
     CUmemoryPool pool;
@@ -388,7 +388,8 @@ Test(simcuda_moving, content_outlives_the_context_that_pinned_it) {
     cr_assert(holds(at, 4 * MIB, 3));
 }
 
-/* Content that was pinned in two calls is copied in two: the driver copies no further at once. */
+/* The content lies in two pieces of host memory, each pinned by a call of its own. It is copied in two calls, because
+ * the driver copies no further than to the end of such a piece. */
 Test(simcuda_moving, content_in_two_pieces_of_pinned_memory) {
     struct vram_move_options options = ANY;
     uint64_t moved, first = served(4 * MIB, 1), second = served(4 * MIB, 2), both;
@@ -405,7 +406,8 @@ Test(simcuda_moving, content_in_two_pieces_of_pinned_memory) {
     cr_assert(holds(both, 8 * MIB, 5));
 }
 
-/* While the device copies a block, the one before it is unmapped; on the way back, the next one gets its memory. */
+/* While the device copies a block, the block before it is unmapped. On the way back, memory is made for the next block
+ * meanwhile. */
 static void log_of(char *text, size_t room) { cr_assert(sim_log_text(text, room) < room); }
 
 Test(simcuda_moving, blocks_follow_one_another) {

@@ -1,5 +1,5 @@
 // The simulated CUDA driver, a test double: it does not live on in a forked child, nor after the end of the process.
-// Also the answers of its resolvers.
+// The answers of its resolvers are tested, too.
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,7 +24,7 @@ Test(simcuda_process, after_fork) {
 
 static CUdeviceptr leftover;
 
-/* Registered before the driver's own end, so it runs after it. */
+/* This function is registered before the driver's own end, so it runs after the driver's end. */
 static void late(void) { _exit(cuMemFree_v2(leftover)); }
 
 Test(simcuda_process, after_exit) {

@@ -120,7 +120,7 @@ static void look_and_free(struct walker *self) {
     }
 }
 
-/* A copy that did not end keeps its memory until another one has ended. */
+/* A copy that did not end keeps its memory until another copy has ended. */
 static void one_more_copy(void) {
     uint64_t moved, at = served(2 * MIB, 1);
     int result;

@@ -34,8 +34,8 @@ static CUmemoryPool shared_pool(int handle_types) {
     return pool;
 }
 
-/* The child begins before the parent does, because a driver does not live on in a child. It opens the parent's
- * descriptor. */
+/* The parent forks this child before it begins to use the driver, because a driver does not live on in a child. The
+ * child opens the parent's descriptor. */
 static int child_uses(int from) {
     struct shared shared;
     CUdeviceptr one, two;

@@ -50,7 +50,7 @@ Test(simcuda_vmm, capacity_goes_at_create_and_comes_back_after_unmap_and_release
     }
 }
 
-/* cuda.h: not the mapped region, but the address range that the pointer refers to. */
+/* cuda.h says that the range of a pointer is the reserved address range, not the mapped region. */
 Test(simcuda_vmm, a_range_is_what_was_reserved) {
     CUdeviceptr at = reserve(8 * MIB), start;
     size_t size;
@@ -217,7 +217,7 @@ Test(simcuda_vmm, shareable_handles) {
     close(fd);
 }
 
-/* The child begins before the parent does, because a driver does not live on in a child. */
+/* The parent forks this child before it begins to use the driver, because a driver does not live on in a child. */
 static int child_reads(int from) {
     CUipcMemHandle handle;
     CUdeviceptr at;

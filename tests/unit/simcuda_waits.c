@@ -361,8 +361,9 @@ Test(simcuda_waits, a_stream_that_does_not_get_on_is_asked_a_few_times) {
     cr_assert(!proof_usage(0).blocks && !proof_usage(0).faults);
 }
 
-/* After a search that gave up, the queue begins in the middle: with blocks whose event has not come. The events of
- * blocks that were freed before those may have come, so these blocks are not skipped. */
+/* A search moves the blocks that it looks at to the end of the queue. If it gives up, blocks that were freed later
+ * stand at the beginning. Their events have not come, but those of the earlier blocks may have come by the next search.
+ * So that search does not skip the earlier blocks. */
 Test(simcuda_waits, what_was_freed_before_is_not_skipped) {
     uint64_t at[IN_EACH];
     CUstream stream;

@@ -1,5 +1,5 @@
-// The file of a value: its length is on the disk before anything names the file. A file that cannot be asked about is
-// closed. A file in memory is not executable, where the kernel knows that.
+// The file of a value: its length is on the disk before anything names the file. If fstat fails, the file is closed. A
+// file in memory is not executable, if the kernel supports that.
 // build: -Wl,--wrap=os_call6 -Wl,--wrap=os_stat_fd
 #include <criterion/criterion.h>
 #include <errno.h>

@@ -149,7 +149,7 @@ Test(state_files, names_that_cannot_be_exchanged, .init = open_failing, .fini = 
     cr_expect_eq(generation_on_disk(), 3);
 }
 
-/* The disk fails altogether, at the last flush: the new manifest stays, so its files must stay, too. */
+/* The last flush fails, and the new manifest cannot be removed either. It stays, so its files must stay, too. */
 Test(state_files, a_disk_that_cannot_undo, .init = open_failing, .fini = close_failing) {
     cannot_undo = true;
     cr_expect_eq(write_generation(1, ALL - 1), 0);

@@ -1,4 +1,5 @@
-// A loop is closed, and another one takes its place, while the bytes of a value are written: they go to their own loop.
+// While the bytes of a value are written, the value's loop is closed and another loop takes its place. The bytes go to
+// the loop of the value.
 // build: -Wl,--wrap=state_bytes_in_file,--wrap=state_bytes_in_folder
 #include <criterion/criterion.h>
 #include <errno.h>

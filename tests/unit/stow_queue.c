@@ -1,5 +1,5 @@
-// Writes that are on their way to a file, where less works than usual: the kernel has no queue, refuses a piece, writes
-// a part of it or none, is interrupted; the disk is full; the program closes the descriptor or ends the queue.
+// Queued writes to a file under bad conditions: the kernel has no queue, refuses a piece, writes a part of it or
+// nothing, or is interrupted; the disk is full; the program closes the descriptor or ends the queue.
 // build: -Wl,--wrap=os_call6
 #include <criterion/criterion.h>
 #include <errno.h>

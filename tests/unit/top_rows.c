@@ -84,7 +84,7 @@ Test(top_rows, rows_of_nothing_and_rows_left_out_are_not_seen) {
     rows_end(&rows);
 }
 
-/* The ranks are compared with those of a sort of all, over many looks in which rows overtake others. */
+/* Over many looks, rows overtake each other. After each look the first ranks are compared with those of a full sort. */
 Test(top_rows, the_first_ranks_are_right_after_every_look) {
     enum { ROWS = 20000, LOOKS = 60, MOST = 40 };
     struct rows rows;

@@ -68,8 +68,8 @@ static pid_t sleeper(void) {
     return pid;
 }
 
-/* A list is needed as long as a process that lives on has it open. A process that has ended does not need it, even if
- * it made the list. */
+/* A temporary file is needed as long as a process that lives on has it open. A process that has ended does not need the
+ * file, even if it made the file. */
 Test(traces, are_needed_by_who_lives_on_alone) {
     struct traces traces;
     char path[] = "/tmp/memstow-left-XXXXXX";

@@ -120,7 +120,7 @@ Test(tree, gives_hidden_stacks_to_others) {
 
 static uint32_t any_frame(unsigned *seed) { return (uint32_t)rand_r(seed) % FRAMES; }
 
-/* Short stacks take the place of long ones, and long ones that of short ones: after many rounds as many fit as at
+/* Short stacks replace long ones, and long stacks replace short ones. After many rounds as many stacks fit as at
  * first. */
 Test(tree, fits_as_many_after_many_lives) {
     enum { MEMORY = 2 << 20, LIVES = 60, STAY = 8 };

@@ -26,7 +26,7 @@ static const struct vram_limits limits = {.pinned = MANY * (uint64_t)BYTES};
 
 static pthread_barrier_t list_is_taken;
 
-/* Has the list until the other thread has waited for it for as long as lock_wait does. */
+/* Holds the list's lock until the other thread, which waits for it with lock_wait, has given up. */
 static void *stand_still(void *unused) {
     cr_assert(lock_try(&busy));
     uint32_t before = lock_given_up();
@@ -70,7 +70,7 @@ Test(vram_backup, as_much_as_a_device_may_write_to_is_kept) {
     cr_assert_eq(vram_backup_bytes(VRAM_BACKUP_KINDS), 0);
 }
 
-/* The next move of a block may fail before it has made a new place. */
+/* A block has dropped its place on the host. Its next move may fail before the block has a new place. */
 Test(vram_backup, a_block_without_a_place_has_none_to_give_up) {
     struct vram_block block = pinned_block();
     vram_backup_drop(&block);

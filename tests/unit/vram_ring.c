@@ -78,7 +78,7 @@ Test(vram_ring, no_handler_runs_on_a_thread_that_copies) {
     for (int i = 0; i < VRAM_SLOTS; i++) free(ring.slot[i]);
 }
 
-/* The copy into the device, at once: device memory is memory of the test's own. */
+/* Copies into the device at once. Here the device's memory is ordinary memory of the test. */
 static int to_device(uint64_t to, const void *from, size_t bytes) {
     memcpy((void *)(uintptr_t)to, from, bytes);
     return 0;

@@ -219,7 +219,7 @@ def of_models(cache_set: Any, targets: set, of_this_prompt: bool = False) -> dic
 
 
 def _subcache(cache: Any, key: Any) -> Any:
-    """The cache of a subgraph. If it was dropped, it is made anew, as for a prompt without nodes."""
+    """The cache of a subgraph. A cache that was dropped is made anew, with the keys of a prompt without nodes."""
     found = cache.subcaches.get(key)
     if found is None:
         from comfy_execution.caching import BasicCache

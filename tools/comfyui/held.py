@@ -1,4 +1,4 @@
-"""Finds the objects that hold models which were to be freed and live on. In: the identities of these models,
+"""Finds the objects that hold models which should have been freed but live on. In: the identities of these models,
 after a run. Out: places as text for the report, and a HELD line in the trace for each search that found places. After a
 complete search that found places, a model is searched again only after 64 runs. While a loop holds a model, the loop is
 its place, and there is no search. Runs on the worker thread, between two runs."""

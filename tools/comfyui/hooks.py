@@ -182,7 +182,8 @@ class Watch:
                 self.assign(identity)
         elif is_new:
             node.new.append(identity)
-            # the next model may come from the last file, as in a checkpoint; all other files were for this model only
+            # The last file stays in the list, because the next model may come from the same file, as in a checkpoint.
+            # All other files were for this model only.
             del files[:-1]
         elif identity not in node.touched:
             node.touched.append(identity)

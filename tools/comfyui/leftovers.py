@@ -13,8 +13,8 @@ from .hooks import quietly
 referrers = memstow.referrers()
 # as in memstow leaks: fewer bytes than LITTLE, or than 1/SHARE of all that was allocated, do not count as left
 LITTLE, SHARE = 64 * 1024, 20
-# MOST: so many dead models are remembered, the latest. TENSORS: so many tensors of a model are traced to their holders.
-# The search comes after each of the first SOON runs since the model died, and then every AGAIN runs.
+# MOST: how many dead models are remembered (the latest). TENSORS: for how many tensors of a model holders are searched.
+# SOON: a search comes after each of the first SOON runs since the model died. AGAIN: later it comes every AGAIN runs.
 MOST, TENSORS, SOON, AGAIN = 64, 3, 2, 64
 
 

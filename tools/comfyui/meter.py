@@ -108,7 +108,7 @@ class Meter:
 
     def shares(self) -> list[dict]:
         """The live bytes of each model in each node and run, on the host and on devices: before the run, at their peak,
-        and now. Those with the largest peaks come first. Those that never reached LITTLE are left out."""
+        and now. The largest peaks come first. Shares that never reached LITTLE are left out."""
         nows = self.look()
         most = collections.Counter(self.host.most)
         most.update(self.device.most)

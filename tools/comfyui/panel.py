@@ -12,7 +12,7 @@ from .runs import Runs
 
 EVENT, NODES = "memstow.figures", "memstow.nodes"
 SECONDS, LEASE = 2.0, 60.0 # seconds: between two readings; until a client counts as gone, if it does not ask again
-MOST, GRAIN = 64, 1 << 20  # clients at once; bytes: the unit in which sizes are compared
+MOST, GRAIN = 64, 1 << 20  # MOST: clients at once. GRAIN: bytes, the unit in which sizes are compared
 ROWS = 10                  # models and nodes of the last run: the largest
 NO_CLIENT = "client must be the id of a client of ComfyUI's web socket"
 
@@ -110,8 +110,8 @@ def steady(read: Callable[[], Any], otherwise: Any) -> Any:
 
 
 def coarse(value: Any) -> Any:
-    """The figures, with numbers from GRAIN on in units of GRAIN. Large sizes that differ by less than GRAIN are
-    mostly equal in this form. Smaller numbers stay exact."""
+    """The figures in a coarse form. A number of GRAIN or more is given in units of GRAIN, so large sizes that differ by
+    less than GRAIN are mostly equal. Smaller numbers stay exact."""
     if isinstance(value, dict):
         return {key: coarse(one) for key, one in value.items()}
     if isinstance(value, list):

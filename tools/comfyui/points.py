@@ -123,8 +123,9 @@ class Points:
         unload.management().soft_empty_cache()
 
     def within(self, module: Any, is_deep: bool) -> set:
-        """The models out of a device that contain this module. With `is_deep`, also models of which a part is inside
-        this module. `is_deep` is for functions that do not call themselves for each child of a module."""
+        """The models that have memory out of a device and contain this module. With `is_deep`, also such models of
+        which a part is inside this module. `is_deep` is for functions that do not call themselves for each child of a
+        module."""
         parts = module.modules() if is_deep else (module,)
         return {self.parts[id(part)] for part in parts if id(part) in self.parts}
 

@@ -64,8 +64,8 @@ def why_here(identity: Any, action: str, node_cache: list, holders: list, is_loa
 
 
 def owner_line(identity: Any, figures: Any, before: Any, ruling: Any, action: str, why: list) -> dict:
-    """A model's memory before and after the trigger at which policies were applied: on the host, on CUDA devices, and
-    moved out of both."""
+    """A model's memory on the host and on CUDA devices, before and after the trigger that applied the policies; and how
+    much of it is moved out after the trigger."""
     return {"owner": identity.owner.id, "type": identity.kind, "name": identity.owner.name, "origin": identity.origin,
             "policy": ruling.policy, "rule": ruling.detail or ruling.rule, "action": action,
             "before_bytes": before.live_bytes, "after_bytes": figures.live_bytes,

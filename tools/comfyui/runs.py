@@ -392,8 +392,8 @@ class Runs:
             waiting.set_flag("memstow", True)
 
     def withdraw(self, owner: int) -> tuple[bool, Optional[Ticket]]:
-        """Withdraws the page's orders for a model, as far as nobody has begun with them. Returns whether there were
-        any, and the order that has begun and is not done."""
+        """Of the page's orders for a model, withdraws those that nobody has begun. Returns whether any was withdrawn,
+        and an order that has begun and is not done."""
         is_any, begun = False, None
         for ticket in list(self.asked.values()):
             if isinstance(ticket.asked, Order) and ticket.asked.owner == owner and not ticket.done.is_set():

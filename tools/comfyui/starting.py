@@ -1,6 +1,7 @@
-"""Makes this process ComfyUI under memstow. In: the environment, the settings of ComfyUI's page, and the command.
-Out: the same process with the library preloaded and with the same arguments; or the reason why that cannot be.
-prestartup_script.py loads this file before the pack is a package, so it imports nothing of the pack."""
+"""Starts ComfyUI again in this process, under memstow. In: the environment, the settings of ComfyUI's page, and the
+command. Out: the same process with the library preloaded and with the same arguments; or the reason why ComfyUI cannot
+be started under memstow. prestartup_script.py loads this file before the pack is a package, so it imports nothing of
+the pack."""
 import ctypes
 import json
 import logging
@@ -61,14 +62,16 @@ def attempt(words):
 
 
 def fault_of(start, folder):
-    """The reason why this Python cannot be started by these words; None: it can. The trial has a ledger in `folder`."""
+    """The reason why memstow cannot start this Python; None: it can. `start`: the words to start memstow with. The
+    trial has its ledger in `folder`."""
     status, line = attempt([*start, "-o", os.path.join(folder, "try.mst"), "--", sys.executable, "-c", LOOKS])
     return None if status == 0 else line
 
 
 def fault_of_ledger(start, folder):
-    """The reason why the ledger cannot be written where these words say; None: it can. memstow looks at the ledger's
-    place before it looks for the program, and the program of this trial does not exist."""
+    """The reason why the ledger cannot be written to the place that the words `start` name; None: it can. The trial
+    runs a program that does not exist. memstow checks the ledger's place before it looks for the program. So the exit
+    status NOT_FOUND means that the place is good."""
     pid = str(os.getpid()) # the process of the trial has another pid
     words = [re.sub("%[%p]", lambda found: pid if found[0] == "%p" else found[0], word) for word in start[3:]]
     program = os.path.join(folder, os.path.basename(sys.executable))
@@ -112,8 +115,8 @@ def plan():
 
 
 def become(chosen, remark):
-    """Makes this process memstow, by these words; memstow then makes it ComfyUI again. Returns only if that fails: the
-    reason."""
+    """Replaces the program of this process by memstow, which then replaces itself by ComfyUI. `chosen`: the words to
+    start memstow with. If the replacement fails, returns the reason."""
     log.info("memstow: starting ComfyUI again, under memstow%s", remark)
     sys.stdout.flush()
     sys.stderr.flush()

@@ -27,8 +27,8 @@ static void folded_append(struct folded *folded, const char *text, size_t length
     sink->used += length;
 }
 
-/* Appends a text. Replaces in it: ';', which separates frames; unprintable characters; bytes that are no UTF-8; the
- * backslash, because a name with one could end a string in the script that flamegraph.pl writes. */
+/* Appends a text. These characters are replaced: ';', which separates frames; unprintable characters; bytes that are no
+ * UTF-8; backslashes, because a backslash could end a string in the script that flamegraph.pl writes. */
 static void append_safe(struct folded *folded, const char *text) {
     size_t from = folded->sink.used;
     folded_append(folded, text, strlen(text));

@@ -272,8 +272,8 @@ static void put_head(const struct report *report) {
     fputs("\ntime_unit: ms\n", stdout);
 }
 
-/* Writes the peak of a file. Leaves it out if it was before the last snapshot that was written, because the previous
- * file had the same peak. */
+/* Writes the peak of a file. A peak from before the last written snapshot is left out, because the previous file had
+ * the same peak. */
 static int put_peak(struct massif *massif, const struct report *report) {
     const struct snap_header *header = &report->image->header;
     struct report peak = *report;

@@ -430,8 +430,8 @@ static int write_slices(struct tracing *self) {
 
 static uint64_t report_perfetto_later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* The end of the report's time. The ledger of a killed process does not have it; there it is the latest time of the
- * peak, an owner, a point, a mark or a line of the trace. */
+/* The end of the report's time. The ledger of a killed process does not say when the process ended. Then the latest
+ * known time is taken: that of the peak, an owner, a point, a mark or a line of the trace. */
 static uint64_t last_known(const struct image *image) {
     uint64_t last = report_perfetto_later(image_now(image), image->header.start_ns);
     struct decisions decisions;

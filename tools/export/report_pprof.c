@@ -97,9 +97,9 @@ static int by_stack(const void *left, const void *right) {
     return (a->inner != NULL) - (b->inner != NULL);
 }
 
-/* Writes the samples if --min was given. Each stack ends at its innermost node with at least --min bytes; "(smaller)"
- * stands for the frames inwards of it. Stacks that are alike then, and have one tag, are one sample. A stack that was
- * cut loses its module, which would tell it apart. */
+/* Writes the samples if --min was given. Each stack is cut so that it ends at its innermost node with at least --min
+ * bytes. "(smaller)" stands for the frames that were cut off. After that, equal stacks with the same tag become one
+ * sample. A stack that was cut loses its module, because stacks with different modules would not be equal. */
 static int put_large(struct writer *writer, const struct listed_site *sites, size_t count) {
     const struct image *image = writer->report->image;
     uint32_t *large = large_nodes(writer->report);

@@ -70,14 +70,14 @@ static struct part part_of(struct sequence all, uint32_t from, uint32_t to) {
     return part;
 }
 
-/* The first point with growth, of the points from `from` to before `to`; `to` if there is none. */
+/* The first point from `from` on that has growth. Only points before `to` count. If none has growth, returns `to`. */
 static uint32_t first_growth(struct sequence all, uint32_t from, uint32_t to) {
     for (size_t i = 0; i < all.count && all.changes[i].point < to; i++)
         if (all.changes[i].point >= from && all.changes[i].bytes > 0) return all.changes[i].point;
     return to;
 }
 
-/* Whether new memory replaces old memory: runs from `from` to before `start` allocated memory at the site, or at a
+/* Whether new memory replaces old memory: the judged runs before `start` allocated memory at the site, or at a
  * forgotten stack of its owner, and left none of it. `from`: the first judged run. `start`: the first judged run that
  * left memory. */
 static bool leak_judge_replaces(struct sequence all, const struct leak_rule *rule, uint32_t from, uint32_t start) {

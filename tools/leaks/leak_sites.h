@@ -3,7 +3,7 @@
  * reading is one image of the process; a point is a reading that is kept, or several such readings that were merged.
  * In: one image, or several images of one process in order of time. Out: sites, the memory that is left of each run's
  * allocations at each site, and the change of each site's memory at each point. Owners of two images are the same if
- * kind, name and origin are equal, and stacks if their frames are equal. */
+ * kind, name and origin are equal; stacks are the same if all frames are equal. */
 #ifndef MEMSTOW_LEAK_SITES_H
 #define MEMSTOW_LEAK_SITES_H
 
@@ -15,14 +15,14 @@ struct leak_name {
     char *name, *origin;
     uint32_t kind;  /* enum snap_owner_kind */
     uint32_t owner; /* id of an owner with this name in the newest image */
-    bool kept;      /* an owner with this name has the policy keep, and is not retired */
+    bool kept;      /* an owner with this name has the policy `keep`, and is not retired */
 };
 
 struct leak_site {
     uint32_t model, node; /* ids of names; 0: none */
     uint32_t stack;       /* node in the tree of the newest image; 0: no stack was recorded */
     uint32_t module;      /* 1 + id in the newest image */
-    uint64_t path;        /* hash of the stack's frames, equal in all images, but not equal for host and CUDA memory */
+    uint64_t path;        /* hash of the stack's frames: the same in all images, but not for host and CUDA memory */
     uint64_t line;        /* hash of the stack's Python frames and the class of memory; 0: no Python frames */
     uint32_t joined;      /* 1 + index of the site that has taken over this site's memory (leak_lines.h); 0: none */
     bool on_cuda;         /* memory of CUDA devices */
@@ -83,8 +83,8 @@ int leak_sites_point(struct leak_sites *self, const struct image *image);
 int leak_entries_sort(struct leak_entries *entries, size_t sites, uint32_t points);
 /* The index of a site's first entry or, if the site has no entry, the index where it would be. */
 size_t leak_entries_first(const struct leak_entries *entries, uint32_t site);
-/* The path (leak_site.path) of memory without a call stack, from the name of its module; and of memory on CUDA devices,
- * from the path of the same stack for host memory. */
+/* leak_path_of: the path (leak_site.path) of memory without a call stack, made from the name of the memory's module.
+ * leak_path_on_cuda: the path of memory on CUDA devices, made from the path that host memory of the same stack has. */
 uint64_t leak_path_of(const char *module);
 uint64_t leak_path_on_cuda(uint64_t path);
 /* Adds an entry at the end. Returns 0, or -1: no memory. */

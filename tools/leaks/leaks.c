@@ -12,7 +12,7 @@
 
 /* The rest of an owner: its sites that are no findings by themselves. */
 enum {
-    MUCH = 4,        /* from this many times the floor on, a growing rest leaks, and an undecided site is doubtful */
+    MUCH = 4,        /* a rest leaks, and an undecided site is doubtful, if it grows by this many times the floor */
     REMAINDER = 20,  /* an owner's rest is a leak if it grows by at least 1/20 of the growth of the owner's leaks */
     DOUBT_LEAST = 3, /* growth at fewer points than this may be chance, as in leak_judge.c */
 };
@@ -80,10 +80,11 @@ static int find_forgotten(struct search *search, const struct leak_finding *find
     return 0;
 }
 
-/* Judges a site by the memory that is left of runs and, if there are readings, also by the readings. *by_readings: the
- * judgement by the readings is returned. It is returned if there are readings, except in two cases:
- * - By the memory that is left of runs, the site leaks, and the readings do not show that growth has stopped. (If they
- *   do, old memory was freed while new memory came.)
+/* Judges a site by the memory that is left of runs and, if there are readings, also by the readings. If there are
+ * readings, returns the judgement by the readings, and sets *by_readings. In two cases, however, it returns the
+ * judgement by the runs:
+ * - The runs say that the site leaks, and the readings do not say that its growth has stopped. (If the readings say so,
+ *   old memory was freed while new memory came.)
  * - The readings allow no verdict, and fewer readings than runs are judged. */
 static struct leak_judgement leaks_judge(const struct search *search, bool *by_readings) {
     struct leak_judgement left = leak_judge(search->left.changes, search->left.count, &search->left_rule);
@@ -123,7 +124,7 @@ static bool is_remainder(const struct leaks *self, const struct leak_finding *re
     return rest->judged.bytes_per_run * REMAINDER < leaks;
 }
 
-/* Judges a finding. A leak goes to leaks->list. A site that only the policy keep saves from being a leak goes to
+/* Judges a finding. A leak goes to leaks->list. A site that would leak, but whose owner has the policy `keep`, goes to
  * leaks->kept. Returns 0, or -1: no memory. */
 static int finding_take(struct search *search, struct leak_finding *finding) {
     struct leaks *leaks = search->leaks;
@@ -174,8 +175,7 @@ static int search_sites(struct leaks *self) {
 
 /* --- owners that grow at many sites --- */
 
-/* Whether the site is a finding by itself: it leaks, or only the policy keep of its owner saves it from being a
- * leak. */
+/* Whether the site is a finding by itself: it leaks, or it would leak if its owner did not have the policy `keep`. */
 static bool has_finding(const struct leak_site *site) {
     return site->verdict == LEAK_FOUND || site->verdict == LEAK_KEPT;
 }
@@ -434,8 +434,8 @@ enum leaks_verdict leaks_verdict(const struct leaks *self) {
 
 bool leaks_has_garbage(const struct leaks *self) { return self->uncollected > IN_USE; }
 
-/* The number of points that a verdict needs, if none may have garbage. `young`: how many points at the end are not
- * judged. */
+/* How many points are needed for a verdict when no point can contain garbage. `young`: how many points at the end are
+ * not judged. */
 static uint32_t points_needed(uint32_t young) {
     uint32_t points = LEAST;
     while (points < leak_warm_up(points) + young + LEAST) points++;

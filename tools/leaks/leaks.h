@@ -33,7 +33,7 @@ struct leak_holder {
 struct leak_finding {
     uint32_t site;        /* LEAK_NO_SITE: the rest of an owner */
     uint32_t stacks;      /* number of growing stacks */
-    uint32_t example;     /* the site whose stack is shown; in a rest, where runs left most. LEAK_NO_SITE: none */
+    uint32_t example;     /* site whose stack is shown; in a rest, the site where runs left most. LEAK_NO_SITE: none */
     uint32_t model, node; /* ids of names; 0: none */
     uint64_t live_bytes, live_blocks;
     uint32_t oldest, newest; /* indices of the first and last run that left memory; UINT32_MAX: none */
@@ -53,8 +53,8 @@ struct leak_retired {
     uint64_t old_live_bytes, old_allocated_bytes;
     uint32_t runs_since; /* runs that ended after the first of these owners was retired */
     bool is_leak;        /* false: they left little, or were retired just now */
-    /* findings report these owners already: findings have nearly all of their live memory, or name all places that hold
-     * the rest of it */
+    /* findings report these owners already: nearly all of the owners' live memory is in findings, or findings name all
+     * places that hold the remaining memory */
     bool is_told;
     bool is_same;                     /* an entry before this one has the same holder: the two count as one leak */
     uint64_t rest_bytes, rest_blocks; /* the live memory that is in no finding */
@@ -93,7 +93,7 @@ struct leaks {
     size_t holder_count;
     struct leak_rest rest[LEAK_VERDICTS];
     uint64_t doubtful;         /* memory of sites that grew in too few runs for a verdict, or too unevenly */
-    struct leak_finding *kept; /* growing sites whose owner has the policy keep: they do not leak */
+    struct leak_finding *kept; /* growing sites whose owner has the policy `keep`: they do not leak */
     size_t kept_count, kept_capacity;
     uint64_t retained; /* bytes that the process freed and its allocator keeps; 0: none, or not measured */
     bool measured;     /* resident memory was measured, so `retained` is known */
@@ -101,11 +101,12 @@ struct leaks {
 
 enum { LEAKS_FLOOR = 1024 };
 
-/* Finds the leaks, whose growth must be at least `floor` bytes a run. The image and the sites must outlive the result.
+/* Finds the leaks: memory that grows by at least `floor` bytes a run. The image and the sites must outlive the result.
  * Returns 0, or -1: no memory. */
 int leaks_find(struct leaks *self, struct leak_sites *sites, const struct image *image, uint64_t floor);
-/* Merges the findings of one cause: of one holder, or else of one owner and one line of Python. If `symbols` is not
- * NULL, also leaves out memory that grows with the number of threads. Returns 0, or -1: no memory. */
+/* Merges the findings of one cause. Findings have one cause if one holder has their memory or, where no holder is
+ * known, if one owner allocated it at one line of Python. If `symbols` is not NULL, also leaves out memory that grows
+ * with the number of threads. Returns 0, or -1: no memory. */
 int leaks_group(struct leaks *self, struct symbols *symbols);
 void leaks_clear(struct leaks *self);
 /* The number of leaks: causes, and retired owners that leak and are not reported with a cause. */
@@ -139,14 +140,15 @@ bool leaks_same_holder(const struct leak_holder *a, const struct leak_holder *b)
 /* Gets the other places of a holder, one after the other: only pack and held_at of *place are set. Begin with *next =
  * 0. False: there are no more. */
 bool leaks_next_place(const struct leak_holder *holder, size_t *next, struct leak_holder *place);
-/* Whether the site is one of those that `rest`, a finding for the rest of an owner, stands for. */
+/* Whether the site is one of the sites in `rest`, which is a finding for the rest of an owner. */
 bool leaks_is_in_rest(const struct leak_site *site, const struct leak_finding *rest);
 /* For qsort: the finding that grows fastest comes first. */
 int leaks_by_growth(const void *left, const void *right);
 
 struct leaks_ask_stack;
-/* Finds the call stacks of findings and of retired owners whose holders nobody has looked for yet: those of the largest
- * finding first, and the stacks of one path side by side. The caller frees the list. Returns 0, or -1: no memory. */
+/* Lists call stacks of findings and of retired owners. Leaves out stacks if the holders of their memory were looked for
+ * already. The stacks of the largest finding come first; stacks with the same path stand side by side. The caller frees
+ * the list. Returns 0, or -1: no memory. */
 int leaks_unknown(const struct leaks *self, struct leaks_ask_stack **stacks, size_t *count);
 /* The owner id of the last run that was judged. Blocks of later runs may be in use, so memstow does not ask what holds
  * them. 0: it asks for all runs, because a finding was judged by readings, or no run was judged. */

@@ -37,9 +37,9 @@ struct leaks_ask_stack {
 };
 /* Asks for the holders of blocks that the stacks allocated. Stacks of one path must follow each other. `before`: the id
  * of a run; blocks of later runs are left out; 0: blocks of all runs count. `meant`: a person asked for this and waits.
- * Then searches follow each other until all stacks were asked for, a search looks at no path, or the time is over.
- * Without `meant` there is one search. Returns the sum of the answers or, if no search was answered, -errno, as
- * leaks_ask_collect() does. */
+ * With `meant`, one search follows another until all stacks were asked for, a search has looked at no path, or the time
+ * is over. Without `meant`, there is one search. Returns the sum of the answers or, if no search was answered, -errno,
+ * as leaks_ask_collect() does. */
 int leaks_ask_holders(struct leaks_ask *self, const struct leaks_ask_stack *stacks, size_t count, uint32_t before,
                       bool meant);
 

@@ -1,6 +1,6 @@
 /* leaks_follow.c — see leaks_follow.h. The OWNER records of the ledger are read twenty times a second. The whole ledger
  * is read at the beginning, and whenever these records say that a run has ended. As long as they name no run that has
- * ended, the whole ledger is read once in follow.every_ns. */
+ * ended, the whole ledger is read every follow.every_ns nanoseconds. */
 #include "tools/leaks/leaks_follow.h"
 #include "tools/base/complain.h"
 #include "tools/base/duration.h"

@@ -209,8 +209,8 @@ static bool is_in_findings(const struct leaks *self, const struct leak_holder *p
     return false;
 }
 
-/* Whether findings name all places of the holder. If they name only some, the user who mends the findings would still
- * have some of the memory. */
+/* Whether findings name all places of the holder. If they name only some of them, the other places would still hold
+ * memory after the user has mended the findings. */
 static bool is_held_elsewhere(const struct leaks *self, const struct leak_holder *holder) {
     struct leak_holder other;
     size_t next = 0;

@@ -90,7 +90,7 @@ static int leaks_holders_compare(const struct leak_holder *a, const struct leak_
     return a->name < b->name ? -1 : a->name > b->name;
 }
 
-/* Whether the holder is an object without a name, which a search reached when its time was over. */
+/* Whether the holder is an object without a name: the object that a search had reached when its time was over. */
 static bool is_nameless(const struct leak_holder *holder) { return holder->held_at.length && !holder->pack.length; }
 
 /* Compares for qsort: by site, path and name. Lines about the same thing are in reverse order, because the last line of

@@ -810,7 +810,8 @@ MOST_VBARS = 24  # the most VBARS that a line of the trace names
 
 
 def note_vbars() -> list[Vbar]:
-    """Calls vbars() and notes the result, which `memstow report` and `memstow owners` then show as of this call."""
+    """Calls vbars(), and writes the result to the trace. `memstow report` and `memstow owners` show the VBARs as they
+    were at the latest call of this function."""
     found = vbars()
     if _vbar_watch is not None:
         largest = sorted(found, key=lambda vbar: -vbar.resident)[:MOST_VBARS]
@@ -846,9 +847,9 @@ _runs_collected = -1  # _runs_ended at the latest full garbage collection; -1: c
 
 
 def _collected(phase: str, info: Mapping[str, int]) -> None:
-    """Notes in the trace that all garbage was collected. What becomes garbage later may still be there and is no leak,
-    so `memstow leaks` does not judge runs after the last such note. The function writes at most one note a run, and
-    takes no lock, because a collection may happen anywhere."""
+    """Notes in the trace that all garbage was collected. Objects that become garbage later may still be there, and are
+    no leak. So `memstow leaks` judges runs only up to the last such note. The function writes at most one note a run,
+    and takes no lock, because a collection may happen anywhere."""
     global _runs_collected
     if phase == "stop" and info.get("generation") == 2 and _runs_collected != _runs_ended:
         _runs_collected = _runs_ended

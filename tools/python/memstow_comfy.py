@@ -227,7 +227,7 @@ def check(options: argparse.Namespace) -> None:
         server.stop()
 
 
-# the Failure of a signal is kept here, because Python drops an exception that is raised in a finalizer
+# The Failure of a signal is kept here: if the signal arrives while a finalizer runs, Python drops the exception.
 told_to_end: list[Failure] = []
 
 

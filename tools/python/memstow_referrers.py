@@ -23,12 +23,12 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Optional
 
-# limits of a search. SECONDS: processor time; DEPTH: steps outwards; MOST: holders of a target that are reported; WAYS:
-# ways to a target that are kept; WIDE: objects from which one step goes on; AT_ONCE: how many of them share a pass over
-# all objects
+# limits of a search. SECONDS: processor time. DEPTH: steps outwards. MOST: reported holders of a target. WAYS: ways
+# that are kept for a target. WIDE: objects from which a step looks for their holders. AT_ONCE: how many of these
+# objects are handled in one pass over all objects
 SECONDS, DEPTH, MOST, WAYS, WIDE, AT_ONCE = 1.0, 12, 8, 64, 2000, 50
-# LINE, PLACES: bytes of JSON for all holders in a line of the trace, and for all other places. LONGEST, KEY, NAME:
-# characters of one holder, of a key in a holder, and of a pack or place
+# limits of a HELD line of the trace. LINE: bytes of JSON for all holders. PLACES: bytes of JSON for all `other_places`.
+# LONGEST: characters of one holder. KEY: characters of a key in a holder. NAME: characters of a pack or of a place
 LINE, PLACES, LONGEST, KEY, NAME = 2400, 600, 300, 60, 100
 
 # ranks of code, by its owner. In this file, the owner of code is the node pack, program or library that the code
@@ -46,7 +46,8 @@ class Deadline:
         return time.thread_time() > self.end
 
 
-# ---- looking at objects without running their code: isinstance and vars may run it, by __class__ and __dict__
+# ---- looking at objects without running their code. isinstance() and vars() read __class__ and __dict__, and may
+# thereby run code of the object
 
 def is_a(thing: Any, kinds: Any) -> bool:
     return issubclass(type(thing), kinds)
@@ -232,7 +233,7 @@ def _full_name(function: Any) -> str:
     return f"{tidy(getattr(owner, '__module__', None) or 'builtins')}.{_name_of(function)}"
 
 
-# types whose objects call a function later → the attribute that has it
+# types whose objects call a function later → the attribute that holds this function
 CALLS = {threading.Timer: "function"}
 
 
@@ -636,7 +637,7 @@ def _array_type() -> Any:
 
 def _has_objects(thing: Any) -> bool:
     """Whether the thing is an array of numpy whose elements are Python objects. The collector does not know such
-    arrays. An array of more than ELEMENTS elements does not count, because it would take too long."""
+    arrays. An array of more than ELEMENTS elements does not count, because reading them would take too long."""
     return type(thing) is _array_type() and thing.dtype.char == "O" and thing.size <= ELEMENTS
 
 

@@ -345,8 +345,8 @@ class _Reader:
         flat = torch.frombuffer(memory, dtype=getattr(torch, dtype))
         if flat.numel() != math.prod(shape) and not self.pickles: # with a stride of 0, one byte makes terabytes
             raise SerializeError("a tensor has another number of elements than its bytes")
-        # raises if the tensor cannot be printed, for example a tensor of bits8. If such a tensor were printed later,
-        # that would end ComfyUI's worker thread
+        # str() raises an exception if the tensor cannot be printed, for example a tensor of bits8. If such a tensor
+        # were printed later, the exception would end ComfyUI's worker thread
         if not self.pickles:
             str(flat[:1])
         return flat.as_strided(shape, stride)
@@ -395,8 +395,8 @@ class _Reader:
 
 def deserialize(serialized: Serialized, pickles: bool = True) -> Any:
     """The value that was serialized. Tensors and arrays use the segments' memory, if it is writable. pickles=False is
-    for bytes that are not trusted: SerializeError is then raised for a pickle, and for a value that is larger than its
-    bytes."""
+    for bytes that are not trusted. With it, SerializeError is raised for a pickle, and for a value that would take more
+    memory than its bytes."""
     try:
         table = json.loads(bytes(serialized.segments[0]))
         reader = _Reader(serialized.segments, pickles)

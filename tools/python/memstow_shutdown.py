@@ -84,8 +84,8 @@ class Result:
     killed: int
     threads: tuple[str, ...] # threads that go on, and that Python or C would wait for
     seconds: float
-    # "name (pid 12)": all processes that descend from this program, registered or not, except for those that live on
-    # and helpers of Python's multiprocessing
+    # "name (pid 12)": all processes that descend from this program, registered or not. Processes that are to live on,
+    # and helpers of Python's multiprocessing, are left out
     processes: tuple[str, ...] = ()
     other_threads: int = 0 # daemon threads and those of libraries, which end with the process
     # (descriptor, its file or socket), without standard input, output and error, and /dev/null
@@ -122,10 +122,11 @@ def files(log: str = "", registry: str = "") -> None:
 
 def handler(function: Callable[[], Any], name: Optional[str] = None, *, stage: str = "clean", after: Iterable[str] = (),
             seconds: float = SECONDS, parallel: bool = False) -> Callable[[], Any]:
-    """Registers a function for a stage of a shutdown. The function is called on a thread of its own, after the handlers
-    in `after`, if they are of its stage. `parallel`: other handlers may run at the same time. Drains always run in
-    parallel, and share ten seconds, or the longest time that a drain asks for, if that is longer. A handler fails when
-    it raises. Returns the function, so that this can be used as a decorator."""
+    """Registers a function for a stage of a shutdown. The function is called on a thread of its own. `after`: names of
+    handlers that must end first; names of another stage have no effect. `parallel`: other parallel handlers may run at
+    the same time. Handlers of the stage `drain` always run in parallel. All of them together have ten seconds, or the
+    largest `seconds` of a drain, whichever is longer. A handler fails when it raises. Returns the function, so that
+    this can be used as a decorator."""
     if stage not in STAGES:
         raise ValueError(f"stage is one of {', '.join(STAGES)}")
     _mark()
@@ -200,10 +201,10 @@ _left_loop = False # whether another thread than Qt's has ended Qt's event loop
 
 def quit_qt(name: str = "qt", *, delete: Iterable[Any] = (), seconds: float = SECONDS) -> None:
     """Ends the event loop of the process's Qt application, if there is one. The loop ends last, when the threads have
-    ended, and on the application's own thread, also if another thread runs the shutdown. Waiting events are delivered;
-    the objects of `delete`, and all others with a pending deleteLater, are deleted; and the application quits. If run()
-    is called on the application's thread, it delivers events while it waits, except those of keyboard and mouse. So a
-    thread that waits for an answer from the window can end."""
+    ended. It ends on the application's own thread, even if another thread runs the shutdown. First, waiting events are
+    delivered. Then the objects of `delete` are deleted, and all other objects with a pending deleteLater. Then the
+    application quits. If run() is called on the application's thread, run() delivers events while it waits, except
+    those of keyboard and mouse. So a thread that waits for an answer from the window can end."""
     if name in _quits:
         raise ValueError(f"there is a quit_qt {name!r}")
     _mark()
@@ -320,7 +321,8 @@ def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subp
     process() does. Ctrl-C at a terminal does not reach the group.
 
     A shutdown ends the whole group: the new process, and the processes of the group that it has started. If the new
-    process itself has ended, as a launcher script may have, the others are ended only if nobody has waited for it.
+    process has ended by then, as a launcher script does, the other processes are ended only if nobody has waited for
+    the new process (wait() or poll()).
 
     After a crash, `memstow reap` also finds the processes that the new process has started, by MEMSTOW_STARTED in their
     environment."""
@@ -416,8 +418,8 @@ def _group(number: int) -> dict[int, str]:
 
 
 def _with_kin(kin: set[int], table: Table, is_kin: Callable[[set[int], list[str]], bool]) -> set[int]:
-    """The set `kin` and, as long as more are found, the processes of the table for which is_kin(set, fields) is
-    true."""
+    """The set `kin`, extended by processes of the table. A process is added if is_kin(set, fields) is true for the set
+    so far. This is repeated until no process is added."""
     while more := {pid for pid, fields in table.items() if pid not in kin and is_kin(kin, fields)}:
         kin = kin | more
     return kin
@@ -427,7 +429,8 @@ def _kept() -> set[int]:
     """The processes that live on: the kept ones, and their kin. Kin of a process are the processes that it started, the
     members of groups and sessions that it began, and the kin of all these (the rule of preload/shared/kin.h)."""
     kept = {pid for pid, one in list(_processes.items()) if one.keep and _start(pid) == one.start}
-    # a kept process may have begun this program's own group or session: that alone makes nobody its kin
+    # A kept process may have begun this program's own group or session. A process in this group or session is not kin
+    # of the kept process for that reason alone.
     ours = [str(os.getpgrp()), str(os.getsid(0))]
 
     def is_kin(kin: set[int], fields: list[str]) -> bool:

@@ -216,8 +216,8 @@ class Store:
             self._put[id] = (value, why)
 
     def commit(self) -> int:
-        """Makes the iteration's values valid, all together. From then on get_committed()
-        returns them. With a prefix they are on the disk then. Returns the generation."""
+        """Makes the iteration's values valid, all together. From now on get_committed() returns them. If the store has
+        a prefix, the values are on the disk when commit() returns. Returns the generation."""
         with self._lock:
             generation = self._call("commit", what="commit")
             for id, reference in self._put.items():

@@ -205,8 +205,8 @@ class Plugin:
 
     @staticmethod
     def look_at_leaks(run: Any, limits: Limits, measured: Measured) -> Measured:
-        """Adds to `measured` the call stacks that left more than the limit. Looks for them only if all call stacks
-        together left more; otherwise there are none."""
+        """Adds to `measured` the call stacks that left more than the limit. If all call stacks together left no more
+        than the limit, there are no such call stacks, and no search is needed."""
         left, limit = memstow.figures(run.id).live_bytes, limits.leaks or 0
         sites = sites_of(run.name) if left > limit else []
         over = [(size, stack) for size, stack in sites

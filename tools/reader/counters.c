@@ -3,9 +3,10 @@
  * In: chunks of counters, which a running process may be adding to. Out: totals. They are exact if the counters held
  * still for a moment, else marked inexact. It never stops the process.
  *
- * The order of reading matters, because one thread can free a block of another. Of a block that comes and goes between
- * the two readings, only one event is counted. If allocations are read first, this is the free. If frees are read
- * first, this is the allocation, so the block looks live.
+ * Counts of allocations and counts of frees are read one after the other. Their order matters, because one thread can
+ * free a block of another. Of a block that is allocated and freed between the two readings, only one event is counted.
+ * If allocations are read first, this is the free. If frees are read first, this is the allocation, so the block looks
+ * live.
  * - With marks of the chunks (snapshot.h): the marks are read before and after the counters. If they are the same, the
  *   figures are exact.
  * - Without marks, or if they do not hold still: frees are read before and after the allocations. If the frees of all
@@ -223,7 +224,7 @@ int counters_mark(const struct reader *reader, const struct counters_chunk *chun
     return source_read(reader->source, offset, mark, sizeof *mark) < 0 ? reader_truncated(reader, offset) : 0;
 }
 
-/* Marks only grow. So their sum is the same only if each of them is. */
+/* Marks only grow, so an unchanged sum means that no mark has changed. */
 static int marks_sum(const struct group *group, uint64_t *sum) {
     *sum = 0;
     for (size_t i = 0; i < group->count; i++) {

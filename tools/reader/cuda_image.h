@@ -8,9 +8,9 @@
 
 struct reader;
 
-/* When the call stacks are read, they get new numbers. Only the image's totals learn these numbers. So cuda_image_lend,
- * called before that, adds the totals of CUDA memory to the image's totals. For a ledger, call it after
- * counters_name_sites. Returns 0 or -1. */
+/* Call it before the call stacks are read. When they are read, they get new numbers, and only the totals of the image
+ * are given these numbers. So this function adds the totals of CUDA memory to the totals of the image. For a ledger,
+ * call it after counters_name_sites. Returns 0 or -1. */
 int cuda_image_lend(struct reader *reader);
 /* Takes the totals of cuda_image_lend out of the image, and loads CUDA's other tables, except the blocks, which
  * slots.h loads. Returns 0 or -1. */

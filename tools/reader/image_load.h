@@ -1,6 +1,6 @@
 /* image_load.h — turns the bytes of a ledger or snapshot into a struct image.
- * In: a source, which is treated as hostile. Out: tables and totals, or one message in image->error. If the process
- * writes meanwhile, waits and tries are limited. */
+ * In: a source, which is treated as hostile. Out: tables and totals, or one message in image->error. While the
+ * process writes, the reader waits and tries again, but only a limited number of times. */
 #ifndef MEMSTOW_IMAGE_LOAD_H
 #define MEMSTOW_IMAGE_LOAD_H
 

@@ -10,8 +10,8 @@
 #include <sys/types.h>
 
 /* Finds the ledgers of the process `pid` of the run `run_id` in the folder `path`. Writes `status`, which waitpid gave,
- * into the newest of them. The older ones are of programs that the process replaced by exec: those that still say that
- * their program runs get the state SNAP_EXECED. Without a ledger, does nothing. */
+ * into the newest of them. The older ones are of programs that the process replaced by exec. If an older one still says
+ * that its program runs, gives it the state SNAP_EXECED. Does nothing if there is no ledger. */
 void last_word_write(const char *path, const uint8_t run_id[16], pid_t pid, int status);
 
 /* How the process of a ledger ended, in words, if it is gone and did not record its end: "exited with 3, by a system

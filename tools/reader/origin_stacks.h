@@ -9,10 +9,10 @@
 int origin_stacks_keep(struct reader *reader, const struct snap_origin *origins, size_t count,
                        const struct snap_mapping *mappings, size_t mapping_count);
 
-/* When the call stacks are read, they get new numbers. Only the image's totals learn these numbers. So
- * origin_stacks_lend, called before that, adds a total for each origin; it returns 0 or -1. origin_stacks_take_back,
- * called after it, removes these totals, and keeps their stacks. Other parts lend totals in the same way: the last to
- * lend is the first to take back. */
+/* When the call stacks are read, they get new numbers. Only the totals of the image are given these numbers. So call
+ * origin_stacks_lend before the stacks are read: it adds a total for each origin, and returns 0 or -1. Call
+ * origin_stacks_take_back afterwards: it removes these totals, and keeps their stacks. Other parts lend totals in the
+ * same way. The part that lends last must take its totals back first. */
 int origin_stacks_lend(struct reader *reader);
 void origin_stacks_take_back(struct reader *reader);
 

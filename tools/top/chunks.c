@@ -122,7 +122,7 @@ static int chunk_look(struct sampling *sampling, struct sampling_chunk *chunk, b
     return 0;
 }
 
-/* A process that was killed may have counted an event whose mark it did not write. */
+/* Whether marks may be missing: a process that was killed may have counted an event, but not written the mark. */
 static bool marks_may_lack(const struct sampling *sampling) {
     return sampling->state != SAMPLING_RUNS || sampling->exec_waits;
 }

@@ -229,8 +229,8 @@ static void threads_begin(struct grouping *grouping, const struct sampling *samp
             rows_add_began(rows, row, sampling->threads_began[rows->keys[row]]);
 }
 
-/* How much each site had on devices when top began is not known, so growth on devices is counted from the moment when
- * these rows were made: when the user chose the view, or when rows were joined. */
+/* It is not known how much each site had on devices when top began. So growth on devices is counted from the moment
+ * when these rows were made: when the user chose the view, or when rows were joined. */
 static void devices_begin(struct rows *rows) {
     for (uint32_t row = 0; row < rows->count; row++) rows_add_began(rows, row, rows->device[row]);
 }

@@ -91,8 +91,8 @@ struct text_line names_owners(const struct names *names, uint32_t tag, int width
 
 /* --- lines of stacks --- */
 
-/* Puts the stack whose innermost frame is at `place` in the ledger into the image as node 1, for functions that read
- * stacks from an image. */
+/* Reads a stack from the ledger, and makes it node 1 of the image, for functions that read stacks from an image.
+ * `place`: where the stack's innermost frame is in the ledger. */
 static void stack_lend(struct names *names, uint32_t place) {
     struct image *image = &names->sampling->image;
     uint32_t *frames = names->words + 1;

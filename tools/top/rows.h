@@ -24,7 +24,7 @@ struct rows {
     uint64_t *keys;
     int64_t *live, *blocks; /* live: bytes of host memory; negative for a thread that freed more than it allocated */
     int64_t *device;        /* bytes on devices */
-    /* live and device together. before: at the previous look. began: the figure from which growth is counted */
+    /* sums of live and device. before: the sum at the previous look. began: growth is counted from this sum */
     int64_t *before, *began;
     uint8_t *shown;   /* whether any figure of the row is not 0, or rows_show shows it */
     uint8_t *matched; /* 0: left out, for example by a search */

@@ -355,7 +355,8 @@ static int read_counters(struct sampling *sampling) {
 
 static int sampling_read_all(struct sampling *sampling) {
     if (read_counters(sampling) < 0) return -1;
-    /* a running process registers sites, modules and strings before it counts at them: the tables are read later */
+    /* A running process registers sites, modules and strings before it counts at them. So the tables are read after the
+     * counters. */
     if (sampling_scan(sampling) < 0 || sites_load(sampling) < 0 || load_owners(sampling) < 0 ||
         load_strings(sampling) < 0 || load_modules(sampling) < 0 || load_devices(sampling) < 0)
         return -1;

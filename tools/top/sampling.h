@@ -1,7 +1,7 @@
 /* sampling.h — looks at the ledger of one running process again and again, and reads what changed since the last look.
  * In: a pid. Out: totals, figures by site, and the sites that changed. It reads the mapped file from outside: the
- * process pays nothing. Each chunk of counters has a mark, which tells whether the counters have changed. So few
- * unchanged counters are read. */
+ * process pays nothing. Each chunk of counters has a mark, which tells whether the counters have changed. Most chunks
+ * that have not changed are therefore not read. */
 #ifndef MEMSTOW_TOP_SAMPLING_H
 #define MEMSTOW_TOP_SAMPLING_H
 
@@ -80,8 +80,8 @@ struct sampling {
     struct snap_cuda_site *cuda_sites;
     size_t cuda_site_count;
 
-    uint32_t fold_sequence; /* the ledger's at the last look: it grows when ids of stacks are given to other stacks.
-                               odd: the next look reads everything anew */
+    uint32_t fold_sequence; /* the ledger's fold_sequence at the last look; it grows when ids of stacks are given to
+                               other stacks. odd: the next look reads everything anew */
     bool anew;  /* the last look read everything: there is no list of changes, and all rows must be added up again */
     bool stale; /* the last look changed nothing: stacks were being folded, or the program was gone */
     struct sampling_totals totals, began;

@@ -10,7 +10,7 @@ struct search {
     char text[256];  /* "": all rows are kept */
     uint8_t *frames; /* by frame: whether it has the text */
     size_t frame_count;
-    uint32_t *words; /* the stacks of the ledger, while many rows are decided about */
+    uint32_t *words; /* the stacks of the ledger; NULL except while a search decides about many rows */
     /* for each of `words`, whether its frame or a frame outside of it has the text; 0: not known; 1: no; 2: yes */
     uint8_t *places;
     size_t word_count;

@@ -52,7 +52,7 @@ static int parts_add(struct parts *parts, uint32_t frame, uint32_t level, uint32
 }
 
 /* Adds the first frames below a node. A child without frames, which only a hostile file has, is replaced by its
- * children. The walk follows first children downwards and parents upwards, so it needs no recursion and no depth can
+ * children. The walk follows first children downwards and parents upwards, so it needs no recursion, and no depth can
  * overflow a stack. */
 static int add_children(const struct calltree *tree, uint32_t top, struct parts *parts) {
     const struct image *image = tree->image;

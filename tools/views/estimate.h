@@ -8,8 +8,8 @@
 
 #include "tools/image/image.h"
 
-/* Call it once, after all steps that need the figures as they were counted. It leaves an image without sampling as it
- * is. Returns 0, or -1: no memory. */
+/* Call it once, after all steps that need the figures as they were counted. An image whose stacks were not
+ * sampled stays as it is. Returns 0, or -1: no memory. */
 int estimate_stacks(struct image *image);
 
 /* The standard error of a sum of estimates. `variance`: the sum of their variances. */

@@ -80,9 +80,9 @@ static bool is_stowed(const struct split *split, const struct snap_region *regio
     return name[1] == '#' || strncmp(name + 1, SNAP_STOW_FILE, strlen(SNAP_STOW_FILE)) == 0;
 }
 
-/* Adds a piece of a region whose use the list of address ranges does not tell. In a private mapping of a module, pages
- * without a file are .data that the loader or the program wrote to. The anonymous region right behind the mapping is
- * the module's .bss. */
+/* Adds a piece of a region. The list of address ranges does not say what the piece is used for. In a private mapping of
+ * a module, pages without a file are .data that the loader or the program wrote to. The anonymous region right behind
+ * the mapping is the module's .bss. */
 static void add_region(struct split *split, const struct snap_region *region, struct piece piece) {
     const char *path = image_string(split->image, region->path);
     if (strcmp(path, "[heap]") == 0) {
@@ -231,8 +231,8 @@ static int resident_prepare(struct split *split) {
     return 0;
 }
 
-/* Whether the regions are sorted and do not overlap. If they overlapped, as in a damaged file, one edge would cut
- * several regions, and the list of files would be too short. */
+/* Whether the regions are sorted and do not overlap. In a damaged file they may overlap. Then one edge of an
+ * address range would cut several regions, and the list of files would be too short. */
 static bool in_order(const struct image *image) {
     for (size_t i = 0; i < image->region_count; i++)
         if (image->regions[i].end <= image->regions[i].start ||

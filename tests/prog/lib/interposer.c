@@ -1,5 +1,5 @@
-/* A library that wraps another in the usual way, by dlsym(RTLD_NEXT). If our dlsym called libc's on its behalf, the
- * library would find itself. */
+/* A library that wraps another in the usual way, by dlsym(RTLD_NEXT). If memstow's dlsym called libc's for it, libc
+ * would take memstow for the caller, and the library would find itself. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 

@@ -15,7 +15,7 @@ export async function whyAbsent() {
     return answer?.ok ? (await answer.json()).state : "";
 }
 
-// Has ComfyUI start again under memstow, also in future, and waits until it is there.
+// Turns on the setting that starts ComfyUI under memstow, restarts ComfyUI, and waits until it is there again.
 async function restart(status) {
     await app.extensionManager.setting.set("memstow.start", true);
     const isThere = new Promise((resolve) => api.addEventListener("reconnected", resolve, { once: true }));

@@ -274,7 +274,8 @@ export function outcomeOf(run) {
 }
 
 const DIGITS = { minimumFractionDigits: 1, maximumFractionDigits: 1, useGrouping: false };
-const formats = new Map(); // by language. Making one takes long, and badges need one in each frame of the canvas
+// by language. A format takes long to make, and badges need a format in each frame of the canvas
+const formats = new Map();
 
 function format() {
     const wanted = language();

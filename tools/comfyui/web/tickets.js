@@ -1,10 +1,12 @@
-// tickets.js: waits for the end of a request that the server has queued. In: the server's ticket, and the end by
-// ComfyUI's web socket. Out: the result. If the web socket says nothing, the server is asked once in five seconds.
+// tickets.js: waits until a request that the server has queued is done. In: the server's ticket, and the message on
+// ComfyUI's web socket that the request is done (an end). Out: the result. While no end comes, the server is asked
+// every five seconds.
 import { api } from "../../scripts/api.js";
 import { text } from "./messages.js";
 
 const POLL_MS = 5_000, MOST = 64;
-const ends = new Map();    // by ticket: an end that nobody waited for, mostly because it came before the ticket
+// by ticket: an end that came when nobody waited for it, mostly because the ticket had not arrived yet
+const ends = new Map();
 const waiting = new Map(); // by ticket: the function that takes the end
 
 function noteEnd(end) {
@@ -14,7 +16,7 @@ function noteEnd(end) {
     if (ends.size > MOST) ends.delete(ends.keys().next().value);
 }
 
-// The end of the request by the web socket; null: none came in time.
+// Waits for the end of the request on the web socket. null: no end came in time.
 function nextEnd(number) {
     return new Promise((resolve) => {
         const take = (end) => {
@@ -42,7 +44,7 @@ export async function ended(ticket) {
     return ticket;
 }
 
-// The member of a request by which the server knows whom to tell of its end.
+// The member of a request that names this client, so that the server tells this client when the request is done.
 export function teller() {
     return api.clientId ? { client: api.clientId } : {};
 }

@@ -23,7 +23,7 @@ export class Work {
         }, 1000);
     }
 
-    // Shows how much of the work is done, from 0 to 1. It is called only if that is known.
+    // Shows how much of the work is done, from 0 to 1. It is called for moves only: no other work knows its progress.
     at(part) {
         this.bar.value = Math.min(Math.max(part, 0), 1);
     }

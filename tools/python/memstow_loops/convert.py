@@ -166,7 +166,8 @@ class Converter:
         return self._origin(scope, link.origin, link.slot, depth)
 
     def _origin(self, scope: Scope, node_id: Any, slot: int, depth: int) -> Origin | Value | None:
-        """The node that runs, or the value, behind an output of a node. None if there is neither."""
+        """What an output of a node stands for: an output of a node that runs, or the value of a widget. None if it
+        stands for neither."""
         node = scope.nodes.get(node_id)
         if node is None or node.get("mode") == MUTED:
             return None
@@ -200,8 +201,8 @@ class Converter:
         return None
 
     def _from_outside(self, scope: Scope, slot: int, depth: int) -> Origin | Value | None:
-        """The origin of a subgraph's input: that of the link into the node that uses the subgraph, else the value of
-        that node's widget."""
+        """The origin of a subgraph's input: the origin of the link into the node that uses the subgraph. Without such a
+        link: the value of that node's widget."""
         entries = _inputs(scope.node)
         if scope.outer is None or slot >= len(entries):
             return None

@@ -28,7 +28,7 @@ CHUNK_BYTES = 32 << 20 # most bytes of the elements in one value; while elements
 BEGUN = f"{OURS} the inputs" # an id in the store: digests of the inputs that the loop was begun with
 # an id in the store: the numbers of the elements that are done, in a batch with a prefix
 FINISHED = f"{OURS} the elements that are done"
-# marks several outputs of one port in the store: a bare list would be one value, which is a list
+# marks several outputs of one port in the store. Without the mark, they would look like one value that is a list
 SEVERAL = f"{OURS} several values"
 PROGRESS_SECONDS = 30 # seconds between two lines in the log about a loop that runs
 
@@ -130,7 +130,7 @@ def grouped(sizes: list[tuple[int, int]]) -> Iterator[list[int]]:
 
 
 def text_of(error: BaseException) -> str:
-    """The text of an exception. The exception may be a caller's, and its own code may fail."""
+    """The text of an exception. The exception's class may be the caller's, and its __str__() may raise."""
     try:
         return str(error)
     except BaseException as other:
@@ -345,8 +345,8 @@ class Loop:
         return sum(last - first + 1 for first, last in self.elements)
 
     def _go_on(self) -> None:
-        """Takes over the values that a stopped batch left in the store. If its process was killed while it folded
-        values into one file, some values are there twice: their single files are removed."""
+        """Takes over the values that a stopped batch left in the store. If the batch's process was killed while values
+        were folded into one file, the store has some values twice. The single files of these values are removed."""
         for place in self._places():
             folded = {number for key in self._chunks(place) for number in self.store.get(key)[0]}
             single = {number for number in range(self.plan.iterations) if f"{place}[{number}]" in self.committed}
@@ -376,7 +376,7 @@ class Loop:
         return f"; {', '.join(pickles)} may also be the same and have other bytes as a pickle{leave}" if pickles else ""
 
     def check_stored(self) -> None:
-        """LoopError if a workflow cannot take a value with which the loop goes on."""
+        """LoopError if the loop would continue with a stored value that a workflow cannot take."""
         given: set[str] = set() # ids that an earlier workflow gives in each iteration
         for step in self.plan.steps if not self.plan.independent else ():
             for port in step.takes.keys() & self.committed - given:
@@ -703,7 +703,7 @@ class Loops:
     def _open(self, name: str, **options: Any) -> Store:
         try:
             return self.open_store(name, **options)
-        # above all a prefix that another loop has, or that leads out of the store's folder
+        # for example because another loop uses the prefix, or because the prefix leads out of the store's folder
         except (OSError, ValueError) as error:
             raise LoopError(getattr(error, "strerror", None) or str(error)) from None
 

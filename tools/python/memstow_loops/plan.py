@@ -44,9 +44,9 @@ class Step:
 @dataclass
 class Prompt:
     """A prompt for one workflow in one iteration. `fresh`: nodes whose outputs are dropped from the node caches after
-    the run. Such an output depends on values of this iteration and is useless later, or it is an input's own value,
-    into which a node may write. `constant`: nodes whose outputs depend on the inputs alone. These outputs are dropped
-    with the loop."""
+    the run, for one of two reasons. An output that depends on values of this iteration is useless later. An output that
+    is the value of an input itself may have been changed, because nodes can write into it. `constant`: other nodes
+    whose outputs depend on the inputs alone. These outputs are dropped with the loop."""
     graph: Graph
     fresh: set[str]
     constant: set[str]
@@ -77,7 +77,7 @@ class Plan:
         return list(dict.fromkeys(port for step in self.steps for port in self.gives(step)))
 
     def place(self, port: str) -> str:
-        """The key of a port's value in the store. A wire has a key of its own if an INPUT has its id, because the
+        """The key of a port's value in the store. A wire has a key of its own if an INPUT has the same id, because the
         INPUT does not take the wire's value."""
         return f"{OURS}{port}" if port in self.taken and port not in self.carried else port
 

@@ -72,7 +72,8 @@ class _Types:
         self.taking = consumers(graph)
         self.warnings: list[str] = []
         self.of_port: dict[str, str] = {}  # the type that a port gives, from its source
-        # port → (type, choices) that a node takes from it → the first node that takes these, its input, and the choices
+        # for each port, the nodes that take its value: (type, choices as text) → (the first node that takes this type
+        # with these choices, the name of its input, the choices)
         self.takers: dict[str, dict[tuple[str, str], tuple[str, str, Any]]] = {}
         ports = [node_id for node_id in nodes if graph[node_id]["class_type"] == PORT]
         for node_id in ports:
