@@ -129,7 +129,7 @@ enum program_verdict program_look(const char *path, char *note, size_t size) {
 
 /* --- the libraries that a program is linked with --- */
 
-/* The offset in the file of an address in the loaded program; 0: no part of the file is loaded there. */
+/* The file offset of the byte that is loaded at the address; 0: no part of the file is loaded there. */
 static uint64_t offset_of(int fd, const Elf64_Ehdr *elf, uint64_t address) {
     Elf64_Phdr part;
     for (unsigned i = 0; read_header(fd, elf, i, &part); i++)

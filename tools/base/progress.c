@@ -44,7 +44,7 @@ static void progress_show(void) {
     said_ns = now;
 }
 
-/* The shower: shows the words again and again, until progress_end. */
+/* The thread `shower`. It shows the words again and again, until progress_end. */
 static void *progress_repeat(void *unused) {
     (void)unused;
     pthread_mutex_lock(&lock);
@@ -64,7 +64,7 @@ static void fork_begins(void) { pthread_mutex_lock(&lock); }
 
 static void fork_is_done(void) { pthread_mutex_unlock(&lock); }
 
-/* A forked child has no shower, and shows nothing. */
+/* A forked child has no thread `shower`, and shows nothing. */
 static void fork_made_child(void) {
     begun_ns = said_ns = 0;
     has_shower = false;
@@ -72,8 +72,8 @@ static void fork_made_child(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Starts the shower. Signals go to the command's own thread, whose waiting they interrupt. Without a thread, the line
- * is shown by progress_say alone. */
+/* Starts the thread `shower`. It blocks all signals, because they must interrupt waits of the command's own thread.
+ * Without the thread `shower`, only progress_say shows the line. */
 static void shower_start(void) {
     static bool forks;
     sigset_t all, before;

@@ -54,8 +54,8 @@ int check_interrupted(void);
  * of the command goes to standard error. */
 int check_launch(char **argv, const char *name, int *status);
 
-/* check_program.c: runs the program check->runs times or, without --update-baseline, until no limit is passed and there
- * is no warning. Returns 0, or an exit code after an error message. */
+/* check_program.c: runs the program at most check->runs times. Without --update-baseline, stops as soon as no limit is
+ * passed and there is no warning. Returns 0, or an exit code after an error message. */
 int check_program(struct check *check);
 /* check_comfy.c: runs a workflow in a ComfyUI. Returns 0, or an exit code after an error message. */
 int check_comfy(struct check *check);

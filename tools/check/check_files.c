@@ -85,7 +85,7 @@ int check_files(const struct check *check) {
                 return complain_usage("check", "--%s=%s: is %s", files[i].option, TEXT_SAFE(files[i].path),
                                       files[j].words);
     int code = check->update ? check_baseline(check->baseline) : EXIT_FINE;
-    /* The baseline, files[2], and the page, the last file, are replaced by a new file (new_file.h). */
+    /* Two files are replaced by new ones (new_file.h): the baseline, which is files[2], and the page, the last file. */
     for (size_t i = check->update ? 2 : 3; i < count && code == EXIT_FINE; i++)
         if (files[i].path && strcmp(files[i].path, "-") != 0)
             code = check_writable(files[i].path, i == 2 || i + 1 == count);

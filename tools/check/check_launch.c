@@ -19,7 +19,8 @@ static bool ends_us(int signal) {
     return false;
 }
 
-/* Notes the signals that have this handler now. A signal that comes a second time ends the check at once. */
+/* Sets the handler interrupt_note for those signals of `ending` whose handler is `handler` now. interrupt_note runs
+ * only when such a signal comes for the first time; when it comes again, it ends the check at once. */
 static void note_signals(void (*handler)(int), int flags) {
     const struct sigaction noted = {.sa_handler = interrupt_note, .sa_flags = flags | SA_RESETHAND};
     struct sigaction was;

@@ -79,7 +79,7 @@ static struct text since_text(const struct watch *watch) { return text_duration(
 
 static const char *cmd_watch_program(const struct watch *watch) { return text_base_name(watch->start.argv[0]); }
 
-/* Begins a wait for a new reason. All reports of the new wait are still due. */
+/* Begins a new wait. None of its reports has been made yet. */
 static void begin_waiting(struct watch *watch, uint64_t since_ns) {
     watch->since_ns = since_ns;
     watch->marked = watch->told = watch->told_late = watch->said = false;

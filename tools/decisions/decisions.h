@@ -77,7 +77,9 @@ struct event {
 
 struct trigger {
     size_t event; /* index of its TRIGGER line */
-    size_t act;   /* index of its ACT line; 0: the trigger was not finished (its TRIGGER line comes first) */
+    /* index of its ACT line; 0: the trigger was not finished. (The index 0 is free for this: an ACT line is never the
+     * first line, because it comes after its TRIGGER line.) */
+    size_t act;
 };
 
 /* IDS: a policy or flag was set on one object and read on another. POLICY: a line has another policy than an earlier

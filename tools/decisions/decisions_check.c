@@ -126,8 +126,8 @@ static int by_ids_and_line(const void *left, const void *right) {
     return a < b ? -1 : a > b; /* events are in the order of their lines */
 }
 
-/* Sets `replaced` of each SET that has ids: the next SET of the same owner with the same ids. A flag and a policy do
- * not replace each other. Returns 0, or -1: no memory. */
+/* For each SET that has ids, sets `replaced` to the next SET of the same owner with the same ids. A flag and a policy
+ * do not replace each other. Returns 0, or -1: no memory. */
 static int link_sets(struct decisions *self) {
     struct event **sets = calloc(self->event_count + 1, sizeof *sets);
     size_t count = 0;
@@ -202,8 +202,8 @@ static const struct event *set_for(struct range sets, const struct event *read, 
     return set;
 }
 
-/* Any SET that is valid at `read` and has ids, whichever these are; NULL: none. flag: only SETs of flags, or only SETs
- * of policies. */
+/* Any SET that is valid at `read` and has ids, whichever these are; NULL: none. flag: true: only SETs of flags count;
+ * false: only SETs of policies count. */
 static const struct event *any_that_holds(struct range sets, const struct event *read, bool flag) {
     for (size_t i = 0; i < sets.count; i++)
         if (sets.first[i]->flag == flag && decisions_check_holds(sets.first[i], read)) return sets.first[i];
@@ -244,8 +244,8 @@ static void check_no_flag(struct order *order, struct range sets, const struct e
 }
 
 /* Checks a READ that found a policy. The rule that the READ names must lead to a SET. The policy must be that of the
- * first rule that leads to a SET. The READ may name a later rule: programs reuse ids, so two rules may lead to one
- * policy. */
+ * first rule that leads to a SET. The READ may still name a later rule: programs reuse ids, so a later rule may lead to
+ * the same policy. */
 static void check_policy_found(struct order *order, struct range sets, const struct event *read) {
     uint8_t said = read->words[WORD_RULE], rule;
     const struct event *set = set_by(sets, read, said, false), *right = set_for(sets, read, &rule, false);

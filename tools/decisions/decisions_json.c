@@ -1,4 +1,4 @@
-/* decisions_json.c — the trace of decisions as one JSON document, whole, or the triggers from a line on; see
+/* decisions_json.c — the whole trace of decisions, or its triggers from a line on, as one JSON document; see
  * decisions.h. */
 #include "tools/decisions/decisions.h"
 #include "tools/base/json.h"
@@ -33,7 +33,8 @@ static bool part_has_event(const struct part *part, const struct event *event) {
     return !part->shown || (event->trigger && part->shown[event->trigger - 1]);
 }
 
-/* Whether the owner is written. Lines of the trace name owners of kinds that have policies. */
+/* Whether the owner is written. Without `named`, owners of all kinds that can have policies are written, because lines
+ * of the trace name only such owners. */
 static bool part_has_owner(const struct part *part, size_t index) {
     uint32_t kind = part->image->owners[index].kind;
     if (part->named) return part->named[index];

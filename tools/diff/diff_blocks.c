@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { STAYED_PART = 8 }; /* a block that stayed has at least an eighth of its size as weight, as sites have */
+enum { STAYED_PART = 8 }; /* a block that stayed has a weight of at least 1/8 of its size, however little it changed */
 
 void diff_blocks_end(struct diff_blocks *self) {
     free(self->list);

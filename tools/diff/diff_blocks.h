@@ -10,8 +10,8 @@
 #include "tools/image/image.h"
 
 /* Where a block is. DIFF_BLOCK_UNCLEAR: only in the file that was taken later, although the block is older than the
- * other file. A mapping was cut or moved, or the other file has no record of the block, for example because the block
- * came while that file was written. */
+ * other file. There are two reasons: a mapping was cut or moved; or the other file has no record of the block, for
+ * example because the block came while that file was written. */
 enum diff_block_place { DIFF_BLOCK_IN_A, DIFF_BLOCK_IN_B, DIFF_BLOCK_IN_BOTH, DIFF_BLOCK_UNCLEAR, DIFF_BLOCK_PLACES };
 
 struct diff_block {
@@ -40,9 +40,9 @@ struct diff_blocks {
 };
 
 void diff_blocks_end(struct diff_blocks *self);
-/* diff_blocks_add: adds the host's blocks of a side. `row_of`: by total of the image, 1 + index of its row.
- * diff_blocks_add_on_devices: adds its blocks on devices. `row_of`: by total of cuda_view(image). Both return 0, or -1:
- * no memory. */
+/* diff_blocks_add: adds the host's blocks of a side. `row_of`: for each total of the image, 1 + the index of the
+ * total's row. diff_blocks_add_on_devices: adds the blocks that the side has on devices. `row_of`: the same for each
+ * total of cuda_view(image). Both return 0, or -1: no memory. */
 int diff_blocks_add(struct diff_blocks *self, const struct image *image, const uint32_t *row_of, int side);
 int diff_blocks_add_on_devices(struct diff_blocks *self, const struct image *image, const uint32_t *row_of, int side);
 /* Finds blocks that are in both files, and where the others are. `same`: the files are of one process. */
@@ -53,7 +53,8 @@ uint8_t diff_blocks_later(const struct diff_blocks *self);
 /* Chooses how many blocks the page has, so that they take at most a third of the room. *room: what they leave. Returns
  * 0, or -1: no memory. */
 int diff_blocks_fit(struct diff_blocks *self, size_t *room);
-/* Writes the group "blocks". The arrays have, by row, 1 + its row on the page; 0: none. */
+/* Writes the group "blocks". host_entries and device_entries: for each row of the comparison, 1 + the number of its row
+ * on the page; 0: none. */
 void diff_blocks_write(const struct diff_blocks *self, struct html_out *out, const uint32_t *host_entries,
                        const uint32_t *device_entries);
 /* Writes the document "blocks": when both files were taken, and sums. Returns 0, or -1: no memory. */

@@ -13,8 +13,8 @@
 
 enum { DIFF_ROWS = 1000 };
 
-/* A tag is the model, the node and the run that memory belongs to. The key has the number of each one's name on the
- * page (name_number); 0: none. */
+/* A tag is the model, the node and the run that memory belongs to. For each of the three, the key has the number of its
+ * name on the page (name_number); 0: none. */
 struct tag_key {
     uint32_t model, node, run;
 };
@@ -282,8 +282,8 @@ static int write_diff(struct diff *diff, struct html_out *out) {
     return fclose(to) == 0 ? 0 : -1;
 }
 
-/* Writes the curves of both sides. The files were read again after the totals, for this or for call stacks. So the
- * curve of a running process may end later than its totals. */
+/* Writes the curves of both sides. The totals were made first; then the files were read again, for the curves or for
+ * call stacks. So the curve of a running process may end later than its totals. */
 static int write_curves(struct diff *diff, struct html_out *out) {
     static struct json json;
     int result = 0;
@@ -300,8 +300,8 @@ static int write_curves(struct diff *diff, struct html_out *out) {
     return fclose(to) == 0 ? result : -1;
 }
 
-/* Writes what the trace of a side has beyond the other trace, if both are of one process; else all of it. Nothing is
- * written for a trace without triggers. */
+/* Writes the trace of a side. If both traces are of one process, writes only what the other trace does not have.
+ * Nothing is written for a trace without triggers. */
 static int write_trace(struct diff *diff, const struct decisions traces[2], int side, struct html_out *out) {
     const struct decisions *trace = &traces[side];
     if (!trace->trigger_count) return 0;
@@ -329,8 +329,8 @@ static int write_documents(struct html_out *out, void *context) {
     return write_traces(self->diff, out) < 0 || diff_blocks_write_sums(&self->diff->blocks, out) < 0 ? -1 : 0;
 }
 
-/* By row of `groups`: 1 + its row on the page; 0: none. `entries`: by leaf. The leaves of the groups: from `first` to
- * `end`. NULL: no memory. */
+/* Returns, for each row of `groups`, 1 + the number of its row on the page; 0: none. `entries`: by leaf. The leaves of
+ * `groups` begin at `first` and end before `end`. NULL: no memory. */
 static uint32_t *entries_of_rows(const struct diff_page *self, const struct groups *groups, const uint32_t *entries,
                                  size_t first, size_t end) {
     uint32_t *of_rows = calloc(groups->count + 1, sizeof *of_rows);

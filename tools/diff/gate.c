@@ -38,7 +38,7 @@ static void gate_measure(const struct gate *gate, const struct figure *figure, s
 static bool has_changed(const struct finding *finding) { return finding->growth.bytes || finding->growth.blocks; }
 
 /* The highest possible growth of a suppressed call site. `what`: 0 for bytes, 1 for blocks. If the baseline lacks the
- * site, all memory of the site counts as growth; but if it is below the baseline's floor, none does. */
+ * site, all memory of the site counts as growth, unless the site is below the baseline's floor: then none counts. */
 static int64_t most_grown(const struct gate *gate, const struct finding *site, int what) {
     uint64_t high = site->now[what].high, low = site->is_new ? 0 : site->before[what].low;
     if (site->is_new && site->now[0].high < gate->before->floor) return 0;

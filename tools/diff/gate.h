@@ -3,10 +3,10 @@
  *
  * The rule: growth is the distance from the highest figure of the baseline's runs to the lowest figure of the present
  * runs. So a limit is passed only if every present run passes it, and differences between runs of one program do not
- * count as growth. The rule has two consequences. First, one more run can only make the verdict milder, so the runs can
- * stop as soon as it is pass. Second, chance seldom fails a program that did not change. A figure is higher in all N
- * present runs than in all N earlier runs at most once in C(2N, N) times (N = 5: 252; N = 3: 20), if the runs are
- * independent, for any distribution. With many figures, it is more likely that one of them is higher.
+ * count as growth. The rule has two consequences. First, one more run can only make the verdict milder, so no further
+ * run is needed once the verdict is "pass". Second, chance seldom fails a program that did not change. A figure is
+ * higher in all N present runs than in all N earlier runs at most once in C(2N, N) times (N = 5: 252; N = 3: 20), if
+ * the runs are independent, for any distribution. With many figures, it is more likely that one of them is higher.
  *
  * The highest possible growth of suppressed call sites is subtracted from their owners and from the total. Host memory
  * and memory of CUDA devices are judged separately. */
@@ -20,7 +20,7 @@
 struct finding {
     const struct figure *figure;    /* its kind and name */
     struct range before[2], now[2]; /* [0]: bytes; [1]: blocks */
-    struct growth growth;           /* negative: the figure shrank; 0: no more than runs differ from each other */
+    struct growth growth;           /* negative: the figure shrank; 0: the two ranges overlap or touch */
     int64_t suppressed_bytes;       /* subtracted from the growth */
     bool is_new;                    /* the name is not in the baseline */
     enum verdict verdict;

@@ -18,15 +18,16 @@ enum {
     COST_SEGMENT_AGAIN = 8, /* the number of a segment that the file has already */
     COST_FIRST = 3,         /* the first line of a segment */
     COST_LINE = 25,         /* a further line of a segment */
-    COST_EXPECTED = 1,      /* a further line, if it followed the line before it last time, too */
+    COST_EXPECTED = 1,      /* a further line that also came last time after the line before it */
     COST_FRAME = 40         /* the texts of a frame that the file does not have yet */
 };
 
 struct choice {
     const struct html_tree *tree;
-    uint8_t *nodes[2], *words[2]; /* by side; then by node, and by word of the image: 1 if the file has it already */
-    /* by side, then by frame: 1 + the frame after it in the stack that was written last; 0: the file does not have the
-     * frame yet */
+    /* by side; then nodes: by node; words: by word of the image. 1: the file has this node or word already */
+    uint8_t *nodes[2], *words[2];
+    /* by side, then by frame: 1 + the frame that followed when this frame was written last; 0: the file does not have
+     * this frame yet */
     uint32_t *followers[2];
 };
 

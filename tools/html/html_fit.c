@@ -5,14 +5,17 @@
 #include <stdlib.h>
 
 enum {
-    ROUNDS = 4,      /* choices at most; the last one counts, whatever its size */
+    ROUNDS = 4,      /* how many choices of sites are tried at most; the last choice is used, whatever its size is */
     SITE_LETTERS = 4 /* the most letters that the page has for the site of a block: three bytes in base64 */
 };
 
-/* Parts of the room. all: the cost up to which all sites are tried at first, because most programs compress better than
- * the average costs say. guess: the aim of the first choice of larger programs; with it, also the most random program
- * that we know (tests/cost/deep.c) fits at once. aim: the aim of later choices, by the size of the columns so far.
- * enough: what must be filled if requested sites are left out. */
+/* Parts of the room, in bytes. A cost is an estimate from averages.
+ * - all: if all sites cost no more than this, they are the first choice. It is more than the room, because figures and
+ *   call stacks of most programs compress better than the estimate.
+ * - guess: the cost of the first choice otherwise. It is so small that even the most random program that we know
+ *   (tests/cost/deep.c) fits at once.
+ * - aim: the size that later choices aim at. They are computed from the size of the columns of the choice before.
+ * - enough: a choice that leaves out requested sites must fill at least this. */
 static size_t all_of(size_t room) { return room / 2 * 3; }
 static size_t guess_of(size_t room) { return room / 8 * 5; }
 static size_t aim_of(size_t room) { return room / 8 * 7; }
@@ -29,7 +32,7 @@ static bool html_fit_fits(const struct html_fit *fit, const struct html_tree *tr
     return fit->size <= room && (all || fit->size >= enough_of(room));
 }
 
-/* Makes the first choice, of *bytes by the average costs. Returns 0, or -1: no memory. */
+/* Makes the first choice. *bytes: the bytes that it may cost by estimate. Returns 0, or -1: no memory. */
 static int choose_first(struct html_tree *tree, size_t most, size_t room, size_t *bytes) {
     *bytes = all_of(room);
     int all = most < tree->leaf_count ? 0 : html_choice_all(tree, *bytes);

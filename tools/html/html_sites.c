@@ -281,7 +281,7 @@ enum block_column {
     BLOCK_SITE
 };
 
-/* The arrays have 1 + the index of an entry on the page; 0: there is none. */
+/* host_entries and device_entries have 1 + the index of an entry on the page; 0: there is none. */
 struct blocks {
     const struct html_sites *self;
     uint32_t *host_entries;   /* by total of the image */
@@ -336,8 +336,8 @@ static void write_block_column(const struct blocks *blocks, struct html_out *out
     html_column_end(out);
 }
 
-/* By total of `image`: 1 + the index of its entry. `entries`: by leaf. The leaves of the image: from `first` to `end`.
- * NULL: no memory. */
+/* Returns, for each total of `image`, 1 + the index of its entry. `entries`: by leaf. The leaves of the image begin at
+ * `first` and end before `end`. NULL: no memory. */
 static uint32_t *entries_of_totals(const struct html_sites *self, const struct image *image, const uint32_t *entries,
                                    size_t first, size_t end) {
     uint32_t *of_totals = calloc(image->total_count + 1, sizeof *of_totals);

@@ -33,7 +33,7 @@ void html_snapshots_end(struct html_snapshots *self) {
 
 /* ---- adding a snapshot: its sites */
 
-/* Notes the bytes of all rows, and whether the image has them. */
+/* Notes for each row its bytes, and whether the image has the row. */
 static int note_rows(struct html_snapshots *self, const struct image *image, int device) {
     struct groups *groups = &self->groups[device];
     uint64_t *bytes = calloc(groups->count + 1, sizeof *bytes);

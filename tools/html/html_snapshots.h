@@ -31,8 +31,8 @@ void html_snapshots_end(struct html_snapshots *self);
 
 /* Writes the document. `report`: the latest that was added. Returns 0, or -1: no memory. */
 int html_snapshots_write(struct html_snapshots *self, const struct report *report, struct html_out *out);
-/* Writes the document from the readings of a report's series, which has no owners, and only those sites that hold
- * something in the file itself. Returns 0; -1: no memory; -2: the series is damaged. */
+/* Writes the document from the readings of a report's series. The document then has no owners, and of the sites only
+ * those that hold something in the file itself. Returns 0; -1: no memory; -2: the series is damaged. */
 int html_snapshots_write_series(const struct report *report, struct html_out *out);
 
 #endif

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Items that never had more bytes than this are dropped first; if that is not enough, those up to four times as much,
- * and so on. */
+/* Items that never had more bytes than this are dropped first. If that is not enough, the limit grows to four times as
+ * much, and so on. */
 enum { DROPPED_FIRST = 4095 };
 enum { DROPPED = 1, HELD = 2 /* a dropped item held something at some moment */ };
 

@@ -15,7 +15,7 @@ struct html_track {
 };
 
 /* Adds a moment. `bytes`: of each item; items that are new come last. If there are too many changes, small items are
- * dropped. A dropped item that grows to the size that was kept is followed again; at earlier moments it has 0 bytes.
+ * dropped. A dropped item that grows beyond `small` bytes is followed again; at earlier moments it has 0 bytes.
  * Returns 0, or -1: no memory. */
 int html_track_add(struct html_track *self, const uint64_t *bytes, size_t count, uint32_t moment);
 /* How many items are dropped now, and held something at some moment. */

@@ -21,7 +21,8 @@ struct html_side {
     const struct image *image;
     struct symbols *symbols;
     uint32_t *child, *sibling, *leaf; /* by node: first child, next sibling, 1 + first leaf; 0: none */
-    /* by frame: a position in `levels`, where the number of its lines and then the lines are; 0: not named yet */
+    /* by frame: a position in `levels`, which has there the number of the frame's lines, and then the lines; 0: not
+     * named yet */
     uint32_t *frame_lines;
 };
 
@@ -33,7 +34,7 @@ struct html_tree {
     uint32_t *line_leaf; /* by line: 1 + the first leaf where `node` is 0 */
     size_t module_lines; /* how many lines belong to leaves without a stack; these lines have the first numbers */
     size_t leaf_count;
-    uint32_t *levels; /* for each named frame, the number of its lines and the lines */
+    uint32_t *levels; /* for each named frame: the number of its lines, and then the lines */
     size_t level_count, level_capacity;
 
     /* by node: its segment, and how many children and entries it has */

@@ -173,7 +173,7 @@ uint32_t image_final_owner(const struct image *image, uint32_t id);
 const struct snap_owner *image_heir(const struct image *image, uint32_t id);
 /* The owner with this id. NULL: there is none; id 0 means untagged. */
 const struct snap_owner *image_owner(const struct image *image, uint32_t id);
-/* The name of the owner with this id, which may come from a trace. NULL: no owner has that id. */
+/* The name of the owner with this id. A trace may give any number as the id. NULL: no owner has that id. */
 const char *image_owner_name(const struct image *image, uint64_t id);
 /* The owner's name for people. Models and custom owners with the same name differ by origin: "NAME (ORIGIN)". NULL: no
  * owner has that id. */

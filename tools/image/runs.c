@@ -24,9 +24,9 @@ struct unfolding {
 
 static bool is_place(const struct unfolding *self, uint32_t place) { return place && place < self->count; }
 
-/* Returns the next place outwards that has, or will have, a node. If the run of `place` has no such place, returns the
- * place outside of the run. 0: nothing is outside of the run, or the run is damaged. *frames: the number of frames from
- * `place` outwards, without that of the returned place. */
+/* Returns the next place outwards that has a node, or a marker for a node that is still to be made. If the run of
+ * `place` has no such place, returns the place outside of the run. 0: nothing is outside of the run, or the run is
+ * damaged. *frames: the number of frames from `place` on, up to the returned place, but without its frame. */
 static uint32_t runs_outwards(const struct unfolding *self, uint32_t place, uint32_t *frames) {
     for (*frames = 1; place >= SNAP_RUN_HEAD && *frames <= SNAP_RUN_MOST; place--, ++*frames) {
         if (self->from[place] & SNAP_RUN_FIRST) return self->from[place - SNAP_RUN_HEAD + SNAP_RUN_OUTER];
@@ -58,7 +58,7 @@ static void make_node(struct unfolding *self, uint32_t place) {
     self->nodes[place] = self->next_node++;
 }
 
-/* Makes the node of a place, after the missing nodes of the places outwards of it. */
+/* Makes the node of a place. Before that, makes the missing nodes of the places outwards of it. */
 static void make_nodes(struct unfolding *self, uint32_t place) {
     size_t length = 0;
     uint32_t frames;

@@ -1,5 +1,5 @@
-/* launch.c — see launch.h. Signals are not handled: memstow blocks them and waits for them. The child gets the former
- * mask back before exec. */
+/* launch.c — see launch.h. There are no signal handlers: memstow blocks the signals, and waits for them. The child gets
+ * the former mask back before exec. */
 #include "tools/launch/launch.h"
 #include "tools/base/duration.h"
 #include "tools/launch/file_limit.h"

@@ -30,7 +30,7 @@ int launch_next(struct launch *launch, uint64_t timeout_ns);
 void launch_wait(struct launch *launch, void (*tick)(void *context), void *context);
 /* A `prepare` for launch_start: sends the program's output to standard error. */
 void launch_say_to_stderr(void *context);
-/* Restores the signals that launch_start changed in this process, before another program is started. */
+/* Undoes what launch_start changed in this process's handling of signals. Call it before another program is started. */
 void launch_forget(const struct launch *launch);
 /* The exit code as a shell shows it. */
 int launch_exit_code(const struct launch *launch);

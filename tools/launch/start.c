@@ -155,8 +155,8 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* Checks that a ledger can be written at the path of -o. If the program's pid is part of the name, it is not known yet,
- * so the path with memstow's own pid is checked. Returns EXIT_FINE, or an exit code after an error message. */
+/* Checks that a ledger can be written at the path of -o. The program's pid is not known yet. If the pid is part of the
+ * name, the path with memstow's own pid is checked. Returns EXIT_FINE, or an exit code after an error message. */
 static int check_output(const struct start *start) {
     char path[4096], error[4400];
     const char *name = base_name(start->argv[0]);
@@ -234,9 +234,9 @@ static void leave_python_malloc(struct start *start) {
     complain("PYTHONMALLOC=%s is set, and stays: --python-objects changes nothing", TEXT_SAFE(value));
 }
 
-/* Finds the library that reads CUPTI, if an option needs it. CUDA_INJECTION64_PATH may name that library already, as an
- * outer memstow run sets it. If it names another library, it is left as it is, because the user's profiler needs CUPTI
- * for itself. Returns 0, or -1 with error set. */
+/* Finds the library that reads CUPTI, if an option needs it. CUDA_INJECTION64_PATH may name that library already,
+ * because an outer memstow run has set the variable. If the variable names another library, it is left as it is: that
+ * library is the user's profiler, which needs CUPTI for itself. Returns 0, or -1 with error set. */
 static int prepare_cupti(struct start *start, char *error, size_t size) {
     const char *injected = getenv("CUDA_INJECTION64_PATH");
     if (!start->verify && !start->from_cupti) return 0;

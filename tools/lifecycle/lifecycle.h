@@ -25,7 +25,7 @@ struct life {
     /* ready_ns: time until the program was ready; gone_ns: from its closing until all its processes were gone,
      * UINT64_MAX: some are left */
     uint64_t ready_ns, gone_ns;
-    uint64_t peak_bytes, close_bytes;   /* memory of all its processes: the peak; when it was closed */
+    uint64_t peak_bytes, close_bytes;   /* memory of all its processes: at the peak; when it was closed */
     uint64_t settled_bytes;             /* their memory ten seconds after the closing */
     uint64_t growth_bytes, final_bytes; /* growth after these ten seconds; memory at the end */
     uint32_t processes, threads;        /* highest number at a time */

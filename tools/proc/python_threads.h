@@ -16,7 +16,7 @@ struct python_thread {
     enum python_daemon daemon;
     char name[64];      /* of the Thread object; "": not known */
     char function[160]; /* "get (queue.py)"; "": not known */
-    bool at_end;        /* the program's code is over: Python waits for threads, or multiprocessing for its processes */
+    bool at_end; /* the program's code is over: Python waits for threads, or the module multiprocessing for processes */
 };
 
 struct python_threads {

@@ -53,8 +53,8 @@ int report_json(const struct report *report);
 int report_json_to(const struct report *report, FILE *to);
 int report_html(const struct report *report); /* returns 0, or an exit code after an error message */
 
-/* CUDA memory, and CUPTI's report about it. If there is none, the text functions print nothing. An int is 0, or -1: no
- * memory. */
+/* CUDA memory, and CUPTI's report about it. If there is none, the text functions print nothing. The functions that
+ * return an int return 0, or -1: no memory. */
 int report_text_cuda(const struct report *report);
 void report_text_cupti(const struct report *report);
 int report_json_cuda(struct json *json, const struct report *report);
@@ -84,7 +84,8 @@ void report_json_owner(struct json *json, const struct image *image, uint64_t id
 
 /* report_shows_stacks: whether the text shows the call stacks. report_shows_table: whether it shows a table; *view: the
  * view of this table.
- * - The user chose a view: the table of that view. By site: the call stacks in its place, if there are any.
+ * - The user chose a view: the table of that view. If it is the view by site, and there are call stacks: the call
+ *   stacks, and no table.
  * - The user chose no view: the call stacks, if there are any; and the table by model, if there are owners. If there is
  *   neither, the table by module. */
 bool report_shows_stacks(const struct report *report);
@@ -137,7 +138,7 @@ void report_text_peak(const struct report *report);
 void report_text_estimates(const struct report *report);
 /* As report_text_estimates, on standard error, for a form that has no place for the note. */
 void report_tell_estimates(const struct report *report);
-/* Explains the rows of the table by thread that are not threads, among the first `shown` rows. */
+/* Explains those of the first `shown` rows of the table by thread that do not stand for a thread. */
 void report_text_thread_notes(const struct groups *groups, size_t shown);
 /* Prints the split of the RSS. */
 void report_text_residency(const struct report *report);
@@ -153,8 +154,9 @@ void report_tell_match(const struct report *report);
  * (enum listed_which), as far as --match keeps them, the biggest first. NULL: no memory. */
 struct listed {
     uint64_t address, size, birth_ns, resident;
-    uint32_t site, thread;              /* site: of the host, 0: not known; on a device, the number of the CUDA site */
-    const struct snap_mapping *mapping; /* NULL: no mapping */
+    /* site: of memory of the host, as image_total() takes it; of a block on a device, the number of the CUDA site */
+    uint32_t site, thread;
+    const struct snap_mapping *mapping;      /* NULL: no mapping */
     const struct snap_cuda_block *on_device; /* NULL: memory of the host */
 };
 enum listed_which { LISTED_BLOCKS = 1, LISTED_MAPPINGS = 2, LISTED_ON_DEVICES = 4 };

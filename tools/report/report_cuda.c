@@ -1,5 +1,5 @@
 /* report_cuda.c — CUDA memory in a report, in text and JSON; see report.h. It compares the figures of the ledger, of
- * the pool and of the driver, and explains the difference. */
+ * the device's memory pool and of the driver, and explains the difference. */
 #include "tools/views/cuda_devices.h"
 #include "tools/reader/cuda_image.h"
 #include "tools/symbols/json_stack.h"

@@ -14,8 +14,8 @@
 
 static uint64_t report_json_most(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* The state of a process that did not record its end. Only a command that waited for it can tell a raw exit from a
- * signal. */
+/* The state of a process that did not record its end. Only a command that waited for the process can tell whether a raw
+ * exit (by the system call itself) or a signal ended it. */
 static const char *report_json_untold(uint32_t ended) {
     switch (ended) {
     case SNAP_ENDED_EXITED:

@@ -97,7 +97,8 @@ struct listed_site *report_sites(const struct report *report, bool empty_too, si
 }
 
 /* Adds up the totals of a site: its heap memory and its mapped memory. The live memory of a total is 0 if more was
- * freed than allocated. So the frees are not added up: they are the sum of the allocations minus both live memories. */
+ * freed than allocated. So the frees are not added up, but computed: as the sum of the allocations, minus the live
+ * memory of both totals. */
 struct total report_site(const struct image *image, const struct listed_site *site) {
     struct total sum = image->totals[site->first];
     const struct total *mapped = &image->totals[site->first + 1];

@@ -14,9 +14,9 @@ struct live {
     bool unlinked;        /* the file was deleted */
 };
 
-/* Finds and opens the ledger. Returns 0, or -1 with the reason in `error`: no such process, not tracked, or permission
- * denied. If this command itself lacks descriptors or memory, or there is no /proc (-ENOSYS), returns -errno with the
- * reason: then the process is perhaps tracked. */
+/* Finds and opens the ledger. Returns 0. Returns -1 with the reason in `error`, if there is no such process, it is not
+ * tracked, or permission is denied. Returns -errno with the reason, if this command itself lacks descriptors or memory,
+ * or there is no /proc (-ENOSYS): in these cases the process may be tracked. */
 int live_open(struct live *live, pid_t pid, char *error, size_t error_size);
 
 /* Between an exec and the beginning of the next program the process has no ledger. So a caller that looks at a process

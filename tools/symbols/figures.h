@@ -86,8 +86,8 @@ void figures_cut(struct figures *figures, const struct figures *before, size_t m
 /* The functions below write names of figures. They cut the parts of a name to a limited length, and paths to their last
  * name. False: the name does not fit. */
 bool figure_name_owner(char *to, size_t capacity, const char *kind, const char *name, const char *origin);
-/* For the name of a call site, begin with to = "at". figure_name_frame then adds its frames, innermost first, and after
- * these figure_name_of its owners, if any. An origin of "" is left out. */
+/* To make the name of a call site, begin with to = "at". Then call figure_name_frame for each frame, the innermost
+ * first, and after that figure_name_of for each owner, if there are any. An origin of "" is left out. */
 bool figure_name_frame(char *to, size_t capacity, const char *function, const char *module);
 bool figure_name_of(char *to, size_t capacity, const char *kind, const char *name, const char *origin);
 

@@ -16,7 +16,7 @@
 
 struct interned {
     UT_hash_handle hh;
-    struct symbol_line line; /* for symbols_alike: the first line with this key, with its frame plus 1; frame 0: none */
+    struct symbol_line line; /* for symbols_alike: the first line with this key; its frame is stored plus 1; 0: none */
     char text[];
 };
 
@@ -219,8 +219,8 @@ static void say_lack(struct symbols *symbols, int error) {
 }
 
 /* Says why the reader process (symreader.h) has ended: the module's file is damaged, or this command lacks memory or
- * descriptors. It lacks memory if it cannot have the size of the file and READER_MORE bytes: the reader has other files
- * open, too, and debug information takes more memory than its file. */
+ * descriptors. The command counts as short of memory if it cannot get READER_MORE bytes more than the size of the file:
+ * the reader has other files open, too, and debug information takes more memory than its file. */
 static void say_crash(struct symbols *symbols, uint32_t module) {
     enum { READER_MORE = 64 << 20 };
     struct stat st = {0};

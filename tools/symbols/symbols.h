@@ -26,8 +26,8 @@ struct named_frame {
 
 struct symbols;
 
-/* Makes names for an image. `pid`: the process of the image, if it runs: then files are opened as it sees them; else 0.
- * NULL: no memory. */
+/* Makes names for an image. `pid`: the process of the image, if it runs, so that files are opened as the process sees
+ * them; else 0. NULL: no memory. */
 struct symbols *symbols_begin(const struct image *image, pid_t pid);
 void symbols_end(struct symbols *symbols);
 /* For the image of a program that runs on: call it when frames or modules were added to the image. Names that were

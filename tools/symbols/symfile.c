@@ -133,8 +133,8 @@ static enum symfile_state read_file(struct symfile *file, int fd, const char *pa
     return file->dwarf ? SYMFILE_FINE : SYMFILE_NAMES_ONLY;
 }
 
-/* Tries whether there is what elfutils needs: memory to map the file, and a descriptor. elfutils has no error of its
- * own for the lack of a descriptor. Returns 0, or an errno. */
+/* Tests whether this process can get what elfutils needs: memory to map the file, and a descriptor. elfutils has no
+ * error of its own for the lack of a descriptor. Returns 0, or an errno. */
 int symfile_lack(size_t size) {
     int error = 0, fd = open("/", O_PATH | O_CLOEXEC);
     size += LEAST_MORE;

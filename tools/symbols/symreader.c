@@ -28,7 +28,7 @@ struct question {
 /* ---- in the reader process */
 
 /* Opens a module's file as the process sees it, because a process in a container has other files under the same names.
- * If it cannot be opened there, opens the file that has the path here. */
+ * If that fails, opens the file that has the same path for this command. */
 static struct symfile *open_module(const struct symreader *reader, const struct snap_module *module) {
     const char *path = image_string(reader->image, module->path);
     size_t length = module->build_id_length <= sizeof module->build_id ? module->build_id_length : 0;
@@ -108,8 +108,9 @@ static bool symreader_answer_one(const struct symreader *reader, struct symfile 
     return send_all(reader->socket, out.bytes, out.head.size);
 }
 
-/* Silences elfutils, which would print a line of its own beside ours. The stream alone is not enough: glibc's assert
- * writes to the descriptor when there is no memory. Sanitizers keep the descriptor for their reports. */
+/* Silences elfutils, which would print a line of its own beside ours. It is not enough to replace the stream stderr:
+ * when there is no memory, glibc's assert writes to the descriptor. With sanitizers the descriptor stays, because they
+ * need it for their reports. */
 static void silence_elfutils(void) {
     static char nowhere[256];
     FILE *silent = fmemopen(nowhere, sizeof nowhere, "w");
@@ -123,8 +124,9 @@ static void silence_elfutils(void) {
 #endif
 }
 
-/* The reader must not run signal handlers of the asking process: ncurses' handler would give the terminal back and
- * stop. Ctrl-Z stops the asking process alone. `mask`: the signals that were blocked before the fork. */
+/* The reader must not run signal handlers of the asking process: ncurses' handler for Ctrl-Z would give the terminal
+ * back, and stop the reader. So Ctrl-Z stops the asking process alone. `mask`: the signals that were blocked before the
+ * fork. */
 static void leave_handlers(const sigset_t *mask) {
     static const int handled[] = {SIGBUS, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCONT, SIGWINCH};
     for (size_t i = 0; i < sizeof handled / sizeof *handled; i++) signal(handled[i], SIG_DFL);

@@ -112,9 +112,9 @@ static bool has_children(void) {
 }
 
 /* Whether the program and all that it started have ended, except for exempt processes. Orphans become children of this
- * process, so nothing is left if it has no children. If it has other children (exempt ones, or from before it became
- * memstow by exec), several looks in a row must find no member: a single look may miss a process that keeps forking and
- * ending. */
+ * process, so nothing is left if it has no children. If it has other children (exempt ones, or ones that it
+ * had before it became memstow by exec), several looks in a row must find no member: a single look may miss a process
+ * that keeps forking and ending. */
 bool observe_is_over(const struct observe *observe) {
     if (!observe->launch->ended || observe->family.here) return false;
     if (observe->empty_looks >= EMPTY_LOOKS && duration_now() - observe->empty_ns >= EMPTY_NS) return true;

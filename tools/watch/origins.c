@@ -122,6 +122,6 @@ void origins_of_task(struct origins *origins, const struct task *task, FILE *to,
     uint32_t tid = (uint32_t)process_inner_pid(task->tid);
     const struct origin *origin = origin_find(origins, is_of_thread, &tid);
     if (!origin) return;
-    uint64_t record_age = age_of(origin); /* taken first: later, the record would seem older than its thread */
+    uint64_t record_age = age_of(origin); /* before the thread's age: otherwise the record would seem older than it */
     if (record_age <= process_age(&thread) + TICK_NS) origin_tell(origins, origin, "started", to, indent);
 }

@@ -18,7 +18,7 @@ export class Frame {
         this.weight = 0;
         this.change = 0;
         this.places = []; // pairs: a node, and the position of a line in the node's segment
-        this.ends = null; // if inverted, in place of places, until the frame is unfolded
+        this.ends = null; // in an inverted tree: used instead of `places`, until the frame is unfolded
         this.children = null; // null: not unfolded yet
         this.omitted = 0; // how many children are left out; they are the smallest
         this.below = 0; // bytes of all children, also of those that are left out

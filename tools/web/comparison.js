@@ -95,7 +95,7 @@ export class Comparison extends Overview {
             new Timeline(`${side}, ${name}`, { ...curves.get(name), scale }).element]);
     }
 
-    /** Without the names of runs and nodes: an owner of A and an owner of B may have the same number. */
+    /** Leaves out the names of runs and nodes, because an owner of A and an owner of B may have the same number. */
     pointWords({ host_bytes, mapped_bytes }, i) {
         return super.pointWords({ host_bytes, mapped_bytes, runs: [], nodes: [] }, i);
     }

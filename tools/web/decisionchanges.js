@@ -11,7 +11,8 @@ export class DecisionChangesView extends DecisionsView {
         return this.page.diff !== null && this.parts().length > 0;
     }
 
-    /** Of one process: what B has beyond A, and the other way round if there is something. Else A, and then B. */
+    /** The parts of the view. If both sides are of one process: what only B has, and then what only A has, if there is
+     * anything. If they are of two processes: all of A, and then all of B. */
     parts() {
         const { same_process: isSame } = this.page.about;
         const sides = (isSame ? ["b", "a"] : ["a", "b"]).filter((side) => this.page.traces[side]);

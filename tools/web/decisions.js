@@ -20,7 +20,8 @@ export class DecisionsView {
         return this.page.trace.triggers.length > 0;
     }
 
-    /** The traces: {trace, nameOf, title, words, said}. `said` begins the names of triggers, so that they differ. */
+    /** The traces: {trace, nameOf, title, words, said}. The names of a trace's triggers begin with `said`, so that they
+     * differ from those of another trace. */
     parts() {
         this.made ??= [{ trace: this.page.trace, nameOf: (id) => this.page.ownerName(id), said: "" }];
         return this.made;

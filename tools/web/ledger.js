@@ -22,8 +22,8 @@ export const MEASURES = [
     { key: "after", name: "B", title: "what the second of the two holds" },
 ];
 
-/** Finds the parent of each node, and its end: the number after the last node below it. `children`: how many children
- * each node has. */
+/** Finds the parent and the end of each node. A node's end is the number after the last node below the node.
+ * `children`: how many children each node has. */
 function linkNodes(children) {
     const count = children.length;
     const parent = new Int32Array(count).fill(-1);

@@ -14,7 +14,8 @@ export class Order {
         this.rows = rows;
         this.keys = new Float64Array(rows.length); // smaller keys come first
         for (let i = 0; i < rows.length; i++) this.keys[i] = up ? figures[rows[i]] : -figures[rows[i]];
-        // ranks, ascending: the rows from one bound to the next have these ranks, but may still be in any order
+        // ascending ranks. From each bound to the next lies a part: exactly the rows that belong at these ranks,
+        // perhaps not in order yet
         this.bounds = [0, rows.length];
         this.sorted = new Set(); // the parts that are sorted, by their lower bound
     }

@@ -32,7 +32,8 @@ export function pointAt(seconds, second) {
     return low;
 }
 
-/** A curve in a range: bytes at both ends, and the highest. Before the first point there is nothing. */
+/** A curve in a range: the bytes at both ends, and the most bytes with their time. Before the first point the curve has
+ * 0 bytes. */
 export function curveIn(seconds, bytes, [from, to]) {
     const first = pointAt(seconds, from);
     const last = pointAt(seconds, to);
@@ -46,9 +47,9 @@ export function marksIn(marks, [from, to]) {
     return marks.filter(({ seconds }) => seconds >= from && seconds <= to);
 }
 
-/** What an owner had at both ends: {begin, end}. A figure is known from the owner's first mark on, at the last moment,
- * and before the owner came. `seconds` and `bytes`: of the owner's marks. `came`: when it came; null: not known. `now`:
- * its last figure. */
+/** What an owner had at both ends of a range: {begin, end}; null where that is not known. It is known from the owner's
+ * first mark on, and is 0 before the owner came. At the end of the curve it is `now`, the owner's last figure.
+ * `seconds` and `bytes`: of the owner's marks. `came`: when the owner came; null: not known. */
 export function ownerIn({ seconds, bytes, came, now }, [from, to], end) {
     const at = (second) => {
         const point = pointAt(seconds, second);

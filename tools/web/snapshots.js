@@ -86,7 +86,7 @@ export class Snapshots {
         return `No ${this.what} was taken in this range${near.length ? `: ${near.join(", ")}` : ""}.`;
     }
 
-    /** The live memory at a snapshot: of the host, and of devices. */
+    /** The live memory at a snapshot, of the host and of devices together. */
     liveAt(i) {
         return this.document.live_bytes[i] + (this.document.device_bytes?.[i] ?? 0);
     }
