@@ -24,6 +24,7 @@ static struct series descriptors = {
 static struct series threads = {
     .type = SNAP_START, .record_size = sizeof(struct snap_origin), .first_bits = 6, .limit = THREAD_SLOTS};
 static struct origins_thread starting[STARTING]; /* threads that are being started */
+static const char created;                       /* its address is the creator of a thread that was created */
 
 /* --- records of origins --- */
 
@@ -140,8 +141,12 @@ void origins_note_inherited(void) {
 struct origins_thread *origins_expect(struct caller caller) {
     if (!is_wanted()) return NULL;
     struct origins_thread *thread = NULL;
-    for (int i = 0; i < STARTING && !thread; i++)
-        if (!__atomic_exchange_n(&starting[i].taken, 1, __ATOMIC_ACQ_REL)) thread = &starting[i];
+    for (int i = 0; i < STARTING && !thread; i++) {
+        const void *nobody = NULL;
+        if (__atomic_compare_exchange_n(&starting[i].creator, &nobody, __builtin_thread_pointer(), false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            thread = &starting[i];
+    }
     if (!thread) return NULL;
     enum pin pin = pin_begin(caller.slot);
     __atomic_store_n(&thread->site, site_of_origin(caller), __ATOMIC_RELAXED);
@@ -149,9 +154,14 @@ struct origins_thread *origins_expect(struct caller caller) {
     return thread;
 }
 
+void origins_created(struct origins_thread *thread) {
+    const void *self = __builtin_thread_pointer(); /* not if the new thread has arrived already */
+    __atomic_compare_exchange_n(&thread->creator, &self, &created, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
 void origins_forget(struct origins_thread *thread) {
     __atomic_store_n(&thread->site, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&thread->taken, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&thread->creator, NULL, __ATOMIC_RELEASE);
 }
 
 void origins_arrive(struct origins_thread *thread) {
@@ -207,9 +217,16 @@ void origins_sites(void (*visit)(uint32_t site)) {
     visit_series(&descriptors, visit);
 }
 
+/* A signal handler may have forked while this thread was creating another thread. The child goes on with that, so it
+ * keeps the entry. */
 static void origins_abandon(void) {
     series_reset(&descriptors);
     series_reset(&threads);
-    memset(starting, 0, sizeof starting);
+    for (int i = 0; i < STARTING; i++) {
+        if (starting[i].creator == __builtin_thread_pointer())
+            starting[i].site = 0; /* of the parent's ledger */
+        else
+            starting[i] = (struct origins_thread){0};
+    }
 }
 FORKED(origins_abandon);

@@ -24,13 +24,16 @@ void origins_note_inherited(void);
 
 /* A new thread, from the moment when its parent thread creates it until its own first step. */
 struct origins_thread {
-    uint32_t taken, site;   /* taken: 1 if the entry is in use; site: the stack that starts the thread */
+    const void *creator;    /* thread pointer of the parent thread while it creates the thread; then another address;
+                             * NULL: the entry is free */
+    uint32_t site;          /* the stack that starts the thread */
     void *start, *argument; /* for the hook: what the thread is to run */
 };
 /* The parent thread calls it before it starts a thread. NULL: nothing will be noted. */
 struct origins_thread *origins_expect(struct caller caller);
-/* The parent thread calls origins_forget when the new thread could not be started. The new thread calls origins_arrive
- * before anything else. */
+/* The parent thread calls origins_created when the new thread was started, or origins_forget when it could not be
+ * started. The new thread calls origins_arrive before anything else. */
+void origins_created(struct origins_thread *thread);
 void origins_forget(struct origins_thread *thread);
 void origins_arrive(struct origins_thread *thread);
 

@@ -23,7 +23,7 @@ enum wire_type {
     WIRE_CANCEL = 5,  /* takes back the request that came on this connection */
     WIRE_END = 6,     /* ends the present move of `owner` (0: of any owner); number: WIRE_STOW or WIRE_RESTORE */
     WIRE_COLLECT = 7, /* asks the program to run its garbage collector between two runs, if it takes such requests */
-    WIRE_HOLDERS = 8, /* as COLLECT; the program also says what holds certain blocks; text: their call stacks */
+    WIRE_HOLDERS = 8, /* as COLLECT; the program also says what holds the blocks of certain call stacks; text: these */
     /* answers */
     WIRE_WAITING = 16, /* the request has a number (ticket), and nobody works on it yet */
     WIRE_WORKING = 17, /* somebody works on the request; number: bytes moved so far; text: total bytes, if known */

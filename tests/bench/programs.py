@@ -125,7 +125,7 @@ class ComfyUI:
 
 
 class ComfyUIRun(ComfyUI):
-    """A real ComfyUI, after one run of a workflow that samples a small model: seconds of the next run."""
+    """How long a run of a workflow takes in a real ComfyUI that has run it once. It samples a small model."""
     name = "ComfyUI run"
 
     def prepare(self, inputs):

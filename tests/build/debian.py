@@ -20,7 +20,7 @@ support.run("dpkg-deb", "-x", package, "root")
 root = support.HERE / "root/usr"
 documents = root / "share/doc/memstow"
 
-# --- each file of the copyright is in the package, and each licence that it names has its text
+# --- each file that `copyright` lists is in the package, and `copyright` has the text of each licence that it names
 paragraphs = [dict(re.findall(r"^(\S+): ?(.*(?:\n .*)*)", one, re.M))
               for one in (documents / "copyright").read_text().split("\n\n")]
 assert paragraphs[0]["Format"].endswith("/copyright-format/1.0/"), paragraphs[0]

@@ -41,8 +41,8 @@ def report(name):
 
 
 async def another_site(client):
-    """A page of another site names an address of the pack as that of an image. Browsers send no Origin with such a
-    request."""
+    """A page of another site has an image whose address is one of the pack's. Browsers send no Origin with requests for
+    images."""
     for path in ("metrics", "leaks", "page", "diff", "loops", "loops?name=x&values=raw"):
         for site in ("cross-site", "same-site"):
             answer = await client.get(f"/memstow/{path}", headers={"Sec-Fetch-Site": site})

@@ -1,4 +1,4 @@
-"""The keys of a scenario work: folder, variables, a port of its own, repetitions. So do these steps: `file`, `run`,
+"""A scenario obeys these keys: folder, variables, a port of its own, repetitions; and these steps: `file`, `run`,
 `says` and `input`."""
 import os, pathlib, stat
 

@@ -11,7 +11,7 @@ struct diff_rows {
     const struct row **rows; /* sorted by change, the largest first, if --top was given */
     size_t count, shown;     /* shown: how many rows --top leaves separate */
     const struct image *images[2];
-    char **roots; /* outermost frames, by id of the owner's name (groups.h); roots[no_root] is NULL: no such frame */
+    char **roots; /* by id of an owner's name (groups.h): the owner as the outermost frame; roots[no_root]: NULL */
     uint32_t no_root;
 };
 

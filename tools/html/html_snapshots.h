@@ -1,7 +1,7 @@
 /* html_snapshots.h — what several snapshots of a process know, for the page of the last one.
  * In: reports of snapshots of one process, in order of time; or one report of a series (series.h). Out: the document
  * "snapshots": when each was taken, and the memory of owners and sites in each of them. Its size is bounded: it has the
- * owners and sites that held or changed most, and the sums of all others.
+ * owners and sites that held or changed most, and the number of all others.
  * An owner of a process has one id in all its files; call stacks are the same if their frames are equal. */
 #ifndef MEMSTOW_HTML_SNAPSHOTS_H
 #define MEMSTOW_HTML_SNAPSHOTS_H

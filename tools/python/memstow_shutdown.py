@@ -153,8 +153,8 @@ def drain_queue(queue: Any, cancel: Optional[Callable[[], Any]] = None, name: st
 
 def stop_thread(thread: Any, stop: Optional[Callable[[], Any]] = None, name: str = "", *,
                 seconds: float = THREAD_SECONDS, after: Iterable[str] = ()) -> None:
-    """Registers a handler that calls `stop`, and waits for the end of the thread, a threading.Thread or a QThread.
-    Without `stop`, it ends the event loop of a QThread."""
+    """Registers a handler for a threading.Thread or a QThread. The handler calls `stop`, and then waits until the
+    thread has ended. Without `stop`, the handler ends the event loop of a QThread."""
     is_qt = not hasattr(thread, "join")
     name = name or (thread.objectName() or "QThread" if is_qt else thread.name)
 

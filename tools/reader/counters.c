@@ -66,6 +66,8 @@ static int collect_section(const struct reader *reader, const struct section *se
 
 static int chunks_collect(const struct reader *reader, struct counters_chunk **refs, size_t *used) {
     *used = 0;
+    *refs = NULL;
+    if (reader_bound(reader, 0, counters_chunks(reader), sizeof(struct snap_chunk)) < 0) return -1;
     *refs = calloc(counters_chunks(reader) + 1, sizeof **refs);
     if (!*refs) return reader_memory(reader);
     for (size_t i = 0; i < reader->section_count; i++)

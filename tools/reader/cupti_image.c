@@ -34,6 +34,7 @@ int cupti_image_load(struct reader *reader) {
     if (load_head(reader) < 0 ||
         reader_table(reader, SNAP_CUPTI_BLOCK, sizeof *cupti->blocks, (void **)&cupti->blocks, &count) < 0)
         return -1;
+    if (count > SNAP_CUPTI_BLOCKS) count = SNAP_CUPTI_BLOCKS;
     for (size_t i = 0; i < count; i++) {
         if (cupti->blocks[i].state < SNAP_CUPTI_ONLY_CUPTI || cupti->blocks[i].state > SNAP_CUPTI_SIZES) continue;
         cupti->blocks[kept] = cupti->blocks[i];

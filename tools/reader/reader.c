@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 enum { SECTIONS_MAX = 1 << 20 };
-/* the limit for a table: honest tables are much smaller, but a sparse file could claim more */
+/* the limit for a table: honest tables are much smaller */
 static const uint64_t TABLE_BYTES_MAX = UINT64_C(1) << 31;
 
 int reader_damaged(const struct reader *reader, uint64_t offset, const char *why) {
@@ -169,10 +169,15 @@ static int copy_records(const struct reader *reader, const struct section *secti
     return 0;
 }
 
+int reader_bound(const struct reader *reader, uint64_t where, uint64_t count, size_t record_size) {
+    if (count <= TABLE_BYTES_MAX / record_size) return 0;
+    return reader_damaged(reader, where, "a table of more than 2 GiB");
+}
+
 int reader_table(struct reader *reader, uint32_t type, size_t record_size, void **records, size_t *count) {
     uint64_t extent;
     if (table_extent(reader, type, &extent) < 0) return -1;
-    if (extent > TABLE_BYTES_MAX / record_size) return reader_damaged(reader, 0, "a table of more than 2 GiB");
+    if (reader_bound(reader, 0, extent, record_size) < 0) return -1;
     uint8_t *table = calloc(extent + 1, record_size); /* one record more: strings end in NUL whatever the file says */
     if (!table) return reader_memory(reader);
     *records = table;
@@ -181,8 +186,12 @@ int reader_table(struct reader *reader, uint32_t type, size_t record_size, void 
         const struct section *section = &reader->sections[i];
         if (section->head.type == type && section->head.count &&
             copy_records(reader, section, record_size, section->head.count, table + section->head.first * record_size) <
-                0)
+                0) {
+            free(table);
+            *records = NULL;
+            *count = 0;
             return reader_truncated(reader, section->data);
+        }
     }
     return 0;
 }

@@ -86,8 +86,15 @@ static int slots_section(const struct reader *reader, struct slots *slots, const
 }
 
 static int slots_read(const struct reader *reader, uint32_t type, struct slots *slots) {
-    for (size_t i = 0; i < reader->section_count; i++)
-        if (reader->sections[i].head.type == type && slots_section(reader, slots, &reader->sections[i]) < 0) return -1;
+    uint64_t all = 0;
+    for (size_t i = 0; i < reader->section_count; i++) {
+        const struct section *section = &reader->sections[i];
+        if (section->head.type != type) continue;
+        all += section->capacity;
+        if (reader_bound(reader, section->data, all, section->head.record_size) < 0 ||
+            slots_section(reader, slots, section) < 0)
+            return -1;
+    }
     return 0;
 }
 

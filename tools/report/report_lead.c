@@ -59,6 +59,7 @@ static int where_model(const struct report *report, struct report_lead *lead, ui
 }
 
 static void where_site(const struct report *report, struct report_lead *lead, const struct listed_site *site) {
+    if (report->image->header.stacks == SNAP_STACKS_NONE) return;
     struct innermost_line line;
     const struct total *total = &report->image->totals[site->first];
     const char *module = image_module_name(report->image, total->module);
@@ -76,14 +77,34 @@ static bool where_retained(const struct report *report, struct report_lead *lead
     return true;
 }
 
+/* The call stack that holds most, with all its models, nodes and runs: one of its sites, with the bytes of all. A site
+ * without a call stack stands for itself. Returns 0, or -1: no memory. */
+static int largest_place(const struct image *image, const struct listed_site *sites, size_t count,
+                         struct listed_site *place) {
+    uint64_t *by_node = calloc(image->node_count + 1, sizeof *by_node);
+    for (size_t i = 0; by_node && i < count; i++) {
+        uint32_t node = image->totals[sites[i].first].stack;
+        uint64_t bytes = sites[i].bytes;
+        if (node && node < image->node_count) bytes = by_node[node] += bytes;
+        if (bytes <= place->bytes) continue;
+        *place = sites[i];
+        place->bytes = bytes;
+    }
+    bool failed = !by_node;
+    free(by_node);
+    return failed ? -1 : 0;
+}
+
 static int report_lead_where(const struct report *report, struct report_lead *lead) {
     size_t count;
     if (!report_lead_live_bytes(report->image) || where_retained(report, lead)) return 0;
-    struct report first = *report;
-    first.top = 1;
-    struct listed_site *sites = report_sites(&first, false, &count);
-    int named = sites ? where_model(report, lead, count ? sites[0].bytes : 0) : -1;
-    if (named == 0 && count) where_site(report, lead, &sites[0]);
+    struct report all = *report;
+    all.top = 0; /* unsorted */
+    struct listed_site *sites = report_sites(&all, false, &count);
+    struct listed_site place = {0};
+    bool failed = !sites || largest_place(report->image, sites, count, &place) < 0;
+    int named = failed ? -1 : where_model(report, lead, place.bytes);
+    if (named == 0 && place.count) where_site(report, lead, &place);
     free(sites);
     return named < 0 ? -1 : 0;
 }
