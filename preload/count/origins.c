@@ -155,7 +155,8 @@ struct origins_thread *origins_expect(struct caller caller) {
 }
 
 void origins_created(struct origins_thread *thread) {
-    const void *self = __builtin_thread_pointer(); /* not if the new thread has arrived already */
+    /* If the entry has another creator, the new thread has arrived, and the entry is free or used again. */
+    const void *self = __builtin_thread_pointer();
     __atomic_compare_exchange_n(&thread->creator, &self, &created, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 

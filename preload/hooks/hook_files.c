@@ -301,20 +301,20 @@ static struct origins_thread *hook_files_expect(void *start, void *argument, str
     return thread;
 }
 
-static void created(struct origins_thread *thread, bool success) {
+static void hook_files_created(struct origins_thread *thread, bool success) {
     if (thread) (success ? origins_created : origins_forget)(thread);
 }
 
 int hook_pthread_create(pthread_t *id, const pthread_attr_t *attributes, void *(*start)(void *), void *argument) {
     struct origins_thread *thread = hook_files_expect((void *)start, argument, CALLER);
     int error = HOOK_NEXT(pthread_create)(id, attributes, thread ? run_posix : start, thread ? thread : argument);
-    created(thread, error == 0);
+    hook_files_created(thread, error == 0);
     return error;
 }
 
 int hook_thrd_create(thrd_t *id, thrd_start_t start, void *argument) {
     struct origins_thread *thread = hook_files_expect((void *)start, argument, CALLER);
     int result = HOOK_NEXT(thrd_create)(id, thread ? run_c11 : start, thread ? thread : argument);
-    created(thread, result == thrd_success);
+    hook_files_created(thread, result == thrd_success);
     return result;
 }

@@ -1,5 +1,5 @@
 """A sparse file can claim a table of many gigabytes and take a few kilobytes of a disk. Such a table is refused with a
-message, and not read record by record."""
+message."""
 import pathlib, struct
 
 import support

@@ -12,8 +12,8 @@
  * It can be called again. Returns 0, or -1: no memory. */
 int html_choice_make(struct html_tree *tree, size_t most, size_t bytes);
 
-/* Chooses all leaves if they cost at most `bytes` bytes. Returns 1; 0: they cost more, and
- * html_choice_make must be called; -1: no memory. */
+/* Chooses all leaves if they cost at most `bytes` bytes. Returns 1; 0: they cost more, and html_choice_make must be
+ * called; -1: no memory. */
 int html_choice_all(struct html_tree *tree, size_t bytes);
 
 #endif

@@ -50,8 +50,8 @@ int reader_damaged(const struct reader *reader, uint64_t offset, const char *why
 int reader_memory(const struct reader *reader);
 int reader_truncated(const struct reader *reader, uint64_t offset);
 
-/* Refuses a table of more than 2 GiB. A sparse file could claim one, and reading it would take hours. `where`: the
- * offset for the message. Returns 0 or -1. */
+/* Refuses a table of more than 2 GiB. A sparse file could claim one of any size, and reading it would not end. `where`:
+ * the offset for the message. Returns 0 or -1. */
 int reader_bound(const struct reader *reader, uint64_t where, uint64_t count, size_t record_size);
 
 /* Lists in reader->sections all sections of types that this version reads. Returns 0 or -1. */

@@ -173,13 +173,12 @@ static void add_to_row(const struct groups *groups, struct row *row, const struc
 
 enum { AHEAD = 16 }; /* totals */
 
-/* Prefetches the slot of the total at this index. add_totals reads the slot a little later. Slots lie far apart, so
- * waiting for them takes longer than all other work for a total. */
-static void expect_row(struct groups *groups, const struct image *image, const struct cache *cache, size_t index,
-                       bool by_stack) {
+/* Prefetches the slot of the total at this index, whose row is a site. add_totals reads the slot a little later. There
+ * may be a million slots, and waiting for them takes longer than all other work for a total. */
+static void expect_site(struct groups *groups, const struct image *image, const struct cache *cache, size_t index) {
     struct row key;
-    if (index >= image->total_count || !groups->slots.count || image->totals[index].flags & TOTAL_REMAINDER) return;
-    if (key_of(groups, image, cache, &image->totals[index], by_stack, &key) < 0) return;
+    if (index >= image->total_count || image->totals[index].flags & TOTAL_REMAINDER) return;
+    if (key_of(groups, image, cache, &image->totals[index], true, &key) < 0) return;
     __builtin_prefetch(&groups->slots.list[slots_first(&groups->slots, row_hash(&key))]);
 }
 
@@ -191,7 +190,7 @@ static int add_totals(struct groups *groups, const struct image *image, const st
         const struct total *total = &image->totals[i];
         uint32_t node = total->stack < image->node_count ? total->stack : 0;
         struct row key, *row;
-        expect_row(groups, image, cache, i + AHEAD, by_stack);
+        if (groups->view == BY_SITE) expect_site(groups, image, cache, i + AHEAD);
         if (total->flags & left_out || (groups->matched && !groups->matched[node])) continue;
         if (key_of(groups, image, cache, total, by_stack, &key) < 0 || !(row = find_row(groups, &key))) return -1;
         if (by_stack) row->variance += (float)image_variance(image, total, groups->measure);

@@ -343,7 +343,7 @@ function leastOf(weights) {
     return weights[weights.length - CHILDREN_MOST];
 }
 
-/** The sum of the first numbers. Much faster than reduce(). @param {Float64Array} numbers */
+/** The sum of the first `count` numbers. @param {Float64Array} numbers @param {number} count */
 function sum(numbers, count) {
     let result = 0;
     for (let i = 0; i < count; i++) result += numbers[i];
