@@ -131,24 +131,45 @@ void parts_take(uintptr_t block, void (*visit)(const struct part *part, void *co
     lock_let_go(&busy);
 }
 
-static void visit_all(uintptr_t block, uint64_t size, uint32_t rest, parts_visit *visit, void *context) {
-    uint64_t done = 0;
-    for (uint32_t at = position_of(block, 0);
-         at < count && parts[at].block == block && parts_end_of(&parts[at]) <= size; at++) {
-        if (parts[at].start > done) visit(rest, block + done, parts[at].start - done, context);
-        visit(parts[at].site, block + parts[at].start, parts[at].length, context);
-        done = parts_end_of(&parts[at]);
-    }
-    if (done < size) visit(rest, block + done, size - done, context);
+enum { PARTS_BATCH = 16 }; /* parts that are copied while the lock is held */
+
+struct part_batch {
+    struct part parts[PARTS_BATCH];
+    uint32_t count;
+};
+
+/* Copies the block's next parts, from the first one that ends after `start`. False: the lock stayed taken. */
+static bool copy_parts(struct part_batch *to, uintptr_t block, uint64_t start) {
+    to->count = 0;
+    if (!lock_wait(&busy)) return false;
+    for (uint32_t at = position_of(block, start); parts_is_of(at, block) && to->count < PARTS_BATCH; at++)
+        to->parts[to->count++] = parts[at];
+    lock_let_go(&busy);
+    return true;
 }
 
-void parts_each(uintptr_t block, uint64_t size, uint32_t rest, parts_visit *visit, void *context) {
-    if (!os_load32(&count)) {
-        visit(rest, block, size, context);
-    } else if (lock_wait(&busy)) {
-        visit_all(block, size, rest, visit, context);
-        lock_let_go(&busy);
+/* Visits the parts of a batch, and the bytes in front of each. `done` is how far the block has been visited. Parts may
+ * have changed since the batch before, so the first one may begin in front of it. Returns how far it is visited now. */
+static uint64_t visit_batch(const struct part_batch *batch, uint64_t done, const struct snap_large *block,
+                            parts_visit *visit, void *context) {
+    for (uint32_t i = 0; i < batch->count && parts_end_of(&batch->parts[i]) <= block->size; i++) {
+        const struct part *part = &batch->parts[i];
+        uint64_t start = part->start > done ? part->start : done;
+        if (start > done) visit(block->site, block->address + done, start - done, context);
+        done = parts_end_of(part);
+        visit(part->site, block->address + start, done - start, context);
     }
+    return done;
+}
+
+void parts_each(const struct snap_large *block, parts_visit *visit, void *context) {
+    struct part_batch batch = {.count = os_load32(&count) ? PARTS_BATCH : 0};
+    uint64_t done = 0;
+    while (batch.count == PARTS_BATCH) {
+        if (!copy_parts(&batch, block->address, done)) return;
+        done = visit_batch(&batch, done, block, visit, context);
+    }
+    if (done < block->size) visit(block->site, block->address + done, block->size - done, context);
 }
 
 static void parts_abandon(void) {

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "preload/shared/snapshot.h"
+
 #pragma GCC visibility push(hidden)
 
 struct part {
@@ -34,10 +36,11 @@ bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *count
 /* For a block that is about to be freed: takes its parts out, and calls visit for each. */
 void parts_take(uintptr_t block, void (*visit)(const struct part *part, void *context), void *context);
 
-/* Calls visit for all bytes of the block, in order: each part with its site, and the bytes between parts with `rest`.
- * visit must not call functions of parts.h. If the lock stays taken, nothing is visited. */
+/* Calls visit for all bytes of the block, in order: each part with its site, and the bytes between parts with the site
+ * of the block. visit runs without the lock, so it may take its time, and parts may change meanwhile. If the lock stays
+ * taken, the rest of the block is not visited. */
 typedef void parts_visit(uint32_t site, uintptr_t start, uint64_t length, void *context);
-void parts_each(uintptr_t block, uint64_t size, uint32_t rest, parts_visit *visit, void *context);
+void parts_each(const struct snap_large *block, parts_visit *visit, void *context);
 
 #pragma GCC visibility pop
 

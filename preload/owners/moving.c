@@ -148,7 +148,7 @@ static int64_t moving_both(int64_t host, int64_t device, bool out) {
  * does (HMM, ATS), and cannot wait for a page that is moving. If the owner is in use, such a device may begin to read
  * its memory right after this check, so the answer is true. */
 static bool devices_use_it(uint32_t owner, const struct list *list, bool out) {
-    bool nothing_moves = out ? !list->count : !stow_bytes(owner, NULL);
+    bool nothing_moves = out ? !list->count : !stow_bytes(owner);
     if (nothing_moves || stow_forked_beside_threads()) return false;
     return cuda_pageable_uses(owner_is_idle(owner));
 }
@@ -224,7 +224,7 @@ static int64_t moving_move(uint32_t owner, uint32_t which, bool out) {
     int64_t moved = move_host(&self, &list);
     owner = owner_final(owner); /* another owner may have adopted it meanwhile */
     int64_t of_device = which & OWNED_DEVICE ? move_device(owner, out, self.mover.end) : 0;
-    owner_note_stowed(owner, stow_bytes(owner, NULL), moving_device_stowed(owner));
+    owner_note_stowed(owner, stow_bytes(owner), moving_device_stowed(owner));
     if (self.present.list.pieces) list_end(&self.present.list);
     int64_t result = moving_both(moved, of_device, out);
     mover_leave(&self.mover, result);
@@ -241,7 +241,7 @@ int64_t moving_stow_host(uint32_t owner) { return moving_move(owner, OWNED_MEMOR
 int64_t moving_stow_device(uint32_t owner) {
     owner = owner_final(owner);
     int64_t moved = moving_device_out(owner, owner_is_idle(owner), true, (struct move_end){0});
-    owner_note_stowed(owner, stow_bytes(owner, NULL), moving_device_stowed(owner));
+    owner_note_stowed(owner, stow_bytes(owner), moving_device_stowed(owner));
     return moved;
 }
 

@@ -91,9 +91,7 @@ static void owned_add_part(uint32_t site, uintptr_t start, uint64_t length, void
 }
 
 /* Adds a large block. Each part of the block is counted for the owner of the part. */
-static void owned_add_block(struct snap_large *record, void *context) {
-    parts_each(record->address, record->size, record->site, owned_add_part, context);
-}
+static void owned_add_block(struct snap_large *record, void *context) { parts_each(record, owned_add_part, context); }
 
 static void add_mapping(struct snap_mapping *record, void *context) {
     const struct sums *sums = context;
@@ -159,7 +157,7 @@ struct owned *owned_of_all(uint32_t count) {
     cuda_counts_visit(add_cuda, &sums);
     bool stowed = __atomic_load_n(&stow_watch, __ATOMIC_RELAXED) != 0;
     for (uint32_t owner = 1; stowed && owner < count; owner++)
-        if (sums.all[owner].movable_bytes) sums.all[owner].stowed_bytes = stow_bytes(owner, NULL);
+        if (sums.all[owner].movable_bytes) sums.all[owner].stowed_bytes = stow_bytes(owner);
     if (owned_store) owned_store->visit(add_state, &sums);
     if (serve_wanted) vram_owned_visit(add_served, &sums);
     if (serve_wanted) vram_owned_visit_stowed(owned_take_stowed, &sums);
@@ -206,9 +204,7 @@ static void visit_part(uint32_t site, uintptr_t start, uint64_t length, void *co
     visit_piece(context, site, first, length);
 }
 
-static void visit_block(struct snap_large *record, void *context) {
-    parts_each(record->address, record->size, record->site, visit_part, context);
-}
+static void visit_block(struct snap_large *record, void *context) { parts_each(record, visit_part, context); }
 
 static void visit_mapping(struct snap_mapping *record, void *context) {
     const struct search *search = context;

@@ -9,7 +9,6 @@
 #include "preload/base/lock.h"
 #include "preload/shared/os.h"
 #include "preload/stow/stow_area.h"
-#include "preload/stow/stow_pages.h"
 #include "preload/stow/stow_host.h"
 #include "preload/stow/stow_table.h"
 #include "preload/stow/stow_carry.h"
@@ -222,19 +221,14 @@ int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_opt
 
 /* --- questions about stowed memory --- */
 
-uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use) {
-    uint64_t sum = 0, back = 0;
-    int pagemap = back_by_use ? stow_pages_open() : -1;
+uint64_t stow_bytes(uint32_t owner) {
+    uint64_t sum = 0;
     stow_table_lock();
     for (uint32_t i = 0; i < stow_table_count(); i++) {
         const struct stow_region *region = stow_table_regions() + i;
-        if (owner && region->owner != owner) continue;
-        sum += region->end - region->start;
-        if (pagemap >= 0) back += stow_pages_count(pagemap, region->start, region->end, STOW_PAGES_MAPPED);
+        if (!owner || region->owner == owner) sum += region->end - region->start;
     }
     stow_table_unlock();
-    if (pagemap >= 0) os_close(pagemap);
-    if (back_by_use) *back_by_use = back;
     return sum;
 }
 

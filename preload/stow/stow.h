@@ -94,10 +94,9 @@ struct stow_progress {
 };
 struct stow_progress stow_progress(void);
 
-/* The bytes of an owner (0: of all owners) that were moved out and not brought back completely. If back_by_use is not
- * NULL, *back_by_use gets how many of these bytes are in memory again, because the program used them. stow_bytes
- * can read the page map, so hooks must not call it. */
-uint64_t stow_bytes(uint32_t owner, uint64_t *back_by_use);
+/* The bytes of an owner (0: of all owners) that were moved out and not brought back completely. Those that are in
+ * memory again because the program used them count, too. */
+uint64_t stow_bytes(uint32_t owner);
 
 /* As stow_bytes, for a range of addresses and all owners. */
 uint64_t stow_bytes_within(uint64_t start, uint64_t length);

@@ -85,16 +85,26 @@ struct discarding {
     uint64_t start, end;
     char *text;
     bool listed; /* the mappings were read from /proc */
+    bool failed; /* the kernel refused to put fresh memory into a stowed region */
 };
 
+/* Reading the mappings takes milliseconds, so the table is locked for each mapping by itself. */
 static bool discard_area(void *context, const struct stow_area *area) {
-    const struct discarding *self = context;
+    struct discarding *self = context;
     struct stow_region region = {.end = self->start > area->start ? self->start : area->start};
     uint64_t end = self->end < area->end ? self->end : area->end;
     int protection = (area->read ? PROT_READ : 0) | (area->write ? PROT_WRITE : 0) | (area->execute ? PROT_EXEC : 0);
+    if (region.end >= end) return area->start < self->end;
+    stow_table_lock();
+    stow_pass_settle(region.end, end);
     while (region.end < end && stow_table_first(region.end, end, &region))
-        if (put_fresh(region.start, region.end, protection)) stow_table_take(region.start, region.end);
-    return area->start < self->end;
+        if (put_fresh(region.start, region.end, protection))
+            stow_table_take(region.start, region.end);
+        else
+            self->failed = true;
+    stow_work_update_watch();
+    stow_table_unlock();
+    return true;
 }
 
 static void discard_areas(void *context) {
@@ -119,11 +129,10 @@ int stow_note_discard(uint64_t start, uint64_t length) {
     stow_table_lock();
     stow_pass_settle(range.start, range.end);
     bool any = stow_table_first(range.start, range.end, &region);
-    if (any && seal_settles()) discard_range(&range);
-    bool left = any && stow_table_first(range.start, range.end, &region);
-    stow_work_update_watch();
     stow_table_unlock();
-    return left ? -ENOMEM : 0;
+    if (!any) return 0;
+    if (seal_settles()) discard_range(&range);
+    return range.listed && !range.failed ? 0 : -ENOMEM;
 }
 
 struct whole {

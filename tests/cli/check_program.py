@@ -146,7 +146,9 @@ assert "memstow: gone/x.json: No such file or directory\n" in done.stderr, done.
 assert "memstow" in pathlib.Path("left.md").read_text() and done.stdout, done
 done = check(3, options=("--baseline=base.txt",), status=4)
 assert "memstow: warm-up 1 exited with 3: a program that fails by itself is not checked\n" in done.stderr, done.stderr
-assert "exited with 127" in memstow("check", "--baseline=base.txt", "--", "/nowhere/prog", status=4).stderr
+done = memstow("check", "--baseline=base.txt", "--", "sh", "-c", "kill -SEGV $$", status=4)
+assert "warm-up 1 exited with 139, as after SIGSEGV: a program" in done.stderr, done.stderr
+assert "exited with 127:" in memstow("check", "--baseline=base.txt", "--", "/nowhere/prog", status=4).stderr
 assert "no command given" in memstow("check", "--baseline=base.txt", status=2).stderr
 
 # An interrupt ends the whole check, also if the program treats the signal as a request and exits with 0.

@@ -4,7 +4,7 @@ from support import memstow, start
 
 sleeper = start("sleep", "60")
 pid = str(sleeper.pid)
-message = f"memstow: process {pid} is not tracked by memstow: libmemstow.so is not loaded in it\n"
+message = f"memstow: process {pid} is not tracked by memstow: libmemstow.so is not loaded in it (see 'memstow ps')\n"
 assert memstow("report", pid, status=3).stderr == message
 assert memstow("snapshot", pid, status=3).stderr == message
 sleeper.kill()

@@ -57,7 +57,7 @@ with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE)), before=[K
     run(comfy, 1, "")
     browse(browser, comfy)
     browser.wait("document.querySelectorAll('.memstow-models > li').length === 3")
-    assert why("CLIP") == "Here because: policy: keep (no policy was set)", rows(browser)
+    assert why("CLIP") == "Here because: policy: none set, so ComfyUI decides", rows(browser)
     press(browser, "CLIP", "Why?")
     support.wait_for(lambda: "node cache" in why("CLIP"), what="the reason")
     assert "CLIPLoader" in why("CLIP") and "CLIPTextEncode" not in why("CLIP"), why("CLIP")

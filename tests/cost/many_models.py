@@ -7,6 +7,8 @@ import os, pathlib, re, subprocess
 
 import support
 
+if support.features()["sanitize"]:
+    support.skip("callgrind cannot run a command with sanitizers")
 FEW, MANY = 3000, 12000
 pathlib.Path("program.py").write_text("""
 import sys, memstow

@@ -111,7 +111,9 @@ assert (f"libdw.so.1 => {carried}/build/dev/lib/" in linked
         and f"liblzma.so.5 => {carried}/build/dev/lib/" in linked), linked
 objects = [p for p in (carried / "build").rglob("*") if p.is_file() and p.read_bytes()[:4] == b"\x7fELF"]
 wanted = {path.name: needed_glibc(path) for path in objects}
-assert len(wanted) > 20 and max(wanted.values()) <= (2, 35), wanted # docs/install.md names 2.35
+assert len(wanted) > 20, wanted
+if not support.features()["sanitize"]: # a sanitizer brings libstdc++ of this machine
+    assert max(wanted.values()) <= (2, 35), wanted # docs/install.md names 2.35
 lines = suite("graphs", folder=carried / "tests/gpu", build=carried / "build/dev", env=DOUBLE)
 assert outcomes(lines) == {"graphs": "passed"}, lines
 

@@ -20,7 +20,8 @@ program.listening()
 assert "gave back 0 B: no owner has memory\n" in program.ask("trigger").stdout
 assert f"custom {one} 'one (test)': released" in program.ask("release", "one").stdout
 assert program.ask("release", one).stdout == program.ask("release", "one").stdout
-assert "no model, custom or state is called 'two'" in program.ask("stow", "two", status=1).stderr
+assert f"no model, custom or state is called 'two': see 'memstow owners {program.pid}'" in \
+    program.ask("stow", "two", status=1).stderr
 twins = [program.tell(f"owner('twin', 1, '{file}.st')") for file in "ab"]
 told = f"'twin' is the name of owners {twins[0]} (a.st) and {twins[1]} (b.st): say which id\n"
 assert told in program.ask("stow", "twin", status=1).stderr

@@ -17,8 +17,8 @@ static void there_and_back(const struct stow_options *options) {
     MUST(before - rss() >= LENGTH / 100 * 95);
     MUST_BE(pages_in(p, LENGTH, false), 0);
     MUST(is_stowed_(p));
-    MUST_BE(stow_bytes_(1, NULL), LENGTH);
-    MUST_BE(stow_bytes_(2, NULL), 0);
+    MUST_BE(stow_bytes_(1), LENGTH);
+    MUST_BE(stow_bytes_(2), 0);
     MUST(holds(p, LENGTH, 1)); /* use brings it back */
     p[5 * MIB] ^= 1;
     MUST_BE(in(p, LENGTH, options), LENGTH);
@@ -30,7 +30,7 @@ static void there_and_back(const struct stow_options *options) {
     MUST_BE(out(p, LENGTH, options, NULL), LENGTH);
     MUST_BE(in(p, LENGTH, options), LENGTH); /* nothing has used it before */
     MUST(holds(p, LENGTH, 1));
-    MUST_BE(stow_bytes_(0, NULL), 0);
+    MUST_BE(stow_bytes_(0), 0);
     MUST_BE(munmap(p, LENGTH), 0);
 }
 
@@ -144,7 +144,7 @@ static void free_reads_nothing(void) {
     free(p);
     getrusage(RUSAGE_SELF, &usage), after = (uint64_t)(usage.ru_majflt + usage.ru_minflt);
     MUST(rss() < before + MIB && after - faults < 100);
-    MUST_BE(stow_bytes_(0, NULL), 0);
+    MUST_BE(stow_bytes_(0), 0);
 }
 
 /* Blocks inside of the allocator's own heap: the allocator gets back plain memory. */
@@ -164,13 +164,13 @@ static void free_inside_a_heap(void) {
         for (int k = 0; k < SIZE; k++) MUST(p[k] == 0);
     }
     for (int i = 1; i < BLOCKS; i += 2) free(blocks[i]);
-    MUST_BE(stow_bytes_(0, NULL), 0);
+    MUST_BE(stow_bytes_(0), 0);
 }
 
 static void munmap_in_part(void) {
     char *p = stowed(LENGTH, 1);
     MUST_BE(munmap(p + 4 * MIB, MIB), 0);
-    MUST_BE(stow_bytes_(0, NULL), LENGTH - MIB);
+    MUST_BE(stow_bytes_(0), LENGTH - MIB);
     MUST(mmap(p + 4 * MIB, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == p + 4 * MIB);
     MUST(p[4 * MIB] == 0 && p[4 * MIB - 8] == (char)word_at((4 * MIB - 8) / 8, 1));
     fill(p + 4 * MIB, MIB, 2);
@@ -182,7 +182,7 @@ static void munmap_in_part(void) {
 static void mapped_over(void) {
     char *p = stowed(LENGTH, 1);
     MUST(mmap(p, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == p);
-    MUST_BE(stow_bytes_(0, NULL), LENGTH - MIB);
+    MUST_BE(stow_bytes_(0), LENGTH - MIB);
     MUST(p[0] == 0);
 }
 
@@ -196,7 +196,7 @@ static void asked_in_vain(void) {
     MUST(mremap(q, MIB, MIB, MREMAP_FIXED, p) == MAP_FAILED); /* without MREMAP_MAYMOVE */
     MUST(munmap(p + PAGE, backwards) && madvise(p + PAGE, backwards, MADV_DONTNEED));
     MUST(mprotect(p + PAGE, backwards, PROT_NONE));
-    MUST_BE(stow_bytes_(0, NULL), LENGTH);
+    MUST_BE(stow_bytes_(0), LENGTH);
     MUST(is_stowed_(p));
     MUST_BE(madvise(p, MIB, MADV_DONTNEED), 0);
     MUST(p[0] == 0 && p[MIB - 1] == 0);
@@ -269,7 +269,7 @@ static void munmap_is_refused(void) {
     use_up_mappings();
     MUST(munmap(p + MIB, MIB) == -1 && errno == ENOMEM);
     give_mappings_back();
-    MUST_BE(stow_bytes_(1, NULL), LENGTH);
+    MUST_BE(stow_bytes_(1), LENGTH);
     MUST_BE(in(p, LENGTH, usual()), LENGTH);
     MUST(holds(p, LENGTH, 1));
 }
@@ -520,7 +520,7 @@ static void freed_while_moving(void) {
             MUST(holds(blocks[i], 2 * MIB, (uint64_t)i + 100));
             free(blocks[i]);
         }
-        MUST_BE(stow_bytes_(0, NULL), 0);
+        MUST_BE(stow_bytes_(0), 0);
     }
 }
 
@@ -550,7 +550,7 @@ static void cancelled(void) {
     pthread_join(thread, NULL);
     MUST(moved > 0 && moved < (int64_t)length);
     MUST_BE(why, STOW_CANCELLED);
-    MUST_BE(stow_bytes_(0, NULL), moved);
+    MUST_BE(stow_bytes_(0), moved);
     MUST(!stow_progress_().at_work);
     for (size_t i = 0; i < length; i += PAGE) MUST(p[i] == 3);
     MUST(in(p, length, usual()) == moved);
@@ -574,8 +574,8 @@ static void adopted_while_moving(void) {
     MUST_BE(out(p, length, usual(), NULL), length);
     stop = true;
     pthread_join(thread, NULL);
-    MUST_BE(stow_bytes_(1, NULL), 0);
-    MUST_BE(stow_bytes_(2, NULL), length);
+    MUST_BE(stow_bytes_(1), 0);
+    MUST_BE(stow_bytes_(2), length);
 }
 
 static int descriptors(void) {

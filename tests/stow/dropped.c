@@ -34,7 +34,7 @@ static void dropped(const char *path, int protection, int flags) {
     MUST(moved >= LENGTH / 100 * 95 && moved <= LENGTH);
     MUST(before - rss() >= LENGTH / 100 * 90);
     MUST(cached(path) <= LENGTH / 10);
-    MUST_BE(stow_bytes_(0, NULL), 0); /* it is the file's own memory, not a stow file's */
+    MUST_BE(stow_bytes_(0), 0); /* it is the file's own memory, not a stow file's */
     MUST(holds(p, LENGTH, 5));
     munmap(p, LENGTH);
 }

@@ -7,7 +7,7 @@
 int64_t memstow_test_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 int64_t memstow_test_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 bool memstow_test_is_stowed(const void *address);
-uint64_t memstow_test_bytes(uint32_t owner, uint64_t *back);
+uint64_t memstow_test_bytes(uint32_t owner);
 struct stow_progress memstow_test_progress(void);
 int memstow_test_lock(const void *start, uint64_t length);
 void memstow_test_unlock(const void *start, uint64_t length);
@@ -31,7 +31,7 @@ EXPORT bool memstow_test_is_stowed(const void *address) {
     return stowed;
 }
 
-EXPORT uint64_t memstow_test_bytes(uint32_t owner, uint64_t *back) { return stow_bytes(owner, back); }
+EXPORT uint64_t memstow_test_bytes(uint32_t owner) { return stow_bytes(owner); }
 
 EXPORT struct stow_progress memstow_test_progress(void) { return stow_progress(); }
 

@@ -11,7 +11,7 @@ int main(int argc, char **argv) {
     fill(p, length, 1);
     int64_t moved = out(p, length, &idle, &why);
     MUST(holds(p, length, 1));
-    MUST(stow_bytes_(0, NULL) == (moved > 0 ? (uint64_t)moved : 0));
+    MUST(stow_bytes_(0) == (moved > 0 ? (uint64_t)moved : 0));
     printf("%lld %u %s\n", (long long)(moved < 0 ? moved : moved / MIB), why, stow_text_(why));
     fill(p, length, 2);
     MUST(holds(p, length, 2));

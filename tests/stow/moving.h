@@ -26,7 +26,7 @@ enum { PAGE = 4096, MIB = 1 << 20 };
 static int64_t (*stow_out_)(struct stow_piece *, uint32_t, const struct stow_options *);
 static int64_t (*stow_in_)(struct stow_piece *, uint32_t, const struct stow_options *);
 static bool (*is_stowed_)(const void *);
-static uint64_t (*stow_bytes_)(uint32_t, uint64_t *);
+static uint64_t (*stow_bytes_)(uint32_t);
 static struct stow_progress (*stow_progress_)(void);
 static int (*stow_lock_)(const void *, uint64_t);
 static void (*stow_unlock_)(const void *, uint64_t);

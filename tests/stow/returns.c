@@ -81,7 +81,7 @@ static void realloc_keeps_content(void) {
         MUST(p && holds(p, size / 2, 1));
         free(p);
     }
-    MUST_BE(stow_bytes_(0, NULL), 0);
+    MUST_BE(stow_bytes_(0), 0);
 }
 
 /* Truncates the file behind this memory to 0 bytes, so that the memory cannot be read any more. */
@@ -117,7 +117,7 @@ static void realloc_of_what_is_lost(void) {
         MUST(!realloc(p, 2 * LENGTH) && errno == ENOMEM);
         free(p);
     }
-    MUST_BE(stow_bytes_(0, NULL), 0);
+    MUST_BE(stow_bytes_(0), 0);
 }
 
 /* The trap: memory that has grown beyond the end of the file would give SIGBUS. */
@@ -127,7 +127,7 @@ static void mremap_grows(void) {
     MUST(q != MAP_FAILED && holds(q, LENGTH, 1));
     memset(q + LENGTH, 5, LENGTH);
     MUST(!is_file_backed(q));
-    MUST_BE(stow_bytes_(0, NULL), 0);
+    MUST_BE(stow_bytes_(0), 0);
 }
 
 static void *wait_for_ever(void *unused) {

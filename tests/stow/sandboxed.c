@@ -58,7 +58,7 @@ static void unmapped(void) {
     go_in();
     MUST_BE(munmap(p, MIB), 0);
     MUST(mmap(p, MIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == p && !p[0]);
-    MUST_BE(stow_bytes_(0, NULL), LENGTH - MIB);
+    MUST_BE(stow_bytes_(0), LENGTH - MIB);
 }
 
 static const struct test_case CASES[] = {

@@ -20,7 +20,7 @@ int main(void) {
         printf("%lld %s\n", (long long)back, stow_text_(piece.refusal)), fflush(stdout);
         MUST(back == -EIO || (back > 0 && back < LENGTH));
         MUST_BE(piece.refusal, STOW_DISK_ERROR);
-        MUST_BE(stow_bytes_(0, NULL), LENGTH - (back > 0 ? back : 0));
+        MUST_BE(stow_bytes_(0), LENGTH - (back > 0 ? back : 0));
         MUST(is_stowed_(p + LENGTH - PAGE));
     }
     puts("moved"), fflush(stdout);

@@ -48,7 +48,7 @@ void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void
     (void)which;
     visit(owner * OS_PAGE, OS_PAGE, context);
 }
-uint64_t stow_bytes(uint32_t owner, uint64_t *back) { return (void)owner, (void)back, 0; }
+uint64_t stow_bytes(uint32_t owner) { return (void)owner, 0; }
 bool stow_forked_beside_threads(void) { return true; }
 __thread uint64_t moving_device_trigger;
 void owners_mark(const struct snap_mark *mark) { (void)mark; }

@@ -4,11 +4,13 @@
 #include "tools/check/check.h"
 #include "tools/base/complain.h"
 #include "tools/base/library.h"
+#include "tools/reader/last_word.h"
 #include "tools/symbols/tally.h"
 #include "tools/base/text.h"
 
 #include <dirent.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -42,6 +44,14 @@ static char *check_program_option(const char *name, const char *value) {
     return text;
 }
 
+/* As a shell does, `memstow run` exits with 128 + the number of the signal that killed the program. */
+static struct text_line meaning_of(int status) {
+    struct text_line text = {""};
+    if (status > 128 && status < 128 + NSIG)
+        snprintf(text.s, sizeof text.s, ", as after %s", last_word_signal(status - 128).s);
+    return text;
+}
+
 static int run_once(const struct check *check, const char *folder, const char *what, uint32_t n) {
     char output[5000];
     snprintf(output, sizeof output, "%s/run.mst", folder);
@@ -53,7 +63,8 @@ static int run_once(const struct check *check, const char *folder, const char *w
     free(stacks);
     free(follow);
     if (code != EXIT_FINE || status == 0) return code;
-    complain("%s %u exited with %d: a program that fails by itself is not checked", what, n, status);
+    complain("%s %u exited with %d%s: a program that fails by itself is not checked", what, n, status,
+             meaning_of(status).s);
     return EXIT_PROGRAM;
 }
 

@@ -115,7 +115,7 @@ def why_of(owner: dict, is_freed: bool) -> list[str]:
     reasons = [why for why in owner["why"] if not why.startswith("policy: ")]
     if owner["policy"] in ("stow", "free") and owner["action"] == "keep":
         reasons.insert(0, "not now")
-    return [f"policy: {owner['policy'] or 'keep (no policy was set)'}", *(["freed"] if is_freed else reasons)]
+    return [f"policy: {owner['policy'] or 'none set, so ComfyUI decides'}", *(["freed"] if is_freed else reasons)]
 
 
 def line(found: dict) -> str:

@@ -184,7 +184,8 @@ static void live_explain(const struct search *search, char *error, size_t size) 
     else if ((verdict = program_look(path, note, sizeof note)) == PROGRAM_STATIC || verdict == PROGRAM_MUSL)
         snprintf(error, size, "process %d is not tracked by memstow: %s", pid, note);
     else
-        snprintf(error, size, "process %d is not tracked by memstow: libmemstow.so is not loaded in it", pid);
+        snprintf(error, size,
+                 "process %d is not tracked by memstow: libmemstow.so is not loaded in it (see 'memstow ps')", pid);
 }
 
 /* Describes an error of this command or of the system, which says nothing about the process. Returns `cause`. */

@@ -141,7 +141,9 @@ static const struct snap_owner *find_name(const struct image *image, const char 
         }
         found = owner;
     }
-    if (!found) snprintf(error, size, "no model, custom or state is called '%s'", TEXT_SAFE(meant));
+    if (!found)
+        snprintf(error, size, "no model, custom or state is called '%s': see 'memstow owners %u'", TEXT_SAFE(meant),
+                 image->header.pid);
     return found;
 }
 
