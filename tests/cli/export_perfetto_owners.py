@@ -4,8 +4,10 @@ instructions, also in a hostile file. callgrind counts them, so a busy machine g
 import pathlib, re, subprocess
 
 from _ledger import Ledger
-from support import MEMSTOW
+from support import MEMSTOW, features, skip
 
+if features()["sanitize"]:
+    skip("callgrind cannot run a command with sanitizers")
 MARKS, FEW, MANY = 30000, 400, 3200
 S = 10**9
 

@@ -28,8 +28,9 @@ def said(*words, status, lines=30, columns=120, **environment):
     return text
 
 
+# ncurses never frees what it made for a terminal that it does not know: AddressSanitizer must not report this
 for term in ("dumb", "", "no-such-terminal", None):
-    assert "(TERM) cannot show it" in said(status=2, TERM=term), term
+    assert "(TERM) cannot show it" in said(status=2, TERM=term, ASAN_OPTIONS="detect_leaks=0"), term
 assert "has 120 columns and 11 lines, and at least 60 and 12" in said(status=2, lines=11)
 assert "has 59 columns and 30 lines, and at least 60 and 12" in said(status=2, columns=59)
 sleeper = start("sleep", "1000")

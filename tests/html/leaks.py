@@ -41,6 +41,18 @@ browser.click("[data-view=flame]")
 assert browser.total() == page.figure("live_bytes")
 browser.is_clean()
 
+# The page of a report has the same view; it opens with the overview.
+support.memstow("report", "out.mst", "--html", "-o", "report.html")
+page = Data("report.html")
+for key in ("found", "leaks", "retired", "kept", "not_leaks", "runs"):
+    assert page.documents["leaks"][key] == document[key], key
+browser.open("report.html")
+assert browser.one("[aria-current]").text == "Overview"
+browser.click("[data-view=leaks]")
+assert browser.text(".headline").startswith(f"{document['found']} leak"), browser.text(".headline")
+assert [card.text for card in browser.all(".leak")] == cards
+browser.is_clean()
+
 # What holds the memory of an owner that is gone: as text, in the order of the trace.
 made = Ledger(start_ns=10**9, end_ns=60 * 10**9)
 gone = made.owner(1, "gone", "g.st", retired=1, end_ns=5 * 10**9)
@@ -61,6 +73,12 @@ for words in (["-o", "x.html"], ["--html", "--json"]):
     support.memstow("leaks", "out.mst", *words, status=2)
 support.track(sys.executable, "-c", "pass", file="clean.mst")
 support.memstow("leaks", "clean.mst", "--html", "-o", "clean.html", status=5)
+support.memstow("report", "clean.mst", "--html", "-o", "no_runs.html")
+assert "leaks" not in Data("no_runs.html").documents
+twice = ["clean.mst", "clean.mst"]
+support.memstow("report", *twice, "--html", "-o", "twice.html")
+said = json.loads(support.memstow("leaks", *twice, "--json", status=5).stdout)
+assert Data("twice.html").documents["leaks"]["verdict"] == said["verdict"]
 browser.open("clean.html")
 assert browser.text(".headline").startswith("Cannot tell: no run has ended"), browser.text(".headline")
 browser.is_clean()

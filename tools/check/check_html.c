@@ -63,7 +63,7 @@ static int write_page(const struct check *check, struct subject *subject, const 
 int check_html(const struct check *check) {
     static struct subject subject;
     char path[5300], *text = NULL;
-    struct report_tab tab = {.command = "check"};
+    struct report_tab tab = {.name = "check", .in_front = true};
     if (!find_ledger(check, path, sizeof path)) {
         complain("the last run left no ledger: there is nothing to make a page of");
         return EXIT_UNREADABLE;

@@ -207,7 +207,7 @@ static int ask_for_more(const struct choice *choice) {
  * report changes the image. */
 static int write_page(const struct choice *choice) {
     char *text = NULL;
-    struct report_tab tab = {.command = "leaks"};
+    struct report_tab tab = {.name = "leaks", .in_front = true};
     struct report report = {.top = SIZE_MAX, .page = choice->page, .tab = &tab};
     FILE *to = open_memstream(&text, &tab.length);
     if (!to) return no_memory();

@@ -3,6 +3,7 @@
 #include "tools/base/progress.h"
 #include "tools/cmd/commands.h"
 #include "tools/cmd/frame_options.h"
+#include "tools/cmd/leaks_tab.h"
 #include "tools/export/export.h"
 #include "tools/html/html_page.h"
 #include "tools/html/html_snapshots.h"
@@ -43,6 +44,7 @@ struct choice {
     const char *page; /* file of --html; NULL: standard output */
     struct massif massif;
     struct html_snapshots snapshots;
+    struct leaks_tab leaks;
     struct subject_before before; /* the FILE before the present one, if the user gave several */
 };
 
@@ -122,6 +124,14 @@ static int write_report(struct report *report, const struct choice *choice) {
     return result;
 }
 
+/* Reads the image for the view of leaks. This comes before report_begin, which changes the image. After the last image,
+ * the view's document is ready. Returns 0, or -1: no memory. */
+static int read_leaks(struct choice *choice, const struct subject *subject, struct report *report) {
+    bool several = choice->leaks.begun || report->more;
+    if (leaks_tab_read(&choice->leaks, &subject->image, several) < 0) return -1;
+    return report->more ? 0 : leaks_tab_write(&choice->leaks, subject, &report->tab);
+}
+
 static int report_show(const char *argument, struct choice *choice, bool more) {
     static struct subject subject;
     progress_begin();
@@ -144,7 +154,8 @@ static int report_show(const char *argument, struct choice *choice, bool more) {
                             .min_given = choice->min_given,
                             .min = choice->min,
                             .top_sites = choice->top_given ? choice->top : TOP_SITES_JSON};
-    int result = report_begin(&report, &subject);
+    int result = choice->write == report_html ? read_leaks(choice, &subject, &report) : 0;
+    if (report_begin(&report, &subject) < 0) result = -1;
     if (choice->measure == MEASURE_PEAK && !subject.image.has_picture)
         complain("%s: nothing is live, and no picture of its peak was taken: --peak shows nothing",
                  TEXT_SAFE(argument));
@@ -296,5 +307,6 @@ int cmd_report(int argc, char **argv) {
     if (choice.write == report_html && (code = check_page(&choice, argc - optind)) != EXIT_FINE) return code;
     for (; code == EXIT_FINE && optind < argc; optind++) code = report_show(argv[optind], &choice, optind + 1 < argc);
     html_snapshots_end(&choice.snapshots);
+    leaks_tab_end(&choice.leaks);
     return code;
 }

@@ -38,7 +38,7 @@ static int write_about(const struct page *page, struct html_out *out) {
     FILE *to = html_document(out, "page");
     if (!to) return -1;
     json_begin(&json, to, "memstow-page");
-    json_string(&json, "command", report->tab ? report->tab->command : "report");
+    json_string(&json, "command", report->tab && report->tab->in_front ? report->tab->name : "report");
     json_string(&json, "memstow", MEMSTOW_VERSION_TEXT);
     json_string(&json, "measure", measure_key(report->measure));
     json_string(&json, "match", report->match);
@@ -94,7 +94,7 @@ static int write_decisions(const struct report *report, struct html_out *out) {
 }
 
 static int write_tab(const struct report_tab *tab, struct html_out *out) {
-    FILE *to = html_document(out, tab->command);
+    FILE *to = html_document(out, tab->name);
     if (!to) return -1;
     fwrite(tab->text, 1, tab->length, to);
     return fclose(to) == 0 ? 0 : -1;

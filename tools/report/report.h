@@ -12,11 +12,13 @@
 #include "tools/symbols/symbols.h"
 #include "tools/base/text.h"
 
-/* A JSON document that a command adds to an HTML page. The page opens with the view of this document. */
+/* A JSON document that a command adds to an HTML page, for a view of its own. in_front: the page opens with this view,
+ * and is the page of the command with this name. */
 struct report_tab {
-    const char *command;
+    const char *name;
     const char *text;
     size_t length;
+    bool in_front;
 };
 
 struct report {
@@ -37,7 +39,7 @@ struct report {
     const uint8_t *matched;  /* by node: whether --match keeps the node. NULL: all are kept */
     struct symbols *symbols; /* names of frames */
     const char *page;        /* file of the page; NULL: standard output */
-    const struct report_tab *tab;
+    const struct report_tab *tab;     /* NULL: none */
     struct massif *massif;            /* with --massif: the snapshots so far */
     struct html_snapshots *snapshots; /* with --html: the files so far, if there are several; NULL: there is one */
     bool more;                        /* another file of the process follows */

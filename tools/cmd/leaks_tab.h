@@ -1,0 +1,26 @@
+/* leaks_tab.h — the view of leaks on the page of `memstow report --html`.
+ * In: the images of a process, the oldest first. Out: the document that `memstow leaks --json` prints for them. A
+ * process without runs has none, unless there are several images or the readings of a series. */
+#ifndef MEMSTOW_LEAKS_TAB_H
+#define MEMSTOW_LEAKS_TAB_H
+
+#include "tools/leaks/leak_sites.h"
+#include "tools/report/report.h"
+#include "tools/subject/subject.h"
+
+struct leaks_tab {
+    struct leak_sites sites;
+    bool begun;
+    char *text;
+    struct report_tab tab;
+};
+
+/* Reads the subject's image, which must not have been changed by a report. several: there are several images. Returns
+ * 0, or -1: no memory. */
+int leaks_tab_read(struct leaks_tab *self, const struct image *image, bool several);
+/* Finds the leaks in the last image that was read, and writes the document. *tab: NULL if there is none; `self` owns
+ * it. Returns 0, or -1: no memory. */
+int leaks_tab_write(struct leaks_tab *self, const struct subject *subject, const struct report_tab **tab);
+void leaks_tab_end(struct leaks_tab *self);
+
+#endif
