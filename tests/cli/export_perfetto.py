@@ -1,12 +1,15 @@
-# needs: pip:perfetto==0.59.1 pip:protobuf==7.36.2
+# needs: cc pip:perfetto==0.59.1 pip:protobuf==7.36.2
 """--perfetto: a trace of Perfetto's published schema, read with the classes of Perfetto's own package. It has counters
 of memory, owners and devices; slices for runs, nodes and models, which never overlap on a track; triggers, decisions
 and marks. Several snapshots of a process become one trace. Names from a file never break it."""
-import collections, os, pty, subprocess
+import collections, os, pty, subprocess, sys
 
 import _hostile
-from _ledger import Ledger
-from support import MEMSTOW, memstow, skip
+from _ledger import MIB, Ledger
+from support import MEMSTOW, ROOT, memstow, report, skip
+
+sys.path.insert(0, str(ROOT / "tests/html"))
+import _devices # noqa: E402
 
 try:
     from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as perfetto
@@ -143,6 +146,17 @@ marks = [one for one in trace.instants["program/marks"] if one[1] not in ("memst
 assert marks == [(2 * S, "UNET (a.st) came", {"owner": 1}), (3 * S, "run run 4", {"owner": 5}),
                  (4 * S, "out of memory", {"bytes": 777, "device": 3}),
                  (5 * S, "run run 4 ended", {"owner": 5, "detail": "failed"})], marks
+
+# CUDA devices: a counter for each, of a program over the simulated driver, a test double.
+_devices.record("devices.mst")
+curves = {one["device"]: one for one in report("devices.mst")["history"]["devices"]}
+trace = Trace("devices.mst")
+process = next(path for path in trace.counters).split("/")[0]
+for number in (0, 1):
+    counted = [size for _, size in trace.counters[f"{process}/CUDA device {number}: live bytes"]]
+    assert max(counted) == max(curves[number]["bytes"]) and counted[-1] == (40, 20)[number] * MIB, (number, counted)
+    assert counted[0] < counted[-1] and len(counted) > 10, counted
+    assert f"{process}/CUDA device {number}: in use, by the driver" in trace.counters
 
 # --top: only the owners that hold most have counters. A line says how many have none.
 trace = Trace("x.mst", "--top=1")

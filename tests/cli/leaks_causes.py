@@ -4,7 +4,7 @@ one owner. What a retired model left behind is a cause of its own, unless findin
 it. The holder is named first. Memory that comes with threads is counted separately."""
 import json
 
-from _ledger import RUNNING, Ledger
+from _ledger import RUNNING, Ledger, path_of
 from support import memstow
 
 MODEL, NODE, RUN = 1, 2, 3
@@ -31,14 +31,6 @@ class Runs(Ledger):
         """A stack: a line of Python, and then native frames at these addresses."""
         outer = self.node([self.python(name, "/opt/nodes.py", line)])
         return self.node([self.frame(address, module or self.module_id) for address in natives], outer)
-
-
-def path_of(module):
-    """The name that a HELD line has for a site without a call stack in this module."""
-    found = 0xcbf29ce484222325
-    for byte in module.encode():
-        found = (found ^ byte) * 0x100000001b3 % 2**64
-    return f"{found:x}"
 
 
 def leaks(file, status=1):

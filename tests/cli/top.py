@@ -210,6 +210,14 @@ top.press("T")
 top.see(r"^Apply the policies of process \d+ now\? \(y/n\)$")
 top.press("q") # which is not y, and does not quit
 top.see(r"q quit$")
+triggers = lambda: [line["text"] for line in json.loads(memstow("decisions", pid, "--json").stdout)["lines"]
+                    if line["kind"] == "TRIGGER"]
+assert "by memstow top" not in triggers(), triggers()
+top.press("T")
+top.see(r"\(y/n\)$")
+top.press("y")
+top.see(r"^process \d+: gave back ")
+assert triggers().count("by memstow top") == 1, triggers()
 top.press("\x1b")
 
 # --- the terminal: resized, too small, stopped and continued

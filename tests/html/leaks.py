@@ -7,7 +7,7 @@ import json
 import support
 from _leaking import record
 from _page import Browser, Data, size_text, sys
-from _ledger import MIB, Ledger
+from _ledger import MIB, RUNNING, Ledger, path_of
 
 record("out.mst")
 document = json.loads(support.memstow("leaks", "out.mst", "--json", status=1).stdout)
@@ -67,6 +67,20 @@ browser.open("held.html")
 card = browser.one(".leak").text
 assert len(holders) == 2 and f"Held by\n{'; '.join(holders)}" in card, (holders, card)
 assert not browser.all(".leak b")
+
+# What holds memory that grows, and the pack whose code it is.
+grows = Ledger(state=RUNNING)
+module = grows.module("/opt/program")
+for number in range(20):
+    run = grows.owner(3, f"run {number}", retired=1, begin_ns=number * 10**9, end_ns=(number + 1) * 10**9)
+    grows.count(grows.site(module, tag=grows.tag(0, 0, run)), alloc=(MIB, 1))
+grows.line(kind="HELD", by="test", path=path_of("/opt/program"), blocks=20, followed=3, held=3, pack="greedy",
+           place="greedy.KEPT", holders=["greedy.KEPT[0]"])
+grows.save("grows.mst")
+support.memstow("leaks", "grows.mst", "--html", "-o", "grows.html", status=1)
+browser.open("grows.html")
+card = browser.one(".leak").text
+assert "1.0 MiB a run" in card and "greedy" in card.split("\n")[0] and "Held by\ngreedy.KEPT[0]" in card, card
 
 # Options that exclude each other. A page is written whatever the verdict is; the exit status shows the verdict.
 for words in (["-o", "x.html"], ["--html", "--json"]):

@@ -76,6 +76,18 @@ colours = {shown[category] for category in ("kept", "stowed", "freed", "blocked"
 assert len(colours) == 4, shown
 browser.is_clean()
 
+# Policies, and what is stowed.
+away = Ledger()
+for name, policy, stowed in (("put away", 2, 100 * MIB), ("in use", 1, 0), ("no policy", 0, 0)):
+    owner = away.owner(1, name, policy=policy, stowed=stowed)
+    away.count(away.site(away.module("/opt/program"), tag=away.tag(owner)), alloc=(120 * MIB, 1))
+away.save("away.mst")
+browser.open(report("away.mst"), "#owners")
+heads = [head.text for head in browser.all("[role=columnheader]")]
+rows = {row["Name"]: row for row in (dict(zip(heads, row, strict=True)) for row in browser.rows())}
+assert [(rows[name]["Policy"], rows[name]["Stowed"]) for name in ("put away", "in use", "no policy")] == [
+    ("stow", "100.0 MiB"), ("keep", "–"), ("", "–")], rows
+
 # The chosen owner's memory over time: at marks, and at the last moment. An owner without marks has no curve.
 S = 10**9
 timed = Ledger(start_ns=S, end_ns=11 * S)

@@ -166,7 +166,15 @@ int main(void) {
     abi_memstow_trigger(MEMSTOW_RUN_ENDED, "end");
     free(block);
     abi_memstow_owner_retire(model);
-    printf("%u %u %u %lld %lld\n", model, node, run, out, back);
+    uint32_t old = (uint32_t)abi_memstow_owner_open(MEMSTOW_MODEL, "old", "", 5, 6);
+    abi_memstow_owner_policy(old, MEMSTOW_FREE, 0);
+    abi_memstow_scope_enter(old);
+    block = malloc(5 << 20);
+    abi_memstow_scope_leave(old);
+    abi_memstow_trigger_begin(MEMSTOW_REQUEST, "drop it", 0, NULL, 0, 0);
+    free(block); /* as its policy says */
+    abi_memstow_trigger_end();
+    printf("%u %u %u %u %lld %lld\n", model, old, node, run, out, back);
     return 0;
 }
 """
@@ -254,9 +262,14 @@ def child_has_its_own():
 
 def marks_say_what_happened():
     program = support.compile(MARKS.replace("TESTS", str(support.ROOT / "tests")), name="marks", flags=("-O1", "-ldl"))
-    model, node, run, out, back = map(int, support.track(program).stdout.split())
+    model, old, node, run, out, back = map(int, support.track(program).stdout.split())
     found = history()
     marks = [mark for mark in found["marks"] if mark["kind"] != "peak"]
+    of_old = [mark for mark in marks if mark["owner"] == old]
+    assert [mark["kind"] for mark in of_old] == ["came", "freed"], marks
+    assert of_old[1]["bytes"] >= 5 << 20 and of_old[1]["owner_live_bytes"] == 0, of_old
+    assert [mark["kind"] for mark in marks if mark["kind"] == "trigger"] == ["trigger"] * 2, marks
+    marks = marks[:next(number for number, mark in enumerate(marks) if mark["owner"] == old)]
     moves = ["stowed"] * (out > 0) + ["restored"] * (back > 0)
     assert [m["kind"] for m in marks] == ["came", "run_began", *moves, "run_ended", "trigger", "kept", "retired"], marks
     by_kind = {mark["kind"]: mark for mark in marks}
