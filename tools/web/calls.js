@@ -18,7 +18,7 @@ export class Frame {
         this.weight = 0;
         this.change = 0;
         this.places = []; // pairs: a node, and the position of a line in the node's segment
-        this.ends = null; // in an inverted tree: used instead of `places`, until the frame is unfolded
+        this.ends = null; // in an inverted tree: Ends, used instead of `places`, until the frame is unfolded
         this.children = null; // null: not unfolded yet
         this.omitted = 0; // how many children are left out; they are the smallest
         this.below = 0; // bytes of all children, also of those that are left out
@@ -186,7 +186,7 @@ export class CallTree {
     unfoldUp(frame) {
         if (!frame.isLine) return this.options.focus >= 0 ? this.focused(frame) : this.innermost(frame);
         const { ends } = frame;
-        frame.ends = null; // only needed once, and there may be a million
+        frame.ends = null; // only needed once, and there may be a million nodes in it
         return this.byCaller(frame, ends);
     }
 
@@ -203,78 +203,90 @@ export class CallTree {
             weights[sight.innermost[node]] += selection.sum(low, high);
             if (changes !== weights) changes[sight.innermost[node]] += selection.change(low, high);
         }
-        return this.largestEnds(frame, weights, changes);
+        const nodes = new Nodes(nodeCount, changes !== weights);
+        for (let node = 1; node < nodeCount; node++)
+            if (weights[node]) nodes.add(node, weights[node], changes[node]);
+        return this.largestEnds(frame, this.bySegment(nodes, (segment) => sight.last[segment] - 1));
     }
 
-    /** Begins with the innermost lines of the stacks of all nodes. If there are too many lines, only the largest lines
-     * are used. */
-    largestEnds(frame, weights, changes) {
-        const { words } = this.ledger;
-        const byKey = new Float64Array(this.ledger.lineCount);
-        for (let node = 1; node < weights.length; node++)
-            if (weights[node]) byKey[this.keys[words[this.lastWord(node)]]] += weights[node];
+    /** Begins with the innermost lines of all stacks. If there are too many lines, only the largest are used. */
+    largestEnds(frame, ends) {
+        const { words, lineCount } = this.ledger;
+        const byKey = new Float64Array(lineCount);
+        for (const { word, weight } of ends) byKey[this.keys[words[word]]] += weight;
         const lines = byKey.filter((weight) => weight > 0);
         const least = lines.length > CHILDREN_MOST ? leastOf(lines) : 0;
-        const ends = new Ends(weights.length, changes !== weights);
-        for (let node = 1; node < weights.length; node++) {
-            if (!weights[node]) continue;
-            const word = this.lastWord(node);
-            if (byKey[this.keys[words[word]]] >= least) ends.add(node, word, weights[node], changes[node]);
-            else frame.below += weights[node];
-        }
-        const children = this.byLine(frame, ends);
+        const isLarge = ({ word }) => byKey[this.keys[words[word]]] >= least;
+        for (const end of ends)
+            if (!isLarge(end)) frame.below += end.weight;
+        const children = this.byLine(frame, ends.filter(isLarge));
         frame.omitted = lines.length - children.length;
         return children;
     }
 
-    /** The innermost visible word of a node that has a visible line. */
-    lastWord(node) {
-        return this.sight.last[this.ledger.nodeSegment[node]] - 1;
+    /** Divides nodes by their segments. @param {(segment: number) => number} wordOf the word where the ends are */
+    bySegment(nodes, wordOf) {
+        const { nodeSegment, segmentStart } = this.ledger;
+        const slots = this.segmentSlots ??= new Int32Array(segmentStart.length - 1); // by segment: 1 + its slot
+        const segments = [];
+        const counts = [];
+        for (let i = 0; i < nodes.count; i++) {
+            const segment = nodeSegment[nodes.nodes[i]];
+            if (!slots[segment]) {
+                segments.push(segment);
+                counts.push(0);
+                slots[segment] = segments.length;
+            }
+            counts[slots[segment] - 1]++;
+        }
+        const sorted = nodes.sorted((node) => slots[nodeSegment[node]] - 1, counts);
+        let low = 0;
+        return segments.map((segment, slot) => {
+            slots[segment] = 0;
+            const high = low + counts[slot];
+            const ends = new Ends(sorted, low, high, wordOf(segment));
+            low = high;
+            return ends;
+        });
     }
 
-    /** Goes from each end to the next visible line outside it, and divides the new ends by their lines. Ends that leave
-     * their nodes may meet at an outer node; then they are merged. Inside a node no ends meet. */
+    /** Goes from all ends to the next visible line outside them, and divides the new ends by their lines. Ends that
+     * leave their nodes may meet at an outer node; then they are merged. Inside a node no ends meet. */
     byCaller(frame, from) {
-        const { nodeSegment, parent } = this.ledger;
-        const { previous, innermost, last } = this.sight;
-        const { nodes, words, weights, changes } = from;
-        const met = this.met ??= new Int32Array(this.ledger.nodeCount); // by node: 1 + the end that was merged there
-        const to = new Ends(from.count, changes !== weights);
-        for (let i = 0; i < from.count; i++) {
-            const word = previous[words[i]];
-            if (word >= 0) {
-                to.add(nodes[i], word, weights[i], changes[i]);
-                continue;
+        const { previous, last } = this.sight;
+        const stay = from.filter(({ word }) => previous[word] >= 0);
+        const leave = from.filter(({ word }) => previous[word] < 0);
+        const to = stay.map((ends) => ends.at(previous[ends.word]));
+        if (!leave.length) return this.byLine(frame, to);
+        return this.byLine(frame, to.concat(this.bySegment(this.outside(leave), (segment) => last[segment] - 1)));
+    }
+
+    /** The nodes that have the next visible lines outside the nodes of these ends. */
+    outside(ends) {
+        const { parent, nodeCount } = this.ledger;
+        const { innermost } = this.sight;
+        const met = this.met ??= new Int32Array(nodeCount); // by node: 1 + its index in the result
+        const result = new Nodes(ends.reduce((sum, { low, high }) => sum + high - low, 0), ends[0].nodes.apart);
+        for (const { nodes: { nodes, weights, changes }, low, high } of ends)
+            for (let i = low; i < high; i++) {
+                const node = innermost[parent[nodes[i]]];
+                if (met[node]) result.addTo(met[node] - 1, weights[i], changes[i]);
+                else if (node) met[node] = result.add(node, weights[i], changes[i]) + 1;
             }
-            const node = innermost[parent[nodes[i]]];
-            if (met[node]) to.addTo(met[node] - 1, weights[i], changes[i]);
-            else if (node) met[node] = to.add(node, last[nodeSegment[node]] - 1, weights[i], changes[i]) + 1;
-        }
-        for (let i = 0; i < to.count; i++) met[to.nodes[i]] = 0;
-        return this.byLine(frame, to);
+        for (let i = 0; i < result.count; i++) met[result.nodes[i]] = 0;
+        return result;
     }
 
     /** Makes the children of a frame: one for the ends at each line. */
     byLine(frame, ends) {
-        const { keys, slots } = this;
-        const lines = this.ledger.words;
+        const { words } = this.ledger;
         const found = [];
-        const order = new Int32Array(ends.count); // the slots of ends
-        const counts = [];
-        for (let i = 0; i < ends.count; i++) {
-            const key = keys[lines[ends.words[i]]];
-            if (slots[key] < 0) {
-                this.child(frame, found, key);
-                counts.push(0);
-            }
-            order[i] = slots[key];
-            counts[order[i]]++;
+        for (const end of ends) {
+            const child = this.child(frame, found, this.keys[words[end.word]]);
+            (child.ends ??= []).push(end);
+            child.weight += end.weight;
+            child.change += end.change;
         }
-        ends.divide(order, counts).forEach((part, slot) => {
-            found[slot].ends = part;
-            found[slot].weight = sum(part.weights, part.count);
-            found[slot].change = sum(part.changes, part.count);
-        });
         return this.forget(found);
     }
 
@@ -296,7 +308,8 @@ export class CallTree {
         const key = this.options.focus;
         const inside = new Uint8Array(ledger.nodeCount);
         const child = new Frame(frame, "line", key, frame.low, frame.high);
-        if (this.options.inverted) child.ends = new Ends(ledger.nodeCount, selection.changes !== null);
+        const nodes = this.options.inverted ? new Nodes(ledger.nodeCount, selection.changes !== null) : null;
+        const places = new Map(); // by segment: the word of the function
         for (let node = 1; node < ledger.nodeCount; node++) {
             inside[node] = inside[parent[node]];
             const segment = nodeSegment[node];
@@ -309,10 +322,14 @@ export class CallTree {
                 const change = selection.change(this.low, this.high);
                 child.weight += weight;
                 child.change += change;
-                if (child.ends) child.ends.add(node, at, weight, change);
-                else child.places.push(node, at - segmentStart[segment]);
+                if (!nodes) child.places.push(node, at - segmentStart[segment]);
+                else {
+                    nodes.add(node, weight, change);
+                    places.set(segment, at);
+                }
             }
         }
+        if (nodes) child.ends = this.bySegment(nodes, (segment) => places.get(segment));
         return child.weight ? [child] : [];
     }
 
@@ -343,51 +360,75 @@ function leastOf(weights) {
     return weights[weights.length - CHILDREN_MOST];
 }
 
-/** The sum of the first `count` numbers. @param {Float64Array} numbers @param {number} count */
-function sum(numbers, count) {
-    let result = 0;
-    for (let i = 0; i < count; i++) result += numbers[i];
-    return result;
-}
-
-/** Ends of stacks. For each: a node, a word of the node's segment, and the weight and change of the sites whose stacks
- * have this end. Those stacks may have more lines further in. */
-class Ends {
-    /** @param {number} most how many ends there may be @param {boolean} apart whether changes differ from weights */
+/** Nodes where stacks end, with the weight and change of the sites whose stacks end there. Those stacks may have more
+ * lines further in. */
+class Nodes {
+    /** @param {number} most how many nodes there may be @param {boolean} apart whether changes differ from weights */
     constructor(most, apart) {
         this.count = 0;
+        this.apart = apart;
         this.nodes = new Int32Array(most);
-        this.words = new Int32Array(most);
         this.weights = new Float64Array(most);
         this.changes = apart ? new Float64Array(most) : this.weights;
     }
 
-    /** Adds an end. Returns its index. */
-    add(node, word, weight, change) {
+    /** Adds a node. Returns its index. */
+    add(node, weight, change) {
         const index = this.count++;
+        this.put(index, node, weight, change);
+        return index;
+    }
+
+    put(index, node, weight, change) {
         this.nodes[index] = node;
-        this.words[index] = word;
         this.weights[index] = weight;
         this.changes[index] = change;
-        return index;
     }
 
     addTo(index, weight, change) {
         this.weights[index] += weight;
-        if (this.changes !== this.weights) this.changes[index] += change;
+        if (this.apart) this.changes[index] += change;
     }
 
     /**
-     * Divides the ends into parts.
-     * @param {Int32Array} order the part of each end
-     * @param {number[]} counts how many ends each part gets
-     * @returns {Ends[]}
+     * The same nodes, those of the first part first.
+     * @param {(node: number) => number} partOf
+     * @param {number[]} counts how many nodes each part has
      */
-    divide(order, counts) {
-        if (counts.length === 1) return [this];
-        const parts = counts.map((count) => new Ends(count, this.changes !== this.weights));
-        const { nodes, words, weights, changes } = this;
-        for (let i = 0; i < this.count; i++) parts[order[i]].add(nodes[i], words[i], weights[i], changes[i]);
-        return parts;
+    sorted(partOf, counts) {
+        if (counts.length < 2) return this;
+        const result = new Nodes(this.count, this.apart);
+        result.count = this.count;
+        const next = new Int32Array(counts.length);
+        for (let part = 1; part < counts.length; part++) next[part] = next[part - 1] + counts[part - 1];
+        for (let i = 0; i < this.count; i++)
+            result.put(next[partOf(this.nodes[i])]++, this.nodes[i], this.weights[i], this.changes[i]);
+        return result;
     }
+}
+
+/** Ends of stacks at one word of a segment, in many nodes that have this segment. Steps from word to word inside the
+ * segment are the same for all these nodes, so they are taken once. */
+class Ends {
+    /** @param {Nodes} nodes @param {number} low the ends are at the nodes low to high - 1 */
+    constructor(nodes, low, high, word) {
+        this.nodes = nodes;
+        this.low = low;
+        this.high = high;
+        this.word = word;
+        this.weight = sum(nodes.weights, low, high);
+        this.change = nodes.apart ? sum(nodes.changes, low, high) : this.weight;
+    }
+
+    /** The same stacks, at another word. */
+    at(word) {
+        return Object.assign(Object.create(Ends.prototype), this, { word });
+    }
+}
+
+/** The sum of numbers[low] to numbers[high - 1]. @param {Float64Array} numbers */
+function sum(numbers, low, high) {
+    let result = 0;
+    for (let i = low; i < high; i++) result += numbers[i];
+    return result;
 }
