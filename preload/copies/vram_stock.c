@@ -140,9 +140,9 @@ static bool make_piece(const struct vram_driver *driver, uint32_t first, uint32_
                        uint32_t threads) {
     uint64_t bytes = count * VRAM_GRANULE;
     lock_hold(&stock.lock);
-    bool has_room = CAPACITY_FOR(&stock, pieces, capacity, stock.count + 1);
+    bool has_capacity = CAPACITY_FOR(&stock, pieces, capacity, stock.count + 1);
     lock_let_go(&stock.lock);
-    if (!has_room || os_call(SYS_mprotect, address_of(first), bytes, PROT_READ | PROT_WRITE) < 0) return false;
+    if (!has_capacity || os_call(SYS_mprotect, address_of(first), bytes, PROT_READ | PROT_WRITE) < 0) return false;
     touch(address_of(first), bytes, threads);
     if (driver->cuMemHostRegister_v2(address_of(first), bytes, PORTABLE)) {
         make_bare(first, count);

@@ -333,7 +333,7 @@ HOOK int prctl(int option, ...) {
     return result;
 }
 
-static bool is_way_in(long number) { return number == SYS_seccomp || number == SYS_prctl; }
+static bool enters_sandbox(long number) { return number == SYS_seccomp || number == SYS_prctl; }
 
 static long hook_process_enter(__typeof__(&syscall) call, long number, const long a[6]) {
     bool enters = sandbox_enter(number, a[0], a[1], (const void *)a[2]);
@@ -365,7 +365,7 @@ HOOK long syscall(long number, ...) {
     long d = va_arg(list, long), e = va_arg(list, long), f = va_arg(list, long);
     va_end(list);
     if (unlikely(number == SYS_exit_group)) _exit((int)a); /* qemu-user ends a program by this call */
-    if (unlikely(is_way_in(number))) return hook_process_enter(found, number, (const long[]){a, b, c, d, e, f});
+    if (unlikely(enters_sandbox(number))) return hook_process_enter(found, number, (const long[]){a, b, c, d, e, f});
     if (unlikely(is_exec(number))) return exec_by_number(number, (const long[]){a, b, c, d, e});
     if (unlikely(number == SYS_mbind)) return bind_memory(found, (const long[]){a, b, c, d, e, f});
     if (likely(!is_fork(number, (unsigned long)a))) return found(number, a, b, c, d, e, f);

@@ -35,13 +35,13 @@ static uint64_t missing_now(const struct vram_limits *limits) {
     return wanted > there ? (wanted - there) / VRAM_GRANULE * VRAM_GRANULE : 0;
 }
 
-struct room {
+struct allowance {
     const struct vram_limits *limits;
     uint64_t bytes;
 };
 
-static void find_room(void *context) {
-    struct room *self = context;
+static void find_allowance(void *context) {
+    struct allowance *self = context;
     uint64_t left = pressure_left(), there = vram_stock_bytes(), most = vram_backup_left(self->limits);
     if (left == PRESSURE_NO_LIMIT || left <= there) return;
     self->bytes = (left - there) / 2 < most ? (left - there) / 2 : most;
@@ -51,12 +51,12 @@ static void find_room(void *context) {
  * as is pinned. If less were left, the next move would give the pinned memory back. A thread with descriptors of its
  * own reads the figures, because that opens files: a file must not get the number of a descriptor that the program is
  * about to open. The answer is also 0 if the figures cannot be read. */
-static uint64_t room_now(const struct vram_limits *limits) {
-    struct room room = {.limits = limits};
+static uint64_t allowance_now(const struct vram_limits *limits) {
+    struct allowance allowance = {.limits = limits};
     bool own_files;
-    struct stow_thread *thread = stow_thread_start(find_room, &room, &own_files);
+    struct stow_thread *thread = stow_thread_start(find_allowance, &allowance, &own_files);
     if (thread) stow_thread_join(thread);
-    return room.bytes;
+    return allowance.bytes;
 }
 
 static void ask_device_thread(void) {
@@ -97,10 +97,11 @@ static bool begin_pinning(struct vram_stock_wish *out, struct vram_limits *limit
 /* Makes the copy buffers of moves, if these are lacking; otherwise pins a piece. True: there may be more to do. */
 static bool pin_some(struct vram_stock_wish *out, const struct vram_limits *limits) {
     struct vram_visit visit;
-    uint64_t missing = missing_now(limits), room = room_now(limits);
+    uint64_t missing = missing_now(limits), allowance = allowance_now(limits);
     bool lacks = vram_move_lacks_buffers(out->context), made = false;
-    if ((lacks && room < VRAM_SLOTS * VRAM_SLOT) || vram_driver_enter(&vram_driver, out->context, &visit)) return false;
-    out->bytes = missing < room ? missing : room;
+    if ((lacks && allowance < VRAM_SLOTS * VRAM_SLOT) || vram_driver_enter(&vram_driver, out->context, &visit))
+        return false;
+    out->bytes = missing < allowance ? missing : allowance;
     if (lacks)
         made = !vram_move_make_buffers(out->context, out->device);
     else

@@ -78,7 +78,7 @@ struct move {
     uint64_t moved;
     uint64_t expected;                     /* how many bytes may still go out */
     bool settled;                          /* no copy of an earlier move goes on */
-    bool has_room;                         /* the device surely has memory for all blocks that come back */
+    bool fits;                             /* the device surely has memory for all blocks that come back */
     struct vram_block *batch[VRAM_HASHES]; /* blocks that were taken, and that leave next */
     struct vram_unchanged unchanged;
     struct vram_leaving leaving;
@@ -475,17 +475,17 @@ static void add_to_move(struct vram_block **all, struct vram_block *block) {
     *all = block;
 }
 
-/* Sets has_room: whether the device surely has memory for all of these blocks. If the blocks are of several contexts,
- * has_room is false. */
-static enum vram_refusal ask_room(struct move *self, struct vram_block *all) {
+/* Sets fits: whether the device surely has memory for all of these blocks. If the blocks are of several contexts,
+ * fits is false. */
+static enum vram_refusal ask_whether_it_fits(struct move *self, struct vram_block *all) {
     size_t free_bytes = 0, total;
     uint64_t needed = 0;
-    self->has_room = !vram_driver.cuMemGetInfo_v2(&free_bytes, &total);
+    self->fits = !vram_driver.cuMemGetInfo_v2(&free_bytes, &total);
     for (const struct vram_block *block = all; block; block = block->in_move) {
         needed += block->size;
-        if (block->context != all->context) self->has_room = false;
+        if (block->context != all->context) self->fits = false;
     }
-    if (needed > free_bytes) self->has_room = false;
+    if (needed > free_bytes) self->fits = false;
     return VRAM_REFUSAL_DONE;
 }
 
@@ -494,11 +494,11 @@ static enum vram_refusal ask_room(struct move *self, struct vram_block *all) {
  * whose copy was begun last; NULL: no copy was begun. */
 static struct vram_block *begin_to_copy_in(struct move *self, struct vram_block *all) {
     struct vram_block *block, *last = NULL;
-    if (all) in_its_context(self, all, ask_room);
-    for (block = all; block && !self->refusal && !self->has_room; block = block->in_move)
+    if (all) in_its_context(self, all, ask_whether_it_fits);
+    for (block = all; block && !self->refusal && !self->fits; block = block->in_move)
         in_its_context(self, block, vram_move_make);
     for (block = all; block && !self->refusal; block = block->in_move) {
-        if (self->has_room && !in_its_context(self, block, vram_move_make)) break;
+        if (self->fits && !in_its_context(self, block, vram_move_make)) break;
         in_its_context(self, last = block, copy_in);
     }
     return last;

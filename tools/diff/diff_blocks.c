@@ -222,8 +222,8 @@ static int write_facts(struct html_out *out, void *context) {
     return 0;
 }
 
-int diff_blocks_fit(struct diff_blocks *self, size_t *room) {
-    return html_fit_blocks(&self->shown, room, write_facts, self);
+int diff_blocks_fit(struct diff_blocks *self, size_t *limit) {
+    return html_fit_blocks(&self->shown, limit, write_facts, self);
 }
 
 void diff_blocks_write(const struct diff_blocks *self, struct html_out *out, const uint32_t *host_entries,

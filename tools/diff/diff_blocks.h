@@ -28,11 +28,11 @@ struct diff_block {
 struct diff_blocks {
     struct diff_block *list;
     size_t count, capacity;
-    size_t shown;         /* how many blocks have room in the page: those with the largest weight */
+    size_t shown;         /* how many blocks fit into the page: those with the largest weight */
     uint64_t taken_ns[2]; /* when the file was taken; UINT64_MAX: at the end of a killed process */
     uint64_t start_ns[2];
     bool measured[2]; /* whether resident bytes are known */
-    /* Of all live memory, also of blocks without room. sums[0]: of the host; sums[1]: on devices. */
+    /* Of all live memory, also of blocks that do not fit. sums[0]: of the host; sums[1]: on devices. */
     struct diff_blocks_sum {
         uint64_t blocks, bytes[2];
     } sums[2][DIFF_BLOCK_PLACES];
@@ -50,9 +50,9 @@ void diff_blocks_match(struct diff_blocks *self, bool same);
 /* The side that was taken later; B if both were taken at the same time. */
 uint8_t diff_blocks_later(const struct diff_blocks *self);
 
-/* Chooses how many blocks the page has, so that they take at most a third of the room. *room: what they leave. Returns
- * 0, or -1: no memory. */
-int diff_blocks_fit(struct diff_blocks *self, size_t *room);
+/* Chooses how many blocks the page has, so that they take at most a third of the limit. *limit: what they leave.
+ * Returns 0, or -1: no memory. */
+int diff_blocks_fit(struct diff_blocks *self, size_t *limit);
 /* Writes the group "blocks". host_entries and device_entries: for each row of the comparison, 1 + the number of its row
  * on the page; 0: none. */
 void diff_blocks_write(const struct diff_blocks *self, struct html_out *out, const uint32_t *host_entries,

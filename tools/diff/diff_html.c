@@ -374,9 +374,9 @@ static int diff_html_begin(struct diff_page *self, struct diff *diff) {
         return -1;
     if (html_page_pack(&self->documents, &self->documents_size, write_documents, self) < 0) return -1;
     size_t others = html_page_parts() + HTML_ABOUT_MOST + self->documents_size;
-    size_t room = others < HTML_PAGE_MOST ? HTML_PAGE_MOST - others : 0;
-    if (diff_blocks_fit(&diff->blocks, &room) < 0) return -1;
-    return html_fit_begin(&self->packed, &self->tree, diff->form_top, room, write_packed, self);
+    size_t limit = others < HTML_PAGE_MOST ? HTML_PAGE_MOST - others : 0;
+    if (diff_blocks_fit(&diff->blocks, &limit) < 0) return -1;
+    return html_fit_begin(&self->packed, &self->tree, diff->form_top, limit, write_packed, self);
 }
 
 int diff_html(struct diff *diff) {

@@ -9,61 +9,61 @@ enum {
     SITE_LETTERS = 4 /* the most letters that the page has for the site of a block: three bytes in base64 */
 };
 
-/* Parts of the room, in bytes. A cost is an estimate from averages.
- * - all: if all sites cost no more than this, they are the first choice. It is more than the room, because figures and
+/* Shares of the limit, in bytes. A cost is an estimate from averages.
+ * - all: if all sites cost no more than this, they are the first choice. It is more than the limit, because figures and
  *   call stacks of most programs compress better than the estimate.
  * - guess: the cost of the first choice otherwise. It is so small that even the most random program that we know
  *   (tests/cost/deep.c) fits at once.
  * - aim: the size that later choices aim at. They are computed from the size of the columns of the choice before.
  * - enough: a choice that leaves out requested sites must fill at least this. */
-static size_t all_of(size_t room) { return room / 2 * 3; }
-static size_t guess_of(size_t room) { return room / 8 * 5; }
-static size_t aim_of(size_t room) { return room / 8 * 7; }
-static size_t enough_of(size_t room) { return room / 4 * 3; }
+static size_t all_of(size_t limit) { return limit / 2 * 3; }
+static size_t guess_of(size_t limit) { return limit / 8 * 5; }
+static size_t aim_of(size_t limit) { return limit / 8 * 7; }
+static size_t enough_of(size_t limit) { return limit / 4 * 3; }
 
 void html_fit_end(struct html_fit *fit) {
     free(fit->text);
     *fit = (struct html_fit){0};
 }
 
-/* Whether the columns fit into the room, and either have all requested sites or fill enough of it. */
-static bool html_fit_fits(const struct html_fit *fit, const struct html_tree *tree, size_t most, size_t room) {
+/* Whether the columns keep to the limit, and either have all requested sites or fill enough of it. */
+static bool html_fit_fits(const struct html_fit *fit, const struct html_tree *tree, size_t most, size_t limit) {
     bool all = tree->leaf_count - tree->folded >= (most < tree->leaf_count ? most : tree->leaf_count);
-    return fit->size <= room && (all || fit->size >= enough_of(room));
+    return fit->size <= limit && (all || fit->size >= enough_of(limit));
 }
 
 /* Makes the first choice. *bytes: the bytes that it may cost by estimate. Returns 0, or -1: no memory. */
-static int choose_first(struct html_tree *tree, size_t most, size_t room, size_t *bytes) {
-    *bytes = all_of(room);
+static int choose_first(struct html_tree *tree, size_t most, size_t limit, size_t *bytes) {
+    *bytes = all_of(limit);
     int all = most < tree->leaf_count ? 0 : html_choice_all(tree, *bytes);
     if (all) return all < 0 ? -1 : 0;
-    *bytes = guess_of(room);
+    *bytes = guess_of(limit);
     return html_choice_make(tree, most, *bytes);
 }
 
-int html_fit_begin(struct html_fit *fit, struct html_tree *tree, size_t most, size_t room, html_data *write,
+int html_fit_begin(struct html_fit *fit, struct html_tree *tree, size_t most, size_t limit, html_data *write,
                    void *context) {
     size_t bytes;
     *fit = (struct html_fit){0};
-    if (choose_first(tree, most, room, &bytes) < 0) return -1;
+    if (choose_first(tree, most, limit, &bytes) < 0) return -1;
     for (int round = 1;; round++) {
         if (html_tree_build(tree) < 0 || html_page_pack(&fit->text, &fit->size, write, context) < 0) return -1;
-        if (round == ROUNDS || html_fit_fits(fit, tree, most, room)) return 0;
-        bytes = (size_t)((double)bytes * (double)aim_of(room) / (double)fit->size);
+        if (round == ROUNDS || html_fit_fits(fit, tree, most, limit)) return 0;
+        bytes = (size_t)((double)bytes * (double)aim_of(limit) / (double)fit->size);
         html_fit_end(fit);
         if (html_choice_make(tree, most, bytes) < 0) return -1;
     }
 }
 
-int html_fit_blocks(size_t *count, size_t *room, html_data *write, void *context) {
+int html_fit_blocks(size_t *count, size_t *limit, html_data *write, void *context) {
     for (size_t size = 0;; *count /= 2) {
         char *text;
         int result = html_page_pack(&text, &size, write, context);
         free(text);
         if (result < 0) return -1;
         size += *count * SITE_LETTERS;
-        if (size > *room / 3 && *count) continue;
-        *room -= size < *room ? size : *room;
+        if (size > *limit / 3 && *count) continue;
+        *limit -= size < *limit ? size : *limit;
         return 0;
     }
 }

@@ -13,14 +13,14 @@ struct html_fit {
     size_t size;
 };
 
-/* `most`: how many sites the page may show singly; all others are merged. `room`: bytes for the columns. Returns 0, or
+/* `most`: how many sites the page may show singly; all others are merged. `limit`: bytes for the columns. Returns 0, or
  * -1: no memory. Call html_fit_end() whatever the result is. */
-int html_fit_begin(struct html_fit *fit, struct html_tree *tree, size_t most, size_t room, html_data *write,
+int html_fit_begin(struct html_fit *fit, struct html_tree *tree, size_t most, size_t limit, html_data *write,
                    void *context);
 void html_fit_end(struct html_fit *fit);
 
-/* Halves *count, the number of blocks on a page, until they take at most a third of the room. `write` writes their
- * columns without the sites. *room: what the blocks leave. Returns 0, or -1: no memory. */
-int html_fit_blocks(size_t *count, size_t *room, html_data *write, void *context);
+/* Halves *count, the number of blocks on a page, until they take at most a third of the limit. `write` writes their
+ * columns without the sites. *limit: what the blocks leave. Returns 0, or -1: no memory. */
+int html_fit_blocks(size_t *count, size_t *limit, html_data *write, void *context);
 
 #endif

@@ -382,11 +382,11 @@ static int write_all_blocks(const struct html_sites *self, struct html_out *out)
     return found ? 0 : -1;
 }
 
-/* Chooses how many blocks the page has, the largest first. *room: what they leave. Returns 0, or -1: no memory. */
-static int fit_blocks(struct html_sites *self, size_t *room) {
+/* Chooses how many blocks the page has, the largest first. *limit: what they leave. Returns 0, or -1: no memory. */
+static int fit_blocks(struct html_sites *self, size_t *limit) {
     struct blocks blocks = {.self = self, .count = self->block_count};
     if (blocks.count > HTML_BLOCKS_MOST) blocks.count = HTML_BLOCKS_MOST;
-    int result = html_fit_blocks(&blocks.count, room, write_block_facts, &blocks);
+    int result = html_fit_blocks(&blocks.count, limit, write_block_facts, &blocks);
     self->blocks_shown = blocks.count;
     return result;
 }
@@ -406,7 +406,7 @@ int html_sites_write(struct html_sites *self, struct html_out *out) {
 }
 
 int html_sites_begin(struct html_sites *self, const struct report *report, const struct html_owners *owners,
-                     size_t most, size_t room) {
+                     size_t most, size_t limit) {
     *self = (struct html_sites){.report = report, .owners = owners};
     html_lines_begin(&self->lines);
     const struct image *const images[2] = {report->image};
@@ -414,6 +414,6 @@ int html_sites_begin(struct html_sites *self, const struct report *report, const
     if (find_sites(self) < 0) return -1;
     self->blocks = report_listed(report, LISTED_BLOCKS | LISTED_MAPPINGS | LISTED_ON_DEVICES, &self->block_count);
     if (html_tree_begin(&self->tree, &self->lines, images, symbols, make_leaves(self), self->count) < 0) return -1;
-    if (!self->blocks || fit_blocks(self, &room) < 0) return -1;
-    return html_fit_begin(&self->packed, &self->tree, most, room, write_columns, self);
+    if (!self->blocks || fit_blocks(self, &limit) < 0) return -1;
+    return html_fit_begin(&self->packed, &self->tree, most, limit, write_columns, self);
 }

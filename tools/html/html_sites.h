@@ -34,9 +34,9 @@ struct html_sites {
 };
 
 /* `owners`: the owners that the page leaves out. `most`: how many sites the page may show singly; all others are
- * merged. `room`: bytes for all columns. Returns 0, or -1: no memory. Call html_sites_end() whatever the result is. */
+ * merged. `limit`: bytes for all columns. Returns 0, or -1: no memory. Call html_sites_end() whatever the result is. */
 int html_sites_begin(struct html_sites *self, const struct report *report, const struct html_owners *owners,
-                     size_t most, size_t room);
+                     size_t most, size_t limit);
 int html_sites_write(struct html_sites *self, struct html_out *out);
 void html_sites_end(struct html_sites *self);
 

@@ -142,8 +142,8 @@ static int page_begin(struct page *page, const struct report *report) {
     while (page->documents_size > DOCUMENTS_MOST && most)
         if (pack_documents(page, most /= 4) < 0) return -1;
     others += page->documents_size;
-    size_t room = others < HTML_PAGE_MOST ? HTML_PAGE_MOST - others : 0;
-    return html_sites_begin(&page->sites, &page->report, &page->owners, report->top, room);
+    size_t limit = others < HTML_PAGE_MOST ? HTML_PAGE_MOST - others : 0;
+    return html_sites_begin(&page->sites, &page->report, &page->owners, report->top, limit);
 }
 
 static void page_end(struct page *page) {

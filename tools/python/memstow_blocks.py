@@ -99,8 +99,8 @@ def head_of(kind: type) -> int:
     return (16 if kind.__flags__ & COLLECTED else 0) + (16 if kind.__flags__ & MANAGED else 0)
 
 
-Way = Callable[[Any], Iterable[int]]
-SIZED: dict[type, Way] = { # types of which only large objects have a block of their own
+Addresses = Callable[[Any], Iterable[int]]
+SIZED: dict[type, Addresses] = { # types of which only large objects have a block of their own
     **dict.fromkeys((str, bytes), lambda thing: (id(thing),) if len(thing) > LARGE else ()),
     **dict.fromkeys((list, dict, set, frozenset, collections.deque, collections.OrderedDict, collections.defaultdict,
                      collections.Counter), lambda thing: words_of(thing) if len(thing) > MANY // 4 else ()),
@@ -181,7 +181,7 @@ class Route(NamedTuple):
     """How to look up the objects of one type."""
     batch: Batch
     head: Optional[int]  # bytes in front of the object, if each object has a block of its own
-    inside: Optional[Way]
+    inside: Optional[Addresses]
     collected: int       # COLLECTED if the collector knows these objects, else 0
 
 
@@ -209,13 +209,13 @@ class Reach:
         self.is_cut = False
 
     def route(self, kind: type) -> Optional[Route]:
-        """The way from an object of this type to the possible addresses of its blocks. None if the object cannot have a
+        """The route from an object of this type to the possible addresses of its blocks. None if the object cannot have a
         block."""
-        batch, inside = self._way_inside(kind)
+        batch, inside = self._inside_of(kind)
         head = head_of(kind) if self.all_apart else None
         return Route(batch, head, inside, kind.__flags__ & COLLECTED) if (head, inside) != (None, None) else None
 
-    def _way_inside(self, kind: type) -> tuple[Batch, Optional[Way]]:
+    def _inside_of(self, kind: type) -> tuple[Batch, Optional[Addresses]]:
         if self.tensors is not None and issubclass(kind, self.tensors.kind):
             return self.insides, self.tensors.address
         if self.array is not None and issubclass(kind, self.array):

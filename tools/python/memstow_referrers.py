@@ -23,10 +23,10 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Optional
 
-# limits of a search. SECONDS: processor time. DEPTH: steps outwards. MOST: reported holders of a target. WAYS: ways
+# limits of a search. SECONDS: processor time. DEPTH: steps outwards. MOST: reported holders of a target. PATHS: paths
 # that are kept for a target. WIDE: objects from which a step looks for their holders. AT_ONCE: how many of these
 # objects are handled in one pass over all objects
-SECONDS, DEPTH, MOST, WAYS, WIDE, AT_ONCE = 1.0, 12, 8, 64, 2000, 50
+SECONDS, DEPTH, MOST, PATHS, WIDE, AT_ONCE = 1.0, 12, 8, 64, 2000, 50
 # limits of a HELD line of the trace. LINE: bytes of JSON for all holders. PLACES: bytes of JSON for all `other_places`.
 # LONGEST: characters of one holder. KEY: characters of a key in a holder. NAME: characters of a pack or of a place
 LINE, PLACES, LONGEST, KEY, NAME = 2400, 600, 300, 60, 100
@@ -274,7 +274,7 @@ def _of_coroutine(thing: Any) -> str:
 
 
 def _step(holder: Any, thing: Any, then: Any) -> str:
-    """The words for the step from a holder to a thing. `then`: the object that comes after the thing on the way to the
+    """The words for the step from a holder to a thing. `then`: the object that comes after the thing on the path to the
     target; None: the thing is the target."""
     kind = type(holder)
     if is_a(holder, dict):
@@ -376,10 +376,10 @@ class Models:
         return [self.modules[number] for number in self.numbers.get(id(thing), ())]
 
 
-# ---- the way from a name to the object
+# ---- the path from a name to the object
 
-class Way:
-    """The objects on a way, from the outermost to the held object. Each object refers to the next."""
+class Path:
+    """The objects on a path, from the outermost to the held object. Each object refers to the next."""
 
     def __init__(self, things: list[Any], modules: dict[Any, Any], place: Optional[Place] = None) -> None:
         self.things, self.place, self.depth = things, place, len(things)
@@ -394,9 +394,9 @@ class Way:
         return of_module(self.module or self.things[0].__module__) if self.is_whole else (OURS + 1, "")
 
     def _parties(self) -> Iterator[tuple[int, int, int, str]]:
-        """(rank, likelihood, distance, name) for each owner of code on the way. The likelihood orders owners of the
-        same rank: first code that directly holds the object, then code at the beginning of the way, then the classes of
-        objects on the way."""
+        """(rank, likelihood, distance, name) for each owner of code on the path. The likelihood orders owners of the
+        same rank: first code that directly holds the object, then code at the beginning of the path, then the classes of
+        objects on the path."""
         for distance, thing in enumerate(self.things[-2::-1]):
             for likelihood, (rank, name) in _parties_of(thing):
                 yield rank, likelihood, distance, name
@@ -404,7 +404,7 @@ class Way:
         yield rank, 0 if self.place is not None else 1, self.depth, name
 
     def _beginning(self) -> tuple[str, int]:
-        """The name that the way begins with, and how many objects of the way it covers."""
+        """The name that the path begins with, and how many objects of the path it covers."""
         first = self.things[0]
         if self.place is not None:
             code = self.place.frame.f_code
@@ -468,14 +468,14 @@ def _parties_of(thing: Any) -> Iterator[tuple[int, tuple[int, str]]]:
 
 
 class Holder(NamedTuple):
-    """A place that keeps an object. `words`: the way as text; `pack`: the owner of the code; `place`: the place without
+    """A place that keeps an object. `words`: the path as text; `pack`: the owner of the code; `place`: the place without
     keys."""
     words: str
     pack: str
     place: str
     rank: int
     depth: int
-    is_whole: bool # the way begins with a name
+    is_whole: bool # the path begins with a name
 
 
 # ---- the search
@@ -493,16 +493,16 @@ class Search:
         self.models = Models()
         self.things = list(targets)
         self.numbers = {id(thing): number for number, thing in enumerate(self.things)}
-        # for each thing: target → the next thing on the way to that target; -1: the thing is the target itself
+        # for each thing: target → the next thing on the path to that target; -1: the thing is the target itself
         self.ahead = [{self.numbers[id(thing)]: -1} for thing in self.things]
-        self.ways: dict[int, list[Way]] = {number: [] for number in self.numbers.values()}
+        self.paths: dict[int, list[Path]] = {number: [] for number in self.numbers.values()}
         self.ours = {*ignored, id(targets), id(self.things), id(self.numbers), id(self.places), id(self.models.modules),
                      id(nested)}
         self.nested = nested
         self.arrays: Optional[list[Any]] = None # the arrays in `nested`
         self.is_cut = False
 
-    def way_to(self, target: int, number: int) -> list[Any]:
+    def path_to(self, target: int, number: int) -> list[Any]:
         found = []
         while number >= 0:
             found.append(self.things[number])
@@ -510,12 +510,12 @@ class Search:
         return found
 
     def run(self, is_enough: Any) -> None:
-        """Searches until is_enough(ways to a target) is true for each target, or until time or DEPTH is used up."""
-        level = sorted(self.ways)
+        """Searches until is_enough(paths to a target) is true for each target, or until time or DEPTH is used up."""
+        level = sorted(self.paths)
         for _depth in range(DEPTH):
             for number in level:
                 self._look_at_places(number)
-            open_ = {target for target, ways in self.ways.items() if not is_enough(ways)}
+            open_ = {target for target, paths in self.paths.items() if not is_enough(paths)}
             level = [number for number in level if not open_.isdisjoint(self.ahead[number])][:WIDE]
             following: dict[int, None] = {}
             for first in range(0, len(level), AT_ONCE):
@@ -528,13 +528,13 @@ class Search:
                 return
 
     def _add(self, target: int, things: list[Any], place: Optional[Place] = None) -> None:
-        if len(self.ways[target]) < WAYS:
-            self.ways[target].append(Way(things, self.modules, place))
+        if len(self.paths[target]) < PATHS:
+            self.paths[target].append(Path(things, self.modules, place))
 
     def _look_at_places(self, number: int) -> None:
         for place in self.places.get(id(self.things[number]), ()):
             for target in self.ahead[number]:
-                self._add(target, self.way_to(target, number), place)
+                self._add(target, self.path_to(target, number), place)
 
     def _look_around(self, level: list[Any], following: dict[Any, Any]) -> None:
         some = [self.things[number] for number in level]
@@ -561,7 +561,7 @@ class Search:
         for thing in sorted(inside):
             for target in list(self.ahead[thing]):
                 if is_root:
-                    self._add(target, [holder, *self.way_to(target, thing)])
+                    self._add(target, [holder, *self.path_to(target, thing)])
                 else:
                     self._go_on(holder, target, thing, following)
 
@@ -575,7 +575,7 @@ class Search:
                     self._go_on(variable, target, level_ids[id(value)], following)
 
     def _go_on(self, holder: Any, target: int, thing: int, following: dict[Any, Any]) -> None:
-        """Notes a holder on the way to a target. From a part of a model, goes on to the whole model at once, because
+        """Notes a holder on the path to a target. From a part of a model, goes on to the whole model at once, because
         the objects between them live no longer than the model."""
         module = self.models.of_dictionary(holder)
         if module is not None:
@@ -618,13 +618,13 @@ class Search:
         every = {id(thing) for thing in some}
         return found + [array for array in self.arrays if not every.isdisjoint(map(id, array.flat))]
 
-    def unfinished(self, target: int) -> list[Way]:
-        """The most useful of the ways that begin at an object without a name."""
+    def unfinished(self, target: int) -> list[Path]:
+        """The most useful of the paths that begin at an object without a name."""
         inner = {ahead.get(target) for ahead in self.ahead}
-        found = [Way(self.way_to(target, number), self.modules) for number, ahead in enumerate(self.ahead)
+        found = [Path(self.path_to(target, number), self.modules) for number, ahead in enumerate(self.ahead)
                  if ahead.get(target, -1) >= 0 and number not in inner]
-        found.sort(key=lambda way: (way.rank, -way.depth))
-        return [way for way in found[:MOST] if way.rank == found[0].rank]
+        found.sort(key=lambda path: (path.rank, -path.depth))
+        return [path for path in found[:MOST] if path.rank == found[0].rank]
 
 
 # CONTEXT_NODES: names of the types of a context's parts. ELEMENTS: the most elements of an array that is looked at
@@ -681,27 +681,27 @@ def best_rank() -> int:
 def find(targets: list[Any], ignored: Iterable[int] = (), deadline: Optional[Deadline] = None,
          all_of_them: bool = False, nested: Optional[list[Any]] = None) -> tuple[list[list[Holder]], bool]:
     """The holders of each target, the most useful first, and whether time ran out. Without `all_of_them`, the search
-    for a target ends with the first way of the best rank. `nested`: the result of untracked(), if it is known."""
+    for a target ends with the first path of the best rank. `nested`: the result of untracked(), if it is known."""
     best = best_rank()
 
-    def is_enough(ways: list[Way]) -> bool:
-        return len(ways) >= MOST if all_of_them else any(way.rank <= best for way in ways)
+    def is_enough(paths: list[Path]) -> bool:
+        return len(paths) >= MOST if all_of_them else any(path.rank <= best for path in paths)
 
     search = Search(targets, {*ignored, id(sys._getframe())}, deadline or Deadline(), nested)
     search.run(is_enough)
     found = []
     for thing in targets:
         number = search.numbers[id(thing)]
-        ways = search.ways[number] or search.unfinished(number)
-        ways.sort(key=lambda way: (way.rank, way.depth))
+        paths = search.paths[number] or search.unfinished(number)
+        paths.sort(key=lambda path: (path.rank, path.depth))
         found.append(
-            [Holder(way.words(), way.pack, way.root(), way.rank, way.depth, way.is_whole) for way in ways[:MOST]])
+            [Holder(path.words(), path.pack, path.root(), path.rank, path.depth, path.is_whole) for path in paths[:MOST]])
     return found, search.is_cut
 
 
 def is_final(found: list[Holder]) -> bool:
-    """Whether a longer search cannot find a better holder. If time ran out, a way that was found may begin at an object
-    between the memory and its holder; such a way is not whole."""
+    """Whether a longer search cannot find a better holder. If time ran out, a path that was found may begin at an object
+    between the memory and its holder; such a path is not whole."""
     best = best_rank()
     return any(holder.is_whole and holder.rank <= best for holder in found)
 

@@ -6,7 +6,7 @@
 
 enum { LIVE_TRIES = 100 };
 static const char CUT_SHORT[] = "the trace is cut short";
-static const uint64_t ROOM_MOST = 4 << 20; /* four times the size that the library uses */
+static const uint64_t CAPACITY_MOST = 4 << 20; /* four times the size that the library uses */
 
 static const struct section *find_ring(const struct reader *reader) {
     for (size_t i = 0; i < reader->section_count; i++)
@@ -46,7 +46,7 @@ static size_t keep_whole(uint8_t *bytes, size_t from, size_t length) {
 
 static bool ring_is_sound(const struct section *section, const struct snap_ring *ring) {
     return ring->capacity && ring->capacity % 8 == 0 && ring->capacity <= section->capacity - sizeof *ring &&
-           ring->capacity <= ROOM_MOST && ring->end >= ring->start && ring->end - ring->start <= ring->capacity &&
+           ring->capacity <= CAPACITY_MOST && ring->end >= ring->start && ring->end - ring->start <= ring->capacity &&
            ring->start % 8 == 0 && ring->end % 8 == 0;
 }
 
@@ -92,7 +92,7 @@ int trace_lines_load(struct reader *reader) {
     const struct section *section = find_ring(reader);
     if (!section) return 0;
     uint64_t most = section->capacity - sizeof(struct snap_ring);
-    uint8_t *trace = malloc(sizeof(struct snap_ring) + (most < ROOM_MOST ? most : ROOM_MOST) + 1);
+    uint8_t *trace = malloc(sizeof(struct snap_ring) + (most < CAPACITY_MOST ? most : CAPACITY_MOST) + 1);
     struct snap_ring ring;
     if (!trace) return reader_memory(reader);
     int error = load_ring(reader, section, &ring, trace + sizeof ring);

@@ -24,13 +24,13 @@ static uint64_t part_length(const struct part *part) {
 
 struct packed {
     uint8_t *bytes;
-    size_t length, room;
+    size_t length, capacity;
 };
 
 static int totals_pack(const struct image *image, struct packed *packed) {
     for (size_t i = 0; i < image->total_count; i++) {
-        if (packed->room - packed->length < PACKED_MAX &&
-            !list_grow(&packed->bytes, 1, packed->length, PACKED_MAX, &packed->room))
+        if (packed->capacity - packed->length < PACKED_MAX &&
+            !list_grow(&packed->bytes, 1, packed->length, PACKED_MAX, &packed->capacity))
             return -1;
         packed->length += packed_total(&image->totals[i], packed->bytes + packed->length);
     }
