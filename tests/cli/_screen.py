@@ -1,6 +1,6 @@
 """A program on a pseudo terminal, and what it shows there. The screen is a model of the few sequences that ncurses
 writes for TERM=xterm-256color; any other sequence is an error, so that nothing is passed over."""
-import atexit, codecs, fcntl, os, pty, re, select, signal, struct, subprocess, termios, time
+import atexit, codecs, fcntl, os, pathlib, pty, re, select, signal, struct, subprocess, termios, time
 
 CONTROL = re.compile(r"\x1b\[([?>]?)([\d;]*)([@A-Za-z])|\x1b([()][0AB]|[=>78M])|\x1b\][^\x07]*\x07", re.S)
 
@@ -126,7 +126,10 @@ class Driven:
         self.terminal, self.end = pty.openpty()
         self.before = termios.tcgetattr(self.end)
         self.size(lines, columns)
-        variables = {**os.environ, "TERM": "xterm-256color", **environment}
+        # ThreadSanitizer reports that ncurses' own signal handlers change errno. memstow cannot mend that.
+        pathlib.Path("ncurses.suppressions").write_text("signal:libncurses\n")
+        variables = {**os.environ, "TERM": "xterm-256color",
+                     "TSAN_OPTIONS": f"suppressions={pathlib.Path('ncurses.suppressions').resolve()}", **environment}
         variables.pop("LD_PRELOAD", None)
         variables = {name: value for name, value in variables.items() if value is not None}
         self.child = subprocess.Popen([str(a) for a in argv], stdin=self.end, stdout=self.end, stderr=self.end,

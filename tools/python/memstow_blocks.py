@@ -209,8 +209,8 @@ class Reach:
         self.is_cut = False
 
     def route(self, kind: type) -> Optional[Route]:
-        """The route from an object of this type to the possible addresses of its blocks. None if the object cannot have a
-        block."""
+        """The route from an object of this type to the possible addresses of its blocks. None if the object cannot have
+        a block."""
         batch, inside = self._inside_of(kind)
         head = head_of(kind) if self.all_apart else None
         return Route(batch, head, inside, kind.__flags__ & COLLECTED) if (head, inside) != (None, None) else None

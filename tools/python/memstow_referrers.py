@@ -395,8 +395,8 @@ class Path:
 
     def _parties(self) -> Iterator[tuple[int, int, int, str]]:
         """(rank, likelihood, distance, name) for each owner of code on the path. The likelihood orders owners of the
-        same rank: first code that directly holds the object, then code at the beginning of the path, then the classes of
-        objects on the path."""
+        same rank: first code that directly holds the object, then code at the beginning of the path, then the classes
+        of objects on the path."""
         for distance, thing in enumerate(self.things[-2::-1]):
             for likelihood, (rank, name) in _parties_of(thing):
                 yield rank, likelihood, distance, name
@@ -468,8 +468,8 @@ def _parties_of(thing: Any) -> Iterator[tuple[int, tuple[int, str]]]:
 
 
 class Holder(NamedTuple):
-    """A place that keeps an object. `words`: the path as text; `pack`: the owner of the code; `place`: the place without
-    keys."""
+    """A place that keeps an object. `words`: the path as text; `pack`: the owner of the code; `place`: the place
+    without keys."""
     words: str
     pack: str
     place: str
@@ -694,14 +694,14 @@ def find(targets: list[Any], ignored: Iterable[int] = (), deadline: Optional[Dea
         number = search.numbers[id(thing)]
         paths = search.paths[number] or search.unfinished(number)
         paths.sort(key=lambda path: (path.rank, path.depth))
-        found.append(
-            [Holder(path.words(), path.pack, path.root(), path.rank, path.depth, path.is_whole) for path in paths[:MOST]])
+        found.append([Holder(path.words(), path.pack, path.root(), path.rank, path.depth, path.is_whole)
+                      for path in paths[:MOST]])
     return found, search.is_cut
 
 
 def is_final(found: list[Holder]) -> bool:
-    """Whether a longer search cannot find a better holder. If time ran out, a path that was found may begin at an object
-    between the memory and its holder; such a path is not whole."""
+    """Whether a longer search cannot find a better holder. If time ran out, a path that was found may begin at an
+    object between the memory and its holder; such a path is not whole."""
     best = best_rank()
     return any(holder.is_whole and holder.rank <= best for holder in found)
 
