@@ -11,12 +11,12 @@
 #include <unistd.h>
 
 #include "preload/base/symbol.h"
+#include "preload/shared/os.h"
 
 #define TO_LIBC(result, name, parameters, ...)                                                                         \
     extern __typeof__(name) mimalloc_##name;                                                                           \
     result mimalloc_##name parameters { return LIBC(name)(__VA_ARGS__); }
 
-TO_LIBC(int, clock_gettime, (clockid_t clock, struct timespec *now), clock, now)
 TO_LIBC(int, fputs, (const char *text, FILE *to), text, to)
 TO_LIBC(char *, getenv, (const char *name), name)
 TO_LIBC(int, getrusage, (int whose, struct rusage *usage), whose, usage)
@@ -33,6 +33,9 @@ TO_LIBC(long, strtol, (const char *text, char **end, int base), text, end, base)
 TO_LIBC(long, sysconf, (int name), name)
 TO_LIBC(int, sysinfo, (struct sysinfo * info), info)
 TO_LIBC(clock_t, clock, (void))
+
+extern __typeof__(clock_gettime) mimalloc_clock_gettime;
+int mimalloc_clock_gettime(clockid_t clock, struct timespec *now) { return os_read_clock(clock, now); }
 
 __attribute__((noreturn)) extern __typeof__(abort) mimalloc_abort;
 void mimalloc_abort(void) {

@@ -9,6 +9,7 @@
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
 #include "preload/life/process.h"
+#include "preload/base/clock.h"
 #include "preload/base/seal.h"
 
 static bool stopped; /* our threads were stopped, because some calls that lead into a sandbox are in progress */
@@ -19,6 +20,11 @@ static bool may_succeed(long number, long a, long b, const void *c) {
     if (number == SYS_prctl) return a == PR_SET_SECCOMP && (b != SECCOMP_MODE_FILTER || c);
     if (number != SYS_seccomp || a == SECCOMP_GET_ACTION_AVAIL || a == SECCOMP_GET_NOTIF_SIZES) return false;
     return a == SECCOMP_SET_MODE_STRICT ? !b && !c : c != NULL;
+}
+
+/* Whether the call leads into the strictest sandbox, where reading the clock kills. */
+static bool is_strict(long number, long a, long b) {
+    return number == SYS_prctl ? b == SECCOMP_MODE_STRICT : a == SECCOMP_SET_MODE_STRICT;
 }
 
 /* PAUSES: how often take_turn tries. All tries together take longer than SHORT_PATIENCE, even on a processor of 5 GHz
@@ -70,6 +76,7 @@ static void await_our_threads(void) {
  * all threads are in the sandbox as soon as the call succeeds, and a signal handler may interrupt this thread. */
 bool sandbox_enter(long number, long a, long b, const void *c) {
     if (!may_succeed(number, a, b, c)) return false;
+    if (is_strict(number, a, b) && !process_is_vfork_child()) clock_stop();
     if (seal_is_for_good()) {
         if (takes_all(number, a, b)) await_our_threads();
         return false;
@@ -94,6 +101,7 @@ void sandbox_entered(long number, long flags, long result) {
     bool turn = !inside && take_turn();
     seal_leave(inside);
     bool last = sandbox_count_out();
+    if (last && !seal_is_set()) clock_go_on();
     if (last && turn && !seal_is_set()) {
         if (stopped) control_resume();
         stopped = false;

@@ -264,13 +264,17 @@ void os_each_name(const char *folder, bool (*visit)(void *context, const char *n
 }
 
 int (*os_clock)(clockid_t clock, struct timespec *now);
+bool os_ticks_forbidden;
+
+/* os_clock is the vDSO's clock: no system call, and it cannot fail for the clocks that are used here. */
+int os_read_clock(clockid_t clock, struct timespec *now) {
+    int (*read)(clockid_t, struct timespec *) = __atomic_load_n(&os_clock, __ATOMIC_ACQUIRE);
+    return read ? read(clock, now) : (int)os_call(SYS_clock_gettime, clock, now);
+}
 
 static uint64_t clock_ns(clockid_t clock) {
     struct timespec now = {0};
-    if (os_clock)
-        os_clock(clock, &now); /* the vDSO: no system call, and it cannot fail for these clocks */
-    else
-        os_call(SYS_clock_gettime, clock, &now);
+    os_read_clock(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 

@@ -70,13 +70,17 @@ uint64_t os_file_limit(void);
  * read has no names. */
 void os_each_name(const char *folder, bool (*visit)(void *context, const char *name), void *context);
 
-/* libc's clock_gettime, once it is known. Until then the functions below make a system call. */
+/* libc's clock_gettime, once it is known. NULL: the functions below make a system call (clock.h says when). */
 extern int (*os_clock)(clockid_t clock, struct timespec *now);
-uint64_t os_now(void);      /* CLOCK_MONOTONIC, ns */
-uint64_t os_wall_now(void); /* CLOCK_REALTIME, ns */
+int os_read_clock(clockid_t clock, struct timespec *now); /* as clock_gettime; 0 or -errno */
+uint64_t os_now(void);                                    /* CLOCK_MONOTONIC, ns */
+uint64_t os_wall_now(void);                               /* CLOCK_REALTIME, ns */
 /* Ticks of the processor, some billions a second. They may jump when a thread changes its processor, so use them only
- * to ask whether some time has passed. */
-static inline uint64_t os_ticks(void) { return __builtin_ia32_rdtsc(); }
+ * to ask whether some time has passed. Where the program has forbidden to read the processor's counter: nanoseconds. */
+extern bool os_ticks_forbidden;
+static inline uint64_t os_ticks(void) {
+    return unlikely(__atomic_load_n(&os_ticks_forbidden, __ATOMIC_RELAXED)) ? os_now() : __builtin_ia32_rdtsc();
+}
 uint32_t os_pid(void);
 uint32_t os_tid(void);
 /* The value of pthread_self(). */

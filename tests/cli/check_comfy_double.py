@@ -112,6 +112,11 @@ for name, message in (("ui.json", "ui.json: not a workflow in ComfyUI's API form
                       ("none.json", "none.json"), ("deep.json", "memstow: deep.json: nested too deep\n"),
                       ("list.json", "list.json: not a workflow in ComfyUI's API format")):
     assert message in check(f"--comfy={name}", status=2).stderr
+os.mkfifo("fifo.json")
+pathlib.Path("digits.json").write_text('{"1": {"class_type": "X", "inputs": {"seed": ' + "9" * 6000 + "}}}")
+for name, message in (("/dev/zero", "not a regular file"), ("fifo.json", "not a regular file"),
+                      ("digits.json", "a number with too many digits")):
+    assert check(f"--comfy={name}", status=2).stderr == f"memstow: {name}: {message}\n", name
 assert "--peak and --comfy exclude each other" in check("--comfy=clean.json", "--peak", status=2).stderr
 
 pathlib.Path("prompts").write_text("")

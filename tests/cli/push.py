@@ -7,7 +7,6 @@ or is not there costs one message and status 3. With --every, a server that goes
 counts as skipped if the machine lacks what a part of it needs: then all other parts have passed."""
 import os, pathlib, shutil, signal, socket, ssl, subprocess, threading
 
-import _lookups # noqa: F401
 from _push import Recorder, basic
 from support import MEMSTOW, PYTHON, ROOT, free_port, memstow, report, run, skip, start, wait_for
 

@@ -5,7 +5,6 @@ library's file is not. Code that is in no file is looked up for each profile, an
 be read; the complaint comes once. When the process becomes another program, its names are looked up anew."""
 import atexit, pathlib, shutil, subprocess
 
-import _lookups # noqa: F401
 from _push import Recorder
 from support import HERE, MEMSTOW, run, skip, start, wait_for
 

@@ -3,7 +3,6 @@ refusal that comes before the request was read. Each costs one message, which sa
 time limit."""
 import socket, struct, subprocess, threading
 
-import _lookups # noqa: F401
 from support import MEMSTOW, memstow, start
 
 program = start(MEMSTOW, "run", "--quiet", "-o", "x.mst", "--exec", "--", "sh", "-c", "echo ready; read line",

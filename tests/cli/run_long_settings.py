@@ -49,3 +49,17 @@ for over in (1, 2, 3, 1000, 100_000):
     assert write("part.mst", PATH_MOST + over) == [], over
 refused = subprocess.run([MEMSTOW, "run", "-o", "/" * PATH_MOST + "x.mst", "true"], capture_output=True, text=True)
 assert refused.returncode == 2 and "the name is too long" in refused.stderr, refused
+
+# A name that leaves no bytes for the ledgers of children is refused: they would be lost without a word.
+NAME_MOST = 255 - len(".4194304.x99999")
+tree = ["sh", "-c", "(exec sh -c 'exec sh -c :'); exec sh -c 'exec sh -c :'"]
+name = "n" * NAME_MOST
+subprocess.run([MEMSTOW, "run", "--quiet", "-o", name, *tree], check=True)
+files = [file for file in os.listdir() if file.startswith(name)]
+written = {file.removeprefix(name): report(file)["process"]["pid"] for file in files}
+child, = {pid for suffix, pid in written.items() if pid != written[""]}
+assert {"", ".x0", ".x1", f".{child}", f".{child}.x0"} <= set(written), written
+refused = subprocess.run([MEMSTOW, "run", "-o", name + "n", *tree], capture_output=True, text=True)
+assert refused.returncode == 2 and "the name is too long: it must leave 15 bytes for children" in refused.stderr, refused
+assert not os.path.exists(name + "n")
+subprocess.run([MEMSTOW, "run", "--quiet", "-o", "n" * 240 + "%p", "true"], check=True)

@@ -1,7 +1,7 @@
 # needs: root
 """A full disk, from the start or during the run: the program's behaviour is the same; the file can be read, or a line
 says that it is missing."""
-import contextlib, os, pathlib
+import contextlib, os, pathlib, shlex
 
 import _bad_day, support
 
@@ -39,3 +39,15 @@ with small_disk(8192) as disk: # another writer fills it while the program runs
     _bad_day.same([program, f"fill={disk / 'filler'}"], file=disk / "out.mst", before=room)
     report = support.report(disk / "out.mst")
     assert report["lost"]["file"] and report["process"]["state"] == "exited", report["lost"]
+
+# The next program's ledger does not fit: the summary says so, and speaks of no other process.
+chain = "true"
+for _ in range(5):
+    chain = f"exec sh -c {shlex.quote(chain)}"
+noted = 0
+for kib in range(300, 700, 50):
+    with small_disk(kib) as disk:
+        said = support.memstow("run", "-o", disk / "out.mst", "--", "sh", "-c", chain).stderr
+        assert "another process" not in said, (kib, said)
+        noted += "whose ledger could not be written" in " ".join(said.split())
+assert noted, "no disk was too small for the last ledger"

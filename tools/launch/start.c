@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,6 +156,9 @@ static const char *base_name(const char *path) {
     return slash ? slash + 1 : path;
 }
 
+/* The ledger of a child is FILE.PID. After an exec of the child, the earlier ledger is FILE.PID.x0, .x1 and so on. */
+enum { SUFFIX_MOST = sizeof ".4194304.x99999" - 1 };
+
 /* Checks that a ledger can be written at the path of -o. The program's pid is not known yet. If the pid is part of the
  * name, the path with memstow's own pid is checked. Returns EXIT_FINE, or an exit code after an error message. */
 static int check_output(const struct start *start) {
@@ -164,6 +168,9 @@ static int check_output(const struct start *start) {
         !template_expand(&start->template, name, getpid(), path, sizeof path))
         return complain_usage(start->subcommand, "-o %s: the name is too long",
                               TEXT_SAFE(start->output ? start->output : ""));
+    if (start->template.named && strlen(base_name(path)) > NAME_MAX - SUFFIX_MOST)
+        return complain_usage(start->subcommand, "-o %s: the name is too long: it must leave %d bytes for children",
+                              TEXT_SAFE(start->output), SUFFIX_MOST);
     if (outfile_check(path, error, sizeof error) < 0) {
         complain("%s", error);
         return EXIT_USAGE;

@@ -1,5 +1,5 @@
 /* lookup.c — see lookup.h. getaddrinfo itself waits for name servers as long as resolv.conf says, which may be minutes.
- * With getaddrinfo_a, a thread of libc waits instead. */
+ * With getaddrinfo_a, a thread of libc waits instead. A numeric address needs no name server, and so no thread. */
 #include "tools/net/lookup.h"
 #include "tools/base/duration.h"
 
@@ -45,13 +45,26 @@ static const char *lookup_reason(int error) {
                                                             : gai_strerror(error);
 }
 
+/* Returns what getaddrinfo returns; EAI_NONAME: the host is a name, or there is no such address. */
+static int lookup_number(struct lookup *lookup) {
+    struct addrinfo hints = lookup->hints;
+    hints.ai_flags |= AI_NUMERICHOST;
+    return getaddrinfo(lookup->host, lookup->port, &hints, &lookup->request.ar_result);
+}
+
+/* Asks libc's thread. The result is as that of lookup_wait. */
+static int lookup_name(struct lookup *lookup, uint64_t end_ns) {
+    struct gaicb *list[] = {&lookup->request};
+    int error = getaddrinfo_a(GAI_NOWAIT, list, 1, NULL);
+    return error ? error : lookup_wait(lookup, end_ns);
+}
+
 struct addrinfo *lookup_host(const char *host, uint16_t port, uint64_t end_ns, const char **why) {
     struct lookup *lookup = lookup_make(host, port);
     *why = lookup_reason(EAI_MEMORY);
     if (!lookup) return NULL;
-    struct gaicb *list[] = {&lookup->request};
-    int error = getaddrinfo_a(GAI_NOWAIT, list, 1, NULL);
-    if (!error) error = lookup_wait(lookup, end_ns);
+    int error = lookup_number(lookup);
+    if (error == EAI_NONAME) error = lookup_name(lookup, end_ns);
     bool in_use = error == EAI_INPROGRESS && gai_cancel(&lookup->request) == EAI_NOTCANCELED;
     if (error == EAI_INPROGRESS && !in_use) error = gai_error(&lookup->request); /* it may have been done just now */
     if (error) *why = lookup_reason(error);

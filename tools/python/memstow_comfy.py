@@ -16,6 +16,7 @@ import os
 import pathlib
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -57,14 +58,24 @@ def is_node(value: Any) -> bool:
     return isinstance(value, dict) and "class_type" in value and isinstance(value.get("inputs") or {}, dict)
 
 
+def read_regular(path: pathlib.Path) -> bytes:
+    """The content of a file. A device or a FIFO is refused: it may have no end, or wait for ever."""
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise Failure(2, f"{path}: not a regular file")
+        return file.read()
+
+
 def read_workflow(path: pathlib.Path) -> Nodes:
     """The nodes by their ids. ComfyUI's user interface saves another format by default, which is refused."""
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(read_regular(path))
     except OSError as error:
         raise Failure(2, f"{path}: {error.strerror}") from None
-    except ValueError as error:
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise Failure(2, f"{path}: {error}") from None
+    except ValueError:
+        raise Failure(2, f"{path}: a number with too many digits") from None
     except RecursionError:
         raise Failure(2, f"{path}: nested too deep") from None
     nodes = document.get("prompt", document) if isinstance(document, dict) else None

@@ -1,0 +1,67 @@
+/* no_counter.c HOW SIZE — allocates where the thread may not read the processor's counter, which libc's clock reads.
+ * strict: in the strictest sandbox, where system calls kill, too; the heap has memory for more than was ever live.
+ * failing: after such a sandbox was refused. library, number: after prctl, or the system call, forbade the counter.
+ * Ends with status 3. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { COUNT = 60 };
+
+static size_t size;
+
+static void allocate(size_t bytes) {
+    void *volatile blocks[COUNT];
+    for (int i = 0; i < COUNT; i++) blocks[i] = malloc(bytes);
+    for (int i = 0; i < COUNT; i++) free(blocks[i]);
+}
+
+static void *allocate_in_thread(void *argument) {
+    for (size_t bytes = size; bytes < 64 * size; bytes *= 2) allocate(bytes);
+    return argument;
+}
+
+static void be_strict(void) {
+    mallopt(M_TRIM_THRESHOLD, -1);
+    mallopt(M_MMAP_MAX, 0);
+    mallopt(M_TOP_PAD, 32 << 20);
+    allocate(size);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT)) _exit(77);
+    for (int i = 1; i < 4; i++) allocate(size * (size_t)i);
+}
+
+static void try_strict(void) {
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 1, NULL) == 0 || errno != EINVAL) _exit(78);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT + 99) == 0) _exit(78);
+}
+
+static void forbid(const char *how) {
+    long failed = !strcmp(how, "number") ? syscall(SYS_prctl, PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0)
+                                         : prctl(PR_SET_TSC, PR_TSC_SIGSEGV);
+    if (failed) _exit(77);
+}
+
+int main(int count, char **arguments) {
+    pthread_t thread;
+    if (count != 3) return 1;
+    size = (size_t)atol(arguments[2]);
+    if (!strcmp(arguments[1], "strict")) {
+        be_strict();
+    } else {
+        if (!strcmp(arguments[1], "failing")) try_strict();
+        else forbid(arguments[1]);
+        allocate_in_thread(NULL);
+        if (pthread_create(&thread, NULL, allocate_in_thread, NULL)) return 2;
+        pthread_join(thread, NULL);
+    }
+    write(1, "end\n", 4);
+    syscall(SYS_exit, 3);
+}

@@ -1,0 +1,26 @@
+"""A thread that may not read the processor's counter allocates as without memstow: blocks above the peak, and blocks
+large enough for a record of their own, need a time. A refused sandbox leaves the clock as it was."""
+import pathlib
+
+import support
+
+program = support.compile(pathlib.Path(__file__).with_name("no_counter.c"), flags=("-O1", "-g", "-pthread"))
+MODES = [(), ("--stacks=none",), ("--stacks=sample:4K",)]
+if support.features()["mimalloc"]:
+    MODES.append(("--allocator=mimalloc",))
+for how in ("strict", "failing", "library", "number"):
+    for size in ("100", "3000", "100000"):
+        alone = support.run(program, how, size, status=None)
+        if alone.returncode == 77:
+            support.skip(f"not possible here: {how}")
+        assert (alone.returncode, alone.stdout) == (3, "end\n"), (how, size, alone)
+        for number, options in enumerate(MODES):
+            if how == "strict" and "--allocator=mimalloc" in options and size != "100":
+                continue # mimalloc asks the kernel for memory, which kills
+            file = f"{how}-{size}-{number}.mst"
+            done = support.track(program, how, size, options=options, status=None, file=file)
+            assert (done.returncode, done.stdout) == (3, "end\n"), (how, size, options, done)
+            totals = support.report(file)["totals"]["host"]
+            most = 60 * int(size) * (3 if how == "strict" else 32)
+            if size == "100000": # small blocks are added up later
+                assert most <= totals["peak_bytes"] <= most + 200_000, (how, size, options, totals)
