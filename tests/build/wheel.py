@@ -3,9 +3,9 @@
 # timeout: 1800
 """The wheel is built from the source distribution, fits its tag, and has at most 5 MB. In clean environments of the
 oldest and of the newest Python that is installed it works without other packages: the command, the library, the
-modules, the plugin of pytest and the completion of bash; the files for zsh and fish are there. The command is not a
-Python script. A real ComfyUI with the node pack of the wheel finds the command of the wheel, starts itself again under
-it, and runs a workflow. Each library that is in the wheel has its licence there."""
+modules, the plugin of pytest and the completion of bash; the files for zsh and fish, the header and the man pages are
+there. The command is not a Python script. A real ComfyUI with the node pack of the wheel finds the command of the
+wheel, starts itself again under it, and runs a workflow. Each library that is in the wheel has its licence there."""
 import os, pathlib, re, shutil, sys, sysconfig, zipfile
 
 import support
@@ -61,6 +61,10 @@ def check_licences():
 
 
 check_licences()
+with zipfile.ZipFile(wheel) as archive:
+    inside = {name.partition(".data/data/")[2] for name in archive.namelist()}
+pages = {f"share/man/man1/{page.name}" for page in (support.ROOT / "docs").glob("*.1")}
+assert len(pages) > 15 and pages <= inside and "include/memstow.h" in inside, sorted(inside)
 
 
 # --- in clean environments, without the network. tests/build/release_long tries each Python that is here

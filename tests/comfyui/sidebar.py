@@ -64,6 +64,17 @@ def has_models_of(report):
     assert rows_of_run("models") == models and len(models) == 3, (rows_of_run("models"), models)
 
 
+def has_nodes_of(report):
+    """The last run on the page has the nodes of the report that reached most, each with its three sizes."""
+    nodes = {f"{one['class']} #{one['node']}": [size_text(one[f"{when}_bytes"]) for when in ("before", "peak", "after")]
+             for one in report["nodes"]}
+    shown = rows_of_run("nodes")
+    assert len(shown) == min(len(nodes), 10) > 3 and all(nodes[name] == cells for name, cells in shown.items()), (
+        shown, nodes)
+    least = min(bytes_of(peak) for _before, peak, _after in shown.values())
+    assert all(bytes_of(nodes[name][1]) <= least for name in nodes.keys() - shown.keys()), (shown, nodes)
+
+
 def says_what_the_trigger_did(comfy, run, *parts):
     """The page has the line of the run's trigger, as the log has it."""
     line = browser.text(".memstow-run .memstow-line")
@@ -166,6 +177,9 @@ def is_as_reported(comfy, run):
     files = residency["mapped_file_bytes"], residency["memstow_bytes"] + residency["program_data_bytes"]
     found += [close(resident, residency["rss_bytes"], 4 * 2**20),
               files[0] - 4 * 2**20 <= bytes_of(legend["mapped files"]) <= sum(files) + 4 * 2**20, files[0] > 2**26]
+    # mallinfo counts free memory that is not resident, too, so the tab says "at most"
+    kept = bytes_of(legend["freed, kept by the allocator (at most)"])
+    found += [residency["retained_bytes"] - 4 * 2**20 <= kept <= residency["rss_bytes"], kept > 0]
     marks = {one["kind"]: one for one in report["history"]["marks"] if one["name"] == f"run {run}"}
     cells = browser.js("return [...document.querySelectorAll('.memstow-run tbody:first-of-type td')].map("
                        "(cell) => cell.textContent)")
@@ -204,6 +218,7 @@ with start("memstow", "comfyui") as comfy:
     assert {"available", "mapped files", "other memory of ComfyUI", "other programs", model} <= legend.keys(), legend
     assert near(legend[model], owners["MODEL"]["resident_bytes"]), (legend, owners)
     has_models_of(report)
+    has_nodes_of(report)
     says_what_the_trigger_did(comfy, 1, "kept 3 (")
     support.wait_for(lambda: is_as_reported(comfy, 1), 30, "figures that are those of the report")
     devices_are_shown()
