@@ -23,6 +23,10 @@ words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")[:
 assert words[1:] == [str(word) for word in comfy.command[1:]], words
 env = support.environment_of(pid)
 assert env["MEMSTOW_SEEN"] == "by ComfyUI" and env["LD_PRELOAD"] == str(support.LIBRARY), env
+others = lambda variables: {name: value for name, value in variables.items()
+                            if not name.startswith("MEMSTOW") and name != "LD_PRELOAD"}
+of_main = {"HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"} # ComfyUI sets these before the pack's script runs
+assert others(env) == {**others(comfy.environment), **of_main}, env
 comfy.server.send_signal(signal.SIGTERM)
 assert comfy.server.wait(60) in (-signal.SIGTERM, 0), comfy.server.returncode
 report = json.loads(support.memstow("report", "--json", LEDGER).stdout)
