@@ -23,7 +23,6 @@
 #include "preload/life/process.h"
 #include "preload/life/sandbox.h"
 #include "preload/stow/stow.h"
-#include "preload/base/clock.h"
 #include "preload/base/seal.h"
 #include "preload/base/symbol.h"
 #include "preload/stacks/stack.h"
@@ -323,7 +322,7 @@ HOOK int dlclose(void *handle) {
 /* --- system calls and sandboxes: in a sandbox even opening a file may kill the program --- */
 
 static void note_counter(long option, long value) {
-    if (unlikely(option == PR_SET_TSC && value == PR_TSC_SIGSEGV)) clock_ask_kernel();
+    if (unlikely(option == PR_SET_TSC && value == PR_TSC_SIGSEGV)) os_forbid_ticks();
 }
 
 HOOK int prctl(int option, ...) {
@@ -335,7 +334,7 @@ HOOK int prctl(int option, ...) {
     bool enters = unlikely(option == PR_SET_SECCOMP) && sandbox_enter(SYS_prctl, option, (long)a, (const void *)b);
     note_counter(option, (long)a);
     int result = NEXT(prctl)(option, a, b, c, d);
-    if (enters) sandbox_entered(SYS_prctl, 0, result);
+    if (enters) sandbox_entered(SYS_prctl, option, (long)a, result);
     return result;
 }
 
@@ -345,7 +344,7 @@ static long hook_process_enter(__typeof__(&syscall) call, long number, const lon
     bool enters = sandbox_enter(number, a[0], a[1], (const void *)a[2]);
     if (number == SYS_prctl) note_counter(a[0], a[1]);
     long result = call(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-    if (enters) sandbox_entered(number, a[1], result);
+    if (enters) sandbox_entered(number, a[0], a[1], result);
     return result;
 }
 

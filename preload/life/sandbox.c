@@ -9,8 +9,8 @@
 #include "preload/ledger/ledger.h"
 #include "preload/shared/os.h"
 #include "preload/life/process.h"
-#include "preload/base/clock.h"
 #include "preload/base/seal.h"
+#include "preload/base/strict.h"
 
 static bool stopped; /* our threads were stopped, because some calls that lead into a sandbox are in progress */
 
@@ -22,7 +22,7 @@ static bool may_succeed(long number, long a, long b, const void *c) {
     return a == SECCOMP_SET_MODE_STRICT ? !b && !c : c != NULL;
 }
 
-/* Whether the call leads into the strictest sandbox, where reading the clock kills. */
+/* Whether the call leads into the strictest sandbox. */
 static bool is_strict(long number, long a, long b) {
     return number == SYS_prctl ? b == SECCOMP_MODE_STRICT : a == SECCOMP_SET_MODE_STRICT;
 }
@@ -76,17 +76,18 @@ static void await_our_threads(void) {
  * all threads are in the sandbox as soon as the call succeeds, and a signal handler may interrupt this thread. */
 bool sandbox_enter(long number, long a, long b, const void *c) {
     if (!may_succeed(number, a, b, c)) return false;
-    if (is_strict(number, a, b) && !process_is_vfork_child()) clock_stop();
-    if (seal_is_for_good()) {
+    if (seal_is_for_good() && !is_strict(number, a, b)) {
         if (takes_all(number, a, b)) await_our_threads();
         return false;
     }
-    if (process_is_vfork_child()) return false;
+    if (!seal_is_for_good() && process_is_vfork_child()) return false;
     bool turn = take_turn();
     bool first = !__atomic_fetch_add(&tracked_page.entering, 1, __ATOMIC_SEQ_CST);
-    if (first && turn) stopped = control_stop(takes_all(number, a, b) ? CONTROL_PATIENCE : SHORT_PATIENCE);
+    if (first && turn && !seal_is_for_good())
+        stopped = control_stop(takes_all(number, a, b) ? CONTROL_PATIENCE : SHORT_PATIENCE);
     seal_enter();
     end_turn(turn);
+    if (is_strict(number, a, b)) strict_enter();
     return true;
 }
 
@@ -96,12 +97,12 @@ static bool has_succeeded(long number, long flags, long result) {
     return result == 0 || (result > 0 && number == SYS_seccomp && flags & SECCOMP_FILTER_FLAG_NEW_LISTENER);
 }
 
-void sandbox_entered(long number, long flags, long result) {
-    bool inside = has_succeeded(number, flags, result);
+void sandbox_entered(long number, long a, long b, long result) {
+    bool inside = has_succeeded(number, b, result);
+    if (!inside && is_strict(number, a, b)) strict_leave();
     bool turn = !inside && take_turn();
     seal_leave(inside);
     bool last = sandbox_count_out();
-    if (last && !seal_is_set()) clock_go_on();
     if (last && turn && !seal_is_set()) {
         if (stopped) control_resume();
         stopped = false;

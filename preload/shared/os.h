@@ -22,7 +22,9 @@
 
 enum { OS_PAGE = 4096, OS_HUGE_PAGE = 2 << 20 };
 
-/* A system call. The result is the kernel's: -errno on failure. */
+/* A system call. The result is the kernel's: -errno on failure. os_calls_forbidden: all calls fail with -EPERM, without
+ * the kernel, except those that the strictest sandbox allows, and the end of the process (strict.h). */
+extern bool os_calls_forbidden;
 long os_call6(long number, long a, long b, long c, long d, long e, long f);
 /* A system call with up to six arguments, integers or pointers. */
 #define os_call(...) OS_CALL_PADDED(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
@@ -70,17 +72,21 @@ uint64_t os_file_limit(void);
  * read has no names. */
 void os_each_name(const char *folder, bool (*visit)(void *context, const char *name), void *context);
 
-/* libc's clock_gettime, once it is known. NULL: the functions below make a system call (clock.h says when). */
+/* libc's clock_gettime, once it is known and as long as it may be used. NULL: the functions below make a system call.
+ */
 extern int (*os_clock)(clockid_t clock, struct timespec *now);
 int os_read_clock(clockid_t clock, struct timespec *now); /* as clock_gettime; 0 or -errno */
 uint64_t os_now(void);                                    /* CLOCK_MONOTONIC, ns */
 uint64_t os_wall_now(void);                               /* CLOCK_REALTIME, ns */
 /* Ticks of the processor, some billions a second. They may jump when a thread changes its processor, so use them only
- * to ask whether some time has passed. Where the program has forbidden to read the processor's counter: nanoseconds. */
+ * to ask whether some time has passed. After os_forbid_ticks: nanoseconds. */
 extern bool os_ticks_forbidden;
 static inline uint64_t os_ticks(void) {
     return unlikely(__atomic_load_n(&os_ticks_forbidden, __ATOMIC_RELAXED)) ? os_now() : __builtin_ia32_rdtsc();
 }
+/* Call it before a thread forbids itself to read the processor's counter (PR_SET_TSC). libc's clock reads the counter,
+ * too, so from now on the kernel is asked for the time, in all threads. */
+void os_forbid_ticks(void);
 uint32_t os_pid(void);
 uint32_t os_tid(void);
 /* The value of pthread_self(). */

@@ -1,9 +1,10 @@
 /* no_counter.c HOW SIZE — allocates where the thread may not read the processor's counter, which libc's clock reads.
  * strict: in the strictest sandbox, where system calls kill, too; the heap has memory for more than was ever live.
- * failing: after such a sandbox was refused. library, number: after prctl, or the system call, forbade the counter.
- * Ends with status 3. */
+ * failing, filtered: after such a sandbox was refused; filtered: because there is a filter. library, number:
+ * after prctl, or the system call, forbade the counter. Ends with status 3. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -24,6 +25,13 @@ static void allocate(size_t bytes) {
     for (int i = 0; i < COUNT; i++) free(blocks[i]);
 }
 
+/* Call stacks that come for the first time. */
+static __attribute__((noinline)) void allocate_below(int depth) {
+    if (depth) allocate_below(depth - 1);
+    void *volatile block = malloc(size);
+    free(block);
+}
+
 static void *allocate_in_thread(void *argument) {
     for (size_t bytes = size; bytes < 64 * size; bytes *= 2) allocate(bytes);
     return argument;
@@ -36,11 +44,20 @@ static void be_strict(void) {
     allocate(size);
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT)) _exit(77);
     for (int i = 1; i < 4; i++) allocate(size * (size_t)i);
+    allocate_below(50);
 }
 
 static void try_strict(void) {
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_STRICT, 1, NULL) == 0 || errno != EINVAL) _exit(78);
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT + 99) == 0) _exit(78);
+}
+
+/* A filter that allows all calls. The kernel refuses the strictest sandbox to a thread with a filter. */
+static void try_strict_behind_filter(void) {
+    struct sock_filter allow = {BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW};
+    struct sock_fprog program = {1, &allow};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) _exit(77);
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT) == 0) _exit(78);
 }
 
 static void forbid(const char *how) {
@@ -56,8 +73,12 @@ int main(int count, char **arguments) {
     if (!strcmp(arguments[1], "strict")) {
         be_strict();
     } else {
-        if (!strcmp(arguments[1], "failing")) try_strict();
-        else forbid(arguments[1]);
+        if (!strcmp(arguments[1], "failing"))
+            try_strict();
+        else if (!strcmp(arguments[1], "filtered"))
+            try_strict_behind_filter();
+        else
+            forbid(arguments[1]);
         allocate_in_thread(NULL);
         if (pthread_create(&thread, NULL, allocate_in_thread, NULL)) return 2;
         pthread_join(thread, NULL);
