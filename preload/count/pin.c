@@ -40,9 +40,10 @@ static struct stray *new_stray(uint32_t tid) {
     return NULL;
 }
 
-/* Whether the thread has left the hook with the slot `inner` by longjmp. A later hook with the slot `slot` asks. This
- * function takes the place of stack_has_left for a thread whose stack's bounds are not known. A pin on the alternate
- * stack belongs to a signal handler. That handler is over when the thread runs on another stack. */
+/* Whether the thread has left an earlier hook by longjmp. A slot is an address in a hook's stack frame: `inner` in that
+ * of the earlier hook, `slot` in that of the present one. stack_has_left answers the same, but needs the bounds of the
+ * stack, which are not known here. If the earlier hook ran on the alternate stack, it ran in a signal handler. This
+ * handler is over, because the thread runs on another stack now. */
 static bool stray_has_left(uintptr_t inner, uintptr_t slot) {
     stack_t other;
     if (os_call(SYS_sigaltstack, 0, &other) < 0 || other.ss_flags & SS_ONSTACK) return false;

@@ -388,7 +388,7 @@ struct snap_large {
     uint64_t size;    /* as the program asked */
     uint64_t birth_ns;
     uint64_t resident; /* bytes, when residency was measured */
-    uint32_t site;     /* in a snapshot, which has no SITE: 1 + index of the entry in TOTALS; 0: there is none */
+    uint32_t site;     /* in a ledger: of SITE. In a snapshot: 1 + an index of TOTALS. 0: none */
     uint32_t thread;
 };
 

@@ -120,7 +120,7 @@ struct image {
     uint64_t inexact;                   /* number of totals whose counters changed while they were read */
     uint64_t rss;                       /* bytes; 0: not measured */
     bool has_picture;
-    bool picture_is_live; /* live memory stands for the picture of the peak, being nearer to the peak (at_peak.h) */
+    bool picture_is_live; /* live memory is shown in place of the picture: it is nearer to the peak (at_peak.h) */
     bool running;         /* the process is alive, and this is its live ledger */
     char error[160];
 };
