@@ -388,7 +388,7 @@ struct snap_large {
     uint64_t size;    /* as the program asked */
     uint64_t birth_ns;
     uint64_t resident; /* bytes, when residency was measured */
-    uint32_t site;     /* in a ledger: of SITE. In a snapshot: 1 + an index of TOTALS. 0: none */
+    uint32_t site;     /* in a ledger: an index of SITE; in a snapshot: 1 + an index of TOTALS; 0: none */
     uint32_t thread;
 };
 
