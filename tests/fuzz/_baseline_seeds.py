@@ -7,7 +7,8 @@ lines = ["memstow-baseline 1", "# comment", "measure live", "runs 5", "floor 102
          'site 18446744073709551615 18446744073709551615 at "?@?"']
 origins = ["memstow-baseline 3", *lines[1:6], "cuda-total 1 1",
            'site 4096 2 at "make@libx.so" of "model:UNET" from "wan.safetensors" "node:KSampler"']
-for name, part in (("whole", lines), ("origins", origins), ("peak", ["memstow-baseline 1", "measure peak",
-                                               "total 0 0"]), ("twice", lines + lines[-1:]),
+other_kind = [*origins[:-1], 'site 4096 2 at "f@m" of "other:a" from "b"']
+for name, part in (("whole", lines), ("origins", origins), ("other_kind", other_kind),
+                   ("peak", ["memstow-baseline 1", "measure peak", "total 0 0"]), ("twice", lines + lines[-1:]),
                    ("merge", lines[:3] + ["<<<<<<< HEAD"]), ("later", ["memstow-baseline 2"]), ("no_total", lines[:5])):
     pathlib.Path(name).write_text("\n".join(part) + "\n")

@@ -80,6 +80,16 @@ static const char *const devices_and_origins =
     "cuda-total 7000 70\n"
     "cuda-site 2000 20 " SITE_OF_TWO "\n";
 
+/* A person has written it: an owner of another kind has an origin. */
+static const char *const other_kind =
+    "memstow-baseline 3\n"
+    "# Bytes and blocks, the lowest and the highest of several runs: 'memstow check --update-baseline' writes it.\n"
+    "measure live\n"
+    "runs 1\n"
+    "floor 1\n"
+    "total 4000 40\n"
+    "site 2000 20 at \"f@m\" of \"other:a\" from \"b\"\n";
+
 /* Figures of host and devices have the same names. They are separate, in the text and when it is read back: lines of
  * devices begin with "cuda-". */
 Test(baseline, has_devices_beside_the_host) {
@@ -183,6 +193,8 @@ Test(baseline, of_any_version_is_written_as_it_was) {
     cr_assert_not_null(site);
     figure_words(site, words, sizeof words);
     cr_expect_str_eq(words, "f@m, model:a (b), custom:c (d), node:e on CUDA devices");
+    figures_end(&figures);
+    read_and_write(&figures, other_kind);
     figures_end(&figures);
 }
 

@@ -202,6 +202,7 @@ int reader_reserve_totals(struct reader *reader, size_t count) {
     struct image *image = reader->image;
     if (!list_grow(&image->totals, sizeof *image->totals, 0, count, &image->total_capacity))
         return reader_memory(reader);
+    if (!image->total_capacity) return 0;
     uintptr_t start = ((uintptr_t)image->totals + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
     uintptr_t end = (uintptr_t)(image->totals + image->total_capacity) / HUGE_PAGE * HUGE_PAGE;
     if (start < end) madvise((void *)start, end - start, MADV_HUGEPAGE);

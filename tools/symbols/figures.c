@@ -229,7 +229,9 @@ bool figure_has_origin(const struct figure *figure) {
     const char *next = figure_name(figure);
     enum figure_part part = PART_FRAME;
     while (figure->kind == FIGURE_SITE && figure_part(&next, &part, text, sizeof text))
-        if (part == PART_OWNER && (strncmp(text, "model:", 6) == 0 || strncmp(text, "custom:", 7) == 0)) return true;
+        if (part == PART_ORIGIN ||
+            (part == PART_OWNER && (strncmp(text, "model:", 6) == 0 || strncmp(text, "custom:", 7) == 0)))
+            return true;
     return false;
 }
 

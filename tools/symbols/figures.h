@@ -99,8 +99,8 @@ void figure_words(const struct figure *figure, char *to, size_t capacity);
 enum figure_part { PART_FRAME, PART_OWNER, PART_ORIGIN /* of the owner before it */ };
 /* Copies the next quoted text of a name to `to`; false at the end. Begin with *next = name and *part = PART_FRAME. */
 bool figure_part(const char **next, enum figure_part *part, char *to, size_t capacity);
-/* Whether the figure is a call site of a model or custom owner. The name of such a site has the owner's origin, unless
- * the origin is empty. */
+/* Whether the figure is a call site of a model or custom owner, or has the origin of any owner. The name of a site of a
+ * model or custom owner has the owner's origin, unless the origin is empty. */
 bool figure_has_origin(const struct figure *figure);
 
 #endif
