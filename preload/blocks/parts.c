@@ -138,11 +138,13 @@ struct part_batch {
     uint32_t count;
 };
 
-/* Copies the block's next parts, from the first one that ends after `start`. False: the lock stayed taken. */
-static bool copy_parts(struct part_batch *to, uintptr_t block, uint64_t start) {
+/* Copies the block's next parts, from the first one that ends after `start`. Parts beyond the block's size are those of
+ * an earlier block at the address. False: the lock stayed taken. */
+static bool copy_parts(struct part_batch *to, const struct snap_large *block, uint64_t start) {
     to->count = 0;
     if (!lock_wait(&busy)) return false;
-    for (uint32_t at = position_of(block, start); parts_is_of(at, block) && to->count < PARTS_BATCH; at++)
+    for (uint32_t at = position_of(block->address, start);
+         to->count < PARTS_BATCH && parts_is_of(at, block->address) && parts_end_of(&parts[at]) <= block->size; at++)
         to->parts[to->count++] = parts[at];
     lock_let_go(&busy);
     return true;
@@ -152,7 +154,7 @@ static bool copy_parts(struct part_batch *to, uintptr_t block, uint64_t start) {
  * have changed since the batch before, so the first one may begin in front of it. Returns how far it is visited now. */
 static uint64_t visit_batch(const struct part_batch *batch, uint64_t done, const struct snap_large *block,
                             parts_visit *visit, void *context) {
-    for (uint32_t i = 0; i < batch->count && parts_end_of(&batch->parts[i]) <= block->size; i++) {
+    for (uint32_t i = 0; i < batch->count; i++) {
         const struct part *part = &batch->parts[i];
         uint64_t start = part->start > done ? part->start : done;
         if (start > done) visit(block->site, block->address + done, start - done, context);
@@ -166,7 +168,7 @@ void parts_each(const struct snap_large *block, parts_visit *visit, void *contex
     struct part_batch batch = {.count = os_load32(&count) ? PARTS_BATCH : 0};
     uint64_t done = 0;
     while (batch.count == PARTS_BATCH) {
-        if (!copy_parts(&batch, block->address, done)) return;
+        if (!copy_parts(&batch, block, done)) return;
         done = visit_batch(&batch, done, block, visit, context);
     }
     if (done < block->size) visit(block->site, block->address + done, block->size - done, context);

@@ -98,3 +98,12 @@ Test(parts, the_block_is_freed_during_a_visit, .fini = take_all) {
     struct seen seen = see_all((2 * MOST + 1) * PAGE, take_meanwhile);
     cr_expect(seen.bytes[SITE] < MOST * PAGE && seen.bytes[SITE] > 0);
 }
+
+/* The record is that of a smaller block, which took the address when the block with these parts was freed. */
+Test(parts, beyond_the_block_are_not_visited, .fini = take_all) {
+    assign_every_second_page(MOST);
+    for (uint32_t pages = 1; pages < 2 * MOST; pages++) {
+        struct seen seen = see_all(pages * PAGE, NULL);
+        cr_expect(seen.bytes[SITE] == pages / 2 * PAGE && seen.bytes[REST] == (pages + 1) / 2 * PAGE);
+    }
+}
