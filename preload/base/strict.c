@@ -3,6 +3,7 @@
 
 #include <sys/syscall.h>
 
+#include "preload/base/forked.h"
 #include "preload/shared/os.h"
 
 static uint32_t threads; /* in the sandbox, or on their way into it */
@@ -29,3 +30,11 @@ void strict_leave(void) {
     __atomic_store_n(&os_calls_forbidden, false, __ATOMIC_RELEASE);
     __atomic_store_n(&os_clock, clock_before, __ATOMIC_RELEASE);
 }
+
+/* A thread in the sandbox cannot fork, so no thread of the child is in it. */
+static void strict_abandon(void) {
+    if (!threads) return;
+    threads = 1;
+    strict_leave();
+}
+FORKED(strict_abandon);
