@@ -10,7 +10,6 @@
 #include "preload/shared/os.h"
 #include "preload/life/process.h"
 #include "preload/base/seal.h"
-#include "preload/base/strict.h"
 
 static bool stopped; /* our threads were stopped, because some calls that lead into a sandbox are in progress */
 
@@ -87,7 +86,7 @@ bool sandbox_enter(long number, long a, long b, const void *c) {
         stopped = control_stop(takes_all(number, a, b) ? CONTROL_PATIENCE : SHORT_PATIENCE);
     seal_enter();
     end_turn(turn);
-    if (is_strict(number, a, b)) strict_enter();
+    if (is_strict(number, a, b)) os_forbid_calls();
     return true;
 }
 
@@ -99,7 +98,7 @@ static bool has_succeeded(long number, long flags, long result) {
 
 void sandbox_entered(long number, long a, long b, long result) {
     bool inside = has_succeeded(number, b, result);
-    if (!inside && is_strict(number, a, b)) strict_leave();
+    if (!inside && is_strict(number, a, b)) os_allow_calls();
     bool turn = !inside && take_turn();
     seal_leave(inside);
     bool last = sandbox_count_out();

@@ -2,7 +2,7 @@
  * In: the program's calls that lead into a sandbox if they succeed, from the hooks. Out: the process is sealed (seal.h)
  * and memstow's threads in it are stopped; or, if the call fails, everything is as it was. From sandbox_enter on, the
  * library asks the kernel for nothing but memory, until the call fails; in the strictest sandbox for nothing at all
- * (strict.h). */
+ * (os_forbid_calls). */
 #ifndef MEMSTOW_SANDBOX_H
 #define MEMSTOW_SANDBOX_H
 

@@ -15,7 +15,9 @@
 
 extern char **environ;
 
-bool os_calls_forbidden;
+/* calls_forbidden: on this thread. Its time stands still at `monotonic` and `wall`. */
+static __thread bool calls_forbidden __attribute__((tls_model("initial-exec")));
+static struct timespec monotonic, wall;
 
 static bool is_allowed(long number) {
     return number == SYS_read || number == SYS_write || number == SYS_exit || number == SYS_exit_group;
@@ -23,7 +25,7 @@ static bool is_allowed(long number) {
 
 long os_call6(long number, long a, long b, long c, long d, long e, long f) {
     long result;
-    if (unlikely(__atomic_load_n(&os_calls_forbidden, __ATOMIC_RELAXED)) && !is_allowed(number)) return -EPERM;
+    if (unlikely(calls_forbidden) && !is_allowed(number)) return -EPERM;
     register long r10 __asm__("r10") = d;
     register long r8 __asm__("r8") = e;
     register long r9 __asm__("r9") = f;
@@ -276,12 +278,25 @@ bool os_ticks_forbidden;
 /* os_clock is the vDSO's clock: no system call, and it cannot fail for the clocks that are used here. */
 int os_read_clock(clockid_t clock, struct timespec *now) {
     int (*read)(clockid_t, struct timespec *) = __atomic_load_n(&os_clock, __ATOMIC_ACQUIRE);
+    if (unlikely(calls_forbidden)) {
+        *now = clock == CLOCK_REALTIME ? wall : monotonic;
+        return 0;
+    }
     return read ? read(clock, now) : (int)os_call(SYS_clock_gettime, clock, now);
 }
 
+/* If two threads do this at once, their time stands still at nearly the same moment. */
+void os_forbid_calls(void) {
+    os_read_clock(CLOCK_MONOTONIC, &monotonic);
+    os_read_clock(CLOCK_REALTIME, &wall);
+    calls_forbidden = true;
+}
+
+void os_allow_calls(void) { calls_forbidden = false; }
+
 void os_forbid_ticks(void) {
     __atomic_store_n(&os_ticks_forbidden, true, __ATOMIC_RELAXED);
-    if (!os_calls_forbidden) __atomic_store_n(&os_clock, NULL, __ATOMIC_RELEASE);
+    __atomic_store_n(&os_clock, NULL, __ATOMIC_RELEASE);
 }
 
 static uint64_t clock_ns(clockid_t clock) {

@@ -22,10 +22,13 @@
 
 enum { OS_PAGE = 4096, OS_HUGE_PAGE = 2 << 20 };
 
-/* A system call. The result is the kernel's: -errno on failure. os_calls_forbidden: all calls fail with -EPERM, without
- * the kernel, except those that the strictest sandbox allows, and the end of the process (strict.h). */
-extern bool os_calls_forbidden;
+/* A system call. The result is the kernel's: -errno on failure. */
 long os_call6(long number, long a, long b, long c, long d, long e, long f);
+/* For a thread that is about to enter the strictest sandbox (SECCOMP_MODE_STRICT), where nearly all system calls kill,
+ * and libc's clock faults. From now on os_call fails with -EPERM on this thread, unless that sandbox allows the call or
+ * the call ends the process; and its time stands still. os_allow_calls: the thread did not get into the sandbox. */
+void os_forbid_calls(void);
+void os_allow_calls(void);
 /* A system call with up to six arguments, integers or pointers. */
 #define os_call(...) OS_CALL_PADDED(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 #define OS_CALL_PADDED(number, a, b, c, d, e, f, ...)                                                                  \

@@ -1,7 +1,8 @@
 /* no_counter.c HOW SIZE — allocates where the thread may not read the processor's counter, which libc's clock reads.
  * strict: in the strictest sandbox, where system calls kill, too; the heap has memory for more than was ever live.
  * failing, filtered: after such a sandbox was refused; filtered: because there is a filter. library, number:
- * after prctl, or the system call, forbade the counter. Ends with status 3. */
+ * after prctl, or the system call, forbade the counter. beside: another thread is in the strictest sandbox. Ends with
+ * status 3. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { COUNT = 60 };
@@ -66,10 +68,38 @@ static void forbid(const char *how) {
     if (failed) _exit(77);
 }
 
+static int wakes[2], entered;
+
+static void *wait_in_sandbox(void *argument) {
+    char byte;
+    if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT)) _exit(77);
+    __atomic_store_n(&entered, 1, __ATOMIC_RELEASE);
+    if (read(wakes[0], &byte, 1) == 1) syscall(SYS_exit, 0);
+    return argument;
+}
+
+/* Another thread is in the sandbox: this one allocates, and so does a forked child. */
+static void be_beside(void) {
+    pthread_t thread;
+    int status = 0;
+    if (pipe(wakes) || pthread_create(&thread, NULL, wait_in_sandbox, NULL)) _exit(2);
+    while (!__atomic_load_n(&entered, __ATOMIC_ACQUIRE)) usleep(1000);
+    pid_t child = fork();
+    if (!child) {
+        allocate_in_thread(NULL);
+        _exit(9);
+    }
+    if (waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 9) _exit(79);
+    allocate_in_thread(NULL);
+    write(1, "end\n", 4);
+    syscall(SYS_exit_group, 3);
+}
+
 int main(int count, char **arguments) {
     pthread_t thread;
     if (count != 3) return 1;
     size = (size_t)atol(arguments[2]);
+    if (!strcmp(arguments[1], "beside")) be_beside();
     if (!strcmp(arguments[1], "strict")) {
         be_strict();
     } else {

@@ -9,7 +9,7 @@ program = support.compile(pathlib.Path(__file__).with_name("no_counter.c"), flag
 MODES = [(), ("--stacks=none",), ("--stacks=sample:4K",)]
 if support.features()["mimalloc"]:
     MODES.append(("--allocator=mimalloc",))
-for how in ("strict", "failing", "filtered", "library", "number"):
+for how in ("strict", "failing", "filtered", "library", "number", "beside"):
     for size in ("100", "3000", "100000"):
         alone = support.run(program, how, size, status=None)
         if alone.returncode == 77:
