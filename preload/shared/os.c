@@ -282,15 +282,19 @@ void os_each_name(const char *folder, bool (*visit)(void *context, const char *n
 int (*os_clock)(clockid_t clock, struct timespec *now);
 bool os_ticks_forbidden;
 
-/* os_clock is the vDSO's clock: no system call, and it cannot fail for the clocks that are used here. */
-int os_read_clock(clockid_t clock, struct timespec *now) {
-    int (*read)(clockid_t, struct timespec *) = __atomic_load_n(&os_clock, __ATOMIC_ACQUIRE);
-    if (unlikely(calls_forbidden)) {
-        *now = clock == CLOCK_REALTIME ? wall : monotonic;
-        return 0;
-    }
-    return read ? read(clock, now) : (int)os_call(SYS_clock_gettime, clock, now);
+static __attribute__((noinline, cold)) int read_without_libc(clockid_t clock, struct timespec *now) {
+    if (!calls_forbidden) return (int)os_call(SYS_clock_gettime, clock, now);
+    *now = clock == CLOCK_REALTIME ? wall : monotonic;
+    return 0;
 }
+
+/* os_clock is the vDSO's clock: no system call, and it cannot fail for the clocks that are used here. */
+static inline __attribute__((always_inline)) int read_clock(clockid_t clock, struct timespec *now) {
+    int (*read)(clockid_t, struct timespec *) = __atomic_load_n(&os_clock, __ATOMIC_ACQUIRE);
+    return likely(read && !calls_forbidden) ? read(clock, now) : read_without_libc(clock, now);
+}
+
+int os_read_clock(clockid_t clock, struct timespec *now) { return read_clock(clock, now); }
 
 /* If two threads do this at once, their time stands still at nearly the same moment. */
 void os_forbid_calls(void) {
@@ -308,11 +312,7 @@ void os_forbid_ticks(void) {
 
 static uint64_t clock_ns(clockid_t clock) {
     struct timespec now = {0};
-    int (*read)(clockid_t, struct timespec *) = __atomic_load_n(&os_clock, __ATOMIC_ACQUIRE);
-    if (likely(read && !calls_forbidden))
-        read(clock, &now);
-    else
-        os_read_clock(clock, &now);
+    read_clock(clock, &now);
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 

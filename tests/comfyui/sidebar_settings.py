@@ -2,7 +2,7 @@
 # needs: comfyui deb:chromium deb:chromium-driver pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
 # timeout: 600
 """ComfyUI's dialogue of settings has memstow's settings under a heading of its own, with their values. A click there
-changes a setting: ComfyUI stores it, and the restarting script reads it."""
+changes a setting, and ComfyUI stores it."""
 import json, sys
 
 import support

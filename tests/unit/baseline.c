@@ -45,50 +45,31 @@ static const char *const whole =
     "site 2000..2200 20..22 at \"make|it\\n@libx.so\" \"main@prog\" of \"model:UN\xc3\x89T\\xff\" "
     "from \"wan \\\"2\\\".safetensors\" \"node:KSampler\"\n";
 
-/* A baseline as earlier versions of memstow wrote it: a call site names its model, but not the model's file. */
-static const char *const earlier =
-    "memstow-baseline 2\n"
-    "# Bytes and blocks, the lowest and the highest of several runs: 'memstow check --update-baseline' writes it.\n"
-    "measure live\n"
-    "runs 1\n"
-    "floor 1\n"
+/* How a baseline of one run begins. */
+#define BEGIN(version)                                                                                                 \
+    "memstow-baseline " version "\n"                                                                                   \
+    "# Bytes and blocks, the lowest and the highest of several runs: 'memstow check --update-baseline' writes it.\n"   \
+    "measure live\n"                                                                                                   \
+    "runs 1\n"                                                                                                         \
+    "floor 1\n"                                                                                                        \
     "total 4000 40\n"
-    "cuda-total 7000 70\n"
-    "site 2000 20 at \"make@libx.so\" of \"model:UNET\" \"node:KSampler\"\n";
 
-static const char *const with_devices =
-    "memstow-baseline 2\n"
-    "# Bytes and blocks, the lowest and the highest of several runs: 'memstow check --update-baseline' writes it.\n"
-    "measure live\n"
-    "runs 1\n"
-    "floor 1\n"
-    "total 4000 40\n"
-    "cuda-total 7000 70\n"
-    "owner 100 1 model \"UNET\" \"\"\n"
-    "cuda-owner 6000 60 model \"UNET\" \"\"\n"
-    "site 100 1 at \"f@m\"\n"
-    "cuda-site 6000 60 at \"f@m\"\n";
+/* A baseline as earlier versions of memstow wrote it: a call site names its model, but not the model's file. */
+static const char *const earlier = BEGIN("2") "cuda-total 7000 70\n"
+                                              "site 2000 20 at \"make@libx.so\" of \"model:UNET\" \"node:KSampler\"\n";
+
+static const char *const with_devices = BEGIN("2") "cuda-total 7000 70\n"
+                                                   "owner 100 1 model \"UNET\" \"\"\n"
+                                                   "cuda-owner 6000 60 model \"UNET\" \"\"\n"
+                                                   "site 100 1 at \"f@m\"\n"
+                                                   "cuda-site 6000 60 at \"f@m\"\n";
 
 #define SITE_OF_TWO "at \"f@m\" of \"model:a\" from \"b\" \"custom:c\" from \"d\" \"node:e\""
-static const char *const devices_and_origins =
-    "memstow-baseline 3\n"
-    "# Bytes and blocks, the lowest and the highest of several runs: 'memstow check --update-baseline' writes it.\n"
-    "measure live\n"
-    "runs 1\n"
-    "floor 1\n"
-    "total 4000 40\n"
-    "cuda-total 7000 70\n"
-    "cuda-site 2000 20 " SITE_OF_TWO "\n";
+static const char *const devices_and_origins = BEGIN("3") "cuda-total 7000 70\n"
+                                                          "cuda-site 2000 20 " SITE_OF_TWO "\n";
 
 /* A person has written it: an owner of another kind has an origin. */
-static const char *const other_kind =
-    "memstow-baseline 3\n"
-    "# Bytes and blocks, the lowest and the highest of several runs: 'memstow check --update-baseline' writes it.\n"
-    "measure live\n"
-    "runs 1\n"
-    "floor 1\n"
-    "total 4000 40\n"
-    "site 2000 20 at \"f@m\" of \"other:a\" from \"b\"\n";
+static const char *const other_kind = BEGIN("3") "site 2000 20 at \"f@m\" of \"other:a\" from \"b\"\n";
 
 /* Figures of host and devices have the same names. They are separate, in the text and when it is read back: lines of
  * devices begin with "cuda-". */

@@ -62,7 +62,7 @@ static int write_page(const struct check *check, struct subject *subject, const 
 
 int check_html(const struct check *check) {
     static struct subject subject;
-    char path[5300], *text = NULL;
+    char path[5300];
     struct report_tab tab = {.name = "check", .in_front = true};
     if (!find_ledger(check, path, sizeof path)) {
         complain("the last run left no ledger: there is nothing to make a page of");
@@ -70,15 +70,14 @@ int check_html(const struct check *check) {
     }
     int code = subject_open(&subject, path, false);
     if (code != EXIT_FINE) return code;
-    FILE *to = open_memstream(&text, &tab.length);
+    FILE *to = open_memstream(&tab.text, &tab.length);
     if (to) check_json(check, to);
     if (!to || fclose(to) != 0) {
         complain("not enough memory");
         code = EXIT_UNREADABLE;
     }
-    tab.text = text;
     if (code == EXIT_FINE) code = write_page(check, &subject, &tab);
     subject_close(&subject);
-    free(text);
+    free(tab.text);
     return code;
 }

@@ -4,6 +4,7 @@
 #include "tools/base/progress.h"
 #include "tools/cmd/commands.h"
 #include "tools/cmd/frame_options.h"
+#include "tools/cmd/leaks_tab.h"
 #include "tools/html/html_page.h"
 #include "tools/leaks/leaks.h"
 #include "tools/leaks/leaks_ask.h"
@@ -91,8 +92,8 @@ static int no_memory(void) {
 
 /* --- reading the files --- */
 
-static int read_series(struct leak_sites *to, const struct image *image, const char *argument) {
-    int result = series_unpack(to, image);
+static int cmd_leaks_complete(struct leak_sites *to, const struct image *image, const char *argument) {
+    int result = series_complete(to, image);
     if (result == -1) return no_memory();
     if (result < 0) complain("%s: damaged: a series that does not add up", TEXT_SAFE(argument));
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
@@ -117,8 +118,7 @@ static int cmd_leaks_read_all(struct subject *last, struct leak_sites *to, char 
         if (leak_sites_read(to, &last->image) < 0) return no_memory();
         if (count > 1 && leak_sites_point(to, &last->image) < 0) return no_memory();
     }
-    if (count == 1) return read_series(to, &last->image, arguments[0]);
-    return leak_entries_sort(&to->moved, to->count, to->point_count) < 0 ? no_memory() : EXIT_FINE;
+    return cmd_leaks_complete(to, &last->image, arguments[count - 1]);
 }
 
 /* --- finding leaks, and asking the process for more --- */
@@ -206,17 +206,13 @@ static int ask_for_more(const struct choice *choice) {
 /* Writes the page: the view of leaks, then the report of the same image. The view of leaks must come first, because the
  * report changes the image. */
 static int write_page(const struct choice *choice) {
-    char *text = NULL;
-    struct report_tab tab = {.name = "leaks", .in_front = true};
+    struct report_tab tab = {.in_front = true};
     struct report report = {.top = SIZE_MAX, .page = choice->page, .tab = &tab};
-    FILE *to = open_memstream(&text, &tab.length);
-    if (!to) return no_memory();
-    leaks_json(&leaks, &view, to);
-    bool failed = fclose(to) != 0 || report_begin(&report, &subject) < 0;
-    tab.text = text;
+    bool failed = leaks_tab_make(&tab, &leaks, &view) < 0;
+    if (report_begin(&report, &subject) < 0) failed = true;
     int code = failed ? no_memory() : report_html(&report);
     report_end(&report);
-    free(text);
+    free(tab.text);
     return code;
 }
 

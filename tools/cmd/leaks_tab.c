@@ -1,7 +1,6 @@
 /* leaks_tab.c — see leaks_tab.h. */
 #include "tools/cmd/leaks_tab.h"
 
-#include "tools/leaks/leaks.h"
 #include "tools/leaks/series.h"
 #include "tools/symbols/symbols.h"
 
@@ -10,7 +9,7 @@
 
 static bool has_ended_runs(const struct image *image) {
     for (size_t i = 0; i < image->owner_count; i++)
-        if (image->owners[i].kind == SNAP_OWNER_RUN && image->owners[i].state == SNAP_OWNER_RETIRED) return true;
+        if (leak_run_has_ended(&image->owners[i])) return true;
     return false;
 }
 
@@ -22,46 +21,38 @@ int leaks_tab_read(struct leaks_tab *self, const struct image *image, bool sever
     return several ? leak_sites_point(&self->sites, image) : 0;
 }
 
-/* Returns -2 if the image is a damaged series. */
-static int complete_sites(struct leak_sites *sites, const struct image *image) {
-    if (!sites->point_count) return series_unpack(sites, image);
-    return leak_entries_sort(&sites->moved, sites->count, sites->point_count);
-}
-
-static int write_document(struct leaks_tab *self, const struct leaks *leaks, struct symbols *symbols) {
-    struct leaks_view view = {.top = SIZE_MAX, .symbols = symbols};
-    FILE *to = open_memstream(&self->text, &self->tab.length);
+int leaks_tab_make(struct report_tab *tab, const struct leaks *leaks, const struct leaks_view *view) {
+    tab->name = "leaks";
+    FILE *to = open_memstream(&tab->text, &tab->length);
     if (!to) return -1;
-    leaks_json(leaks, &view, to);
+    leaks_json(leaks, view, to);
     return fclose(to) == 0 ? 0 : -1;
 }
 
 static int find_leaks(struct leaks_tab *self, const struct subject *subject) {
     static struct leaks leaks;
-    struct symbols *symbols = symbols_begin(&subject->image, subject->pid);
+    struct leaks_view view = {.top = SIZE_MAX, .symbols = symbols_begin(&subject->image, subject->pid)};
     int result = leaks_find(&leaks, &self->sites, &subject->image, LEAKS_FLOOR);
-    if (result == 0) result = leaks_group(&leaks, symbols);
-    if (result == 0) result = write_document(self, &leaks, symbols);
+    if (result == 0) result = leaks_group(&leaks, view.symbols);
+    if (result == 0) result = leaks_tab_make(&self->tab, &leaks, &view);
     leaks_clear(&leaks);
-    symbols_end(symbols);
+    symbols_end(view.symbols);
     return result;
 }
 
 int leaks_tab_write(struct leaks_tab *self, const struct subject *subject, const struct report_tab **tab) {
     *tab = NULL;
     if (!self->begun) return 0;
-    int result = complete_sites(&self->sites, &subject->image);
+    int result = series_complete(&self->sites, &subject->image);
     if (result < 0) return result == -1 ? -1 : 0; /* the page says that the series is damaged */
     if (!self->sites.run_count && !self->sites.point_count) return 0;
     if (find_leaks(self, subject) < 0) return -1;
-    self->tab.name = "leaks";
-    self->tab.text = self->text;
     *tab = &self->tab;
     return 0;
 }
 
 void leaks_tab_end(struct leaks_tab *self) {
     if (self->begun) leak_sites_end(&self->sites);
-    free(self->text);
+    free(self->tab.text);
     *self = (struct leaks_tab){.begun = false};
 }

@@ -16,6 +16,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,27 +193,29 @@ static void print_sentence(const char *name, const char *text) {
     text_wrap(stderr, text, 17, 17);
 }
 
-/* Whether the last ledger of the first process is FILE.x<number>. The library gave it this name to make the next
- * program's ledger, and then could not make that one. */
-static bool next_failed(const struct summary *summary, const struct tree *tree) {
-    size_t length = summary->file ? strlen(summary->file) : 0;
-    return length && tree->main.header.state == SNAP_EXECED && strncmp(tree->main_file, summary->file, length) == 0 &&
-           strncmp(tree->main_file + length, ".x", 2) == 0;
+/* Whether the name of the first process's last ledger ends in .x<number of the exec>. The library gave it this name to
+ * make the next program's ledger, and then could not make that one. */
+static bool next_failed(const struct tree *tree) {
+    const struct snap_header *header = &tree->main.header;
+    char suffix[16];
+    snprintf(suffix, sizeof suffix, ".x%" PRIu32, header->exec_generation);
+    size_t length = strlen(tree->main_file), end = strlen(suffix);
+    return header->state == SNAP_EXECED && length > end && strcmp(tree->main_file + length - end, suffix) == 0;
 }
 
 static void print_stepped_aside(const struct summary *summary, const struct tree *tree) {
     char text[2200];
-    if (!summary->file || strcmp(summary->file, tree->main_file) == 0 || next_failed(summary, tree)) return;
+    if (!summary->file || strcmp(summary->file, tree->main_file) == 0 || next_failed(tree)) return;
     snprintf(text, sizeof text, "another process was writing %s: the ledger of this one is %s",
              text_fit(summary->file, 200).s, text_fit(tree->main_file, 200).s);
     print_sentence("note", text);
 }
 
 /* Notes that the last program that has a ledger was replaced (exec) by a program that has none. */
-static void print_gone_on(const struct summary *summary, const struct tree *tree) {
+static void print_gone_on(const struct tree *tree) {
     if (tree->main.header.state != SNAP_EXECED) return;
     print_sentence("note",
-                   next_failed(summary, tree)
+                   next_failed(tree)
                        ? "it went on as another program (exec) whose ledger could not be written (is the disk full?): "
                          "the figures are from before that"
                        : "it went on as another program (exec) that is not tracked: the figures are from before that");
@@ -273,7 +276,7 @@ static void print_main(const struct summary *summary, struct tree *tree) {
     print_history(&tree->main);
     print_tree(summary, tree);
     print_stepped_aside(summary, tree);
-    print_gone_on(summary, tree);
+    print_gone_on(tree);
     print_raw_exit(&tree->main);
     print_note(&tree->main);
     print_misuse(&tree->main);

@@ -232,8 +232,7 @@ static int find_runs(struct leak_sites *self, const struct image *image) {
     self->runs = malloc((image->owner_count + 1) * sizeof *self->runs);
     if (!self->runs) return -1;
     for (size_t i = 0; i < image->owner_count; i++)
-        if (image->owners[i].kind == SNAP_OWNER_RUN && image->owners[i].state == SNAP_OWNER_RETIRED)
-            self->runs[self->run_count++] = image->owners[i].id;
+        if (leak_run_has_ended(&image->owners[i])) self->runs[self->run_count++] = image->owners[i].id;
     return 0;
 }
 

@@ -94,6 +94,10 @@ struct leak_site *leak_sites_find(struct leak_sites *self, uint32_t model, uint3
 /* Like leak_sites_find, but makes no site. If another site has taken over this site's memory, returns the other site.
  * NULL: there is no such site. */
 struct leak_site *leak_sites_look(const struct leak_sites *self, uint32_t model, uint32_t node, uint64_t path);
+/* Whether the owner is a run that has ended. */
+static inline bool leak_run_has_ended(const struct snap_owner *owner) {
+    return owner->kind == SNAP_OWNER_RUN && owner->state == SNAP_OWNER_RETIRED;
+}
 /* Whether the owner is a retired model or custom owner that was not adopted. */
 bool leak_owner_is_gone(const struct snap_owner *owner);
 /* The id of the name of the owner with this id; 0: there is no such owner; UINT32_MAX: no memory. */

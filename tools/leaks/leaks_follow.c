@@ -35,7 +35,7 @@ static uint32_t ended_in(const struct source *source, uint64_t data, const struc
     for (uint64_t i = 0; i < section->count; i++) {
         struct snap_owner owner; /* only the needed part: records of an older file are shorter */
         if (source_read(source, data + i * section->record_size, &owner, OWNER_NEEDED) < 0) break;
-        ended += owner.kind == SNAP_OWNER_RUN && owner.state == SNAP_OWNER_RETIRED;
+        ended += leak_run_has_ended(&owner);
     }
     return ended;
 }

@@ -153,3 +153,8 @@ int series_unpack(struct leak_sites *sites, const struct image *image) {
     }
     return leak_entries_sort(&sites->moved, sites->count, sites->point_count);
 }
+
+int series_complete(struct leak_sites *sites, const struct image *image) {
+    if (!sites->point_count) return series_unpack(sites, image);
+    return leak_entries_sort(&sites->moved, sites->count, sites->point_count);
+}

@@ -16,7 +16,7 @@
  * and is the page of the command with this name. */
 struct report_tab {
     const char *name;
-    const char *text;
+    char *text;
     size_t length;
     bool in_front;
 };
