@@ -36,23 +36,26 @@ int64_t entry_result(int64_t result) {
     return result < 0 ? entry_fails(result, "the call failed; only its result (-errno) says why") : result;
 }
 
-/* The kernel copies, and finds out whether the pointer is valid. In a sandbox (seccomp) the kernel must not be asked,
- * so the pointer is trusted. */
-bool entry_in(void *to, const void *from, size_t length) {
-    if (!from) return false;
-    if (seal_settles()) return os_peek(to, from, length);
-    if (!seal_is_for_good()) return false;
+/* os_peek or os_poke. */
+typedef bool kernel_copy(void *to, const void *from, size_t length);
+
+/* The kernel copies, and finds out whether the pointer is valid. The pointer is trusted in a sandbox (seccomp), where
+ * the kernel must not be asked, and where the kernel cannot copy even our own memory: see os_peek. */
+static bool copy_checked(kernel_copy *copy, void *to, const void *from, size_t length) {
+    char own = 0, probe;
+    if (seal_settles()) {
+        if (copy(to, from, length)) return true;
+        if (copy(&probe, &own, sizeof own)) return false;
+    } else if (!seal_is_for_good()) {
+        return false;
+    }
     memcpy(to, from, length);
     return true;
 }
 
-bool entry_out(void *to, const void *from, size_t length) {
-    if (!to) return false;
-    if (seal_settles()) return os_poke(to, from, length);
-    if (!seal_is_for_good()) return false;
-    memcpy(to, from, length);
-    return true;
-}
+bool entry_in(void *to, const void *from, size_t length) { return from && copy_checked(os_peek, to, from, length); }
+
+bool entry_out(void *to, const void *from, size_t length) { return to && copy_checked(os_poke, to, from, length); }
 
 /* Reads page by page, because a page is readable as a whole or not at all. */
 bool entry_text(char *to, size_t capacity, const char *from) {

@@ -65,7 +65,8 @@ long os_pread(int fd, void *to, size_t length, uint64_t offset);
 /* Writes everything or returns -errno; restarts after a signal. */
 long os_write(int fd, const void *from, size_t length);
 /* os_peek copies from memory that may be unmapped, os_poke to such memory. False: it failed; some bytes may have been
- * copied. */
+ * copied. Where a container forbids such copies to the kernel's own calls, they go through a pipe, and need two
+ * descriptors for a moment. */
 bool os_peek(void *to, const void *from, size_t length);
 bool os_poke(void *to, const void *from, size_t length);
 int os_stat_fd(int fd, struct stat *out); /* 0 or -errno */

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 
 #include "preload/base/forked.h"
 #include "preload/base/seal.h"
@@ -119,13 +118,13 @@ static bool is_above(uintptr_t at, const struct dying *self) {
     return at > mark && at - mark < STACK_MOST;
 }
 
-/* Whether later calls of the thread have written over the mark, or the thread's stack is gone. */
+/* Whether later calls of the thread have written over the mark, or the thread's stack is gone. If the mark cannot be
+ * read, the second copy tells whether the kernel copies at all. */
 static bool is_overwritten(const struct dying *self) {
-    uintptr_t now = 0;
-    struct iovec to = {&now, sizeof now}, from = {(void *)self->mark, sizeof now};
+    uintptr_t now = 0, own = 0;
     if (seal_is_set()) return false;
-    long got = os_call(SYS_process_vm_readv, os_call(SYS_getpid), &to, 1, &from, 1, 0);
-    return got == -EFAULT || (got == sizeof now && now != value_of(self->mark)); /* EFAULT: the stack is gone */
+    if (os_peek(&now, (const void *)self->mark, sizeof now)) return now != value_of(self->mark);
+    return os_peek(&now, &own, sizeof now);
 }
 
 static bool was_left(const struct dying *self) {
