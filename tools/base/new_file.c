@@ -31,8 +31,8 @@ int new_file_begin(struct new_file *file, const char *path, bool for_all) {
     return error;
 }
 
-/* The errno of an earlier failure of the stream, in case other calls have changed errno since: another write and flush
- * fail for the same reason, and set it again. */
+/* Returns the errno with which the stream failed earlier. Other calls may have changed errno since. Therefore the
+ * stream is written and flushed once more, which fails for the same reason and sets errno again. */
 static int why_failed(FILE *stream) {
     errno = 0;
     clearerr(stream);

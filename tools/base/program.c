@@ -111,7 +111,7 @@ static enum program_verdict path_look(const char *path, char *note, size_t size,
         if (fd >= 0) close(fd);
         return PROGRAM_PRIVILEGED;
     }
-    if (fd < 0) /* the program is executable, but not readable: taken as fine */
+    if (fd < 0) /* a program that may be run, but not read, is not judged */
         return PROGRAM_FINE;
     enum program_verdict verdict = PROGRAM_FINE;
     if (pread(fd, start, sizeof start - 1, 0) >= SELFMAG && memcmp(start, ELFMAG, SELFMAG) == 0)

@@ -72,8 +72,8 @@ static void fork_made_child(void) {
     pthread_mutex_unlock(&lock);
 }
 
-/* Starts the thread `shower`. It blocks all signals, because they must interrupt waits of the command's own thread.
- * Without the thread `shower`, only progress_say shows the line. */
+/* Starts the thread `shower`. This thread blocks all signals, so that they interrupt the waits of the command's own
+ * thread. Without the thread `shower`, only progress_say shows the line. */
 static void shower_start(void) {
     static bool forks;
     sigset_t all, before;

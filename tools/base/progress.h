@@ -1,7 +1,7 @@
 /* progress.h — one line on the terminal while a command takes longer than a second.
  * In: words for the work that is being done now. Out: a line on standard error, rewritten five times a second at most,
- * and removed before anything else is printed; no line where standard error is not a terminal. Commands that print
- * while they work, such as watch, do not call progress_begin. */
+ * and removed before anything else is printed. If standard error is not a terminal, there is no line. Commands that
+ * print while they work, such as watch, do not call progress_begin. */
 #ifndef MEMSTOW_PROGRESS_H
 #define MEMSTOW_PROGRESS_H
 

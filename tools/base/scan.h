@@ -24,7 +24,7 @@ void scan_begin(struct scan *scan, const char *file, const char *text, size_t le
 int scan_open(struct scan *scan, const char *path);
 void scan_close(struct scan *scan);
 
-/* Goes to the next line that has more than blanks and a comment. False: there is none. */
+/* Goes to the next line with content: anything but blanks and a comment. False: there is no such line. */
 bool scan_line(struct scan *scan);
 /* Skips blanks. Returns whether anything but a comment is left on the line. */
 bool scan_more(struct scan *scan);

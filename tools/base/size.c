@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-/* Reads digits with at most one point; strtod alone would accept "inf", "0x1p3" and blanks. Leading zeros are refused,
- * because a comma separates two limits: "1,000" would be the limits 1 and 0. */
+/* Reads digits with at most one point; strtod alone would accept "inf", "0x1p3" and blanks. Leading zeros are refused.
+ * Otherwise "1,000" would be read as two limits, 1 and 0, because a comma separates limits. */
 const char *size_number(const char *string, double *value) {
     const char *end = string;
     int points = 0, digits = 0;

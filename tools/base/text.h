@@ -41,7 +41,7 @@ struct text_line text_left(const char *string, int width); /* cut, or padded wit
 /* The columns of a line on standard output: 80, or more on a wider terminal. */
 int text_width(void);
 
-/* Whether the locale's characters are UTF-8, by the environment. */
+/* Whether the environment says that the locale's characters are UTF-8. */
 bool text_is_utf8(void);
 
 /* The escape sequence that switches a style on; TEXT_PLAIN switches it off again. The sequence is "" if standard output

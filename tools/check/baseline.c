@@ -77,7 +77,7 @@ static int read_owner(struct figures *figures, struct scan *scan, bool cuda, con
     return scan_end_of_line(scan) < 0 ? -1 : figure_take(figures, scan, FIGURE_OWNER, cuda, name, ranges);
 }
 
-/* Reads the word, and appends it to `name`, which has space for FIGURE_KEY_MOST bytes. */
+/* Reads the word `expected`, and appends it to `name`, which has space for FIGURE_KEY_MOST bytes. */
 static int read_lead(struct scan *scan, char *name, const char *expected) {
     char word[16];
     size_t used = strlen(name);

@@ -18,7 +18,7 @@ struct check {
     uint32_t runs, warm_up, runs_done;
     size_t top;
     bool peak, update;
-    bool sites; /* call sites are read from now on, because a run passed a limit or had a warning */
+    bool sites; /* call sites are read from now on, because a run exceeded a limit or had a warning */
     struct thresholds thresholds;
     struct suppressions suppressions;
     struct figures before, now;
@@ -55,7 +55,7 @@ int check_interrupted(void);
 int check_launch(char **argv, const char *name, int *status);
 
 /* check_program.c: runs the program at most check->runs times. Without --update-baseline, stops as soon as no limit is
- * passed and there is no warning. Returns 0, or an exit code after an error message. */
+ * exceeded and there is no warning. Returns 0, or an exit code after an error message. */
 int check_program(struct check *check);
 /* check_comfy.c: runs a workflow in a ComfyUI. Returns 0, or an exit code after an error message. */
 int check_comfy(struct check *check);

@@ -15,8 +15,8 @@
 
 enum { OPTIONS = 20, WINDOW_MOST = 3 };
 
-/* Finds memstow_comfy.py: as CMake or pip has installed it, or in the source tree. `command` is the path of memstow.
- * False: it is in none of these places. */
+/* Finds memstow_comfy.py: where CMake or pip has installed it, or in the source tree. `command` is the path of memstow.
+ * False: the file is in none of these places. */
 static bool find_helper(char *path, const char *command) {
     static const char *const below[] = {"../share/memstow/python", "../lib/python3*/site-packages",
                                         "../lib/python3*/dist-packages", "../../tools/python", "../tools/python"};

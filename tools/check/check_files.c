@@ -1,5 +1,6 @@
-/* check_files.c — refuses options that name one file twice, a ledger as an output, or an output that cannot be written,
- * before anything runs. In: the options. Out: a refusal with its reason. It never changes a file. */
+/* check_files.c — before anything runs, refuses options that name the same file twice, that name a ledger as an output,
+ * or that name an output that cannot be written. In: the options. Out: a refusal with its reason. It never changes a
+ * file. */
 #include "tools/base/complain.h"
 #include "tools/base/new_file.h"
 #include "tools/base/text.h"
@@ -28,8 +29,8 @@ static bool same_new_file(const char *a, const char *b) {
            of_a.st_ino == of_b.st_ino;
 }
 
-/* Whether `a` and `b` lead to one regular file. Two forms of the verdict may be written to one device, such as
- * /dev/null. */
+/* Whether `a` and `b` lead to the same regular file. Devices do not count, because two forms of the verdict may be
+ * written to one device, such as /dev/null. */
 static bool same_file(const char *a, const char *b) {
     struct stat of_a, of_b;
     if (strcmp(a, "-") == 0 || strcmp(b, "-") == 0) return false;

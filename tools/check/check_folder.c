@@ -52,8 +52,8 @@ int check_folder_of_run(const struct check *check, const char *what, uint32_t n,
     return mkdir(path, 0777) < 0 ? check_folder_fails(path) : EXIT_FINE;
 }
 
-/* Whether a ledger must be kept: the program misused a block, and a line on standard error has named the ledger. If so,
- * says that it is kept. */
+/* Whether a ledger must be kept. It must if the program misused a block, because then a line on standard error has
+ * named the ledger. If so, says that the ledger is kept. */
 static bool check_folder_is_named(const char *path, const char *name) {
     static struct subject subject;
     struct stat st;

@@ -1,5 +1,5 @@
 /* check_github.c — a verdict as workflow commands of GitHub Actions, which are shown beside the source; see check.h. A
- * command is one line. Its values must not end the line or begin another command. */
+ * command is one line. Its values are escaped, because they must not end the line or begin another command. */
 #include "tools/check/check.h"
 #include "tools/base/text.h"
 

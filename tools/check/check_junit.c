@@ -16,8 +16,8 @@ static bool is_character(const char *text, size_t length) {
     return !(length == 3 && memcmp(text, "\xef\xbf\xbe", 3) >= 0 && memcmp(text, "\xef\xbf\xbf", 3) <= 0);
 }
 
-/* The escaped form of a character; NULL: none is needed. Tabs and line ends are escaped, because in an
- * attribute readers of XML turn them into blanks. */
+/* The escaped form of a character; NULL: none is needed. Tabs and line ends are escaped, because readers of XML turn
+ * unescaped ones into blanks if they are in an attribute. */
 static const char *check_junit_escape(char c) {
     switch (c) {
     case '&':

@@ -1,6 +1,6 @@
 /* check_launch.c — starts the command of a check, and waits for it; see check.h. A signal to the check ends the whole
- * check, not only the program that is running. The program's exit status would not show the signal: a server may exit
- * with 0 after a signal. */
+ * check, not only the program that is running. The check must note the signal itself, because the program's exit status
+ * may not show it: a server may exit with 0 after a signal. */
 #include "tools/check/check.h"
 #include "tools/base/complain.h"
 #include "tools/launch/launch.h"

@@ -99,9 +99,9 @@ static int check_program_judge(struct check *check, bool *fine) {
     return result < 0 ? EXIT_UNREADABLE : EXIT_FINE;
 }
 
-/* Adds a run to the figures and, without --update-baseline, judges them. Sets *fine to whether no limit was passed and
- * there is no warning. Reads call sites only if they are needed, or if the judgement without them is not fine. In the
- * second case the run is read and judged again, but counts once. */
+/* Adds a run to the figures and, without --update-baseline, judges them. *fine: no limit was exceeded, and there is no
+ * warning. Call sites are read only if they are needed, or if the judgement without them is not fine. In the second
+ * case the run is read and judged again, but counts once. */
 static int check_program_measure(struct check *check, const char *folder, bool *fine) {
     bool sites = sites_matter(check) || check->sites;
     int code = take_folder(&check->now, folder, sites ? TALLY_ALL : TALLY_OWNERS);

@@ -294,7 +294,8 @@ static int verdict_tell(const struct check *check) {
         check_sentence(check, finding, sentence, sizeof sentence);
         fprintf(stderr, "memstow: %s", finding->verdict == VERDICT_WARNING ? "warning: " : "");
         text_wrap(stderr, sentence, finding->verdict == VERDICT_WARNING ? 18 : 9, 9);
-        break; /* only the first finding: totals come before owners and call sites. The verdict has all findings */
+        /* Only the first finding is told here; the verdict has them all. Totals come before owners and sites. */
+        break;
     }
     return code;
 }

@@ -1,5 +1,5 @@
-/* cmd_diff.c — memstow diff: shows which memory grew from one file to another. Rows are matched by name, in a stable
- * order. */
+/* cmd_diff.c — memstow diff: shows which memory grew from one file to another. The rows of both files are matched by
+ * name. Their order is stable. */
 #include "tools/views/at_peak.h"
 #include "tools/base/complain.h"
 #include "tools/base/progress.h"

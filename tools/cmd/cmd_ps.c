@@ -1,4 +1,5 @@
-/* cmd_ps.c — memstow ps: lists the processes that are tracked now. There is no registry: every process is looked at. */
+/* cmd_ps.c — memstow ps: lists the processes that are tracked now. Nothing else lists them, so it looks at every
+ * process. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/json.h"

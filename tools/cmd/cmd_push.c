@@ -94,7 +94,7 @@ static int push_moment(struct push *push, struct moment *moment) {
     gethostname(host, sizeof host - 1);
     snprintf(pid, sizeof pid, "%d", moment->pid);
     label_set(labels, &count, "__name__", "memory");
-    /* allocated amounts are differences already: Pyroscope must not subtract them again */
+    /* allocated amounts are differences already, so Pyroscope must not subtract them again */
     if (push->delivery.form == BODY_PYROSCOPE) label_set(labels, &count, "__delta__", "false");
     label_set(labels, &count, "service_name", push->service ? push->service : moment->name);
     label_set(labels, &count, "pod", host);

@@ -1,6 +1,6 @@
 /* cmd_reap.c — memstow reap: finds and ends the processes that a program left behind, by its process_registry.json.
- * Such a file is called a list here. An entry of a list stands for a process only if boot, pid and start time are still
- * the registered ones. Only processes of this user are ended. */
+ * Such a file is called a list here. An entry of a list is valid only if there is a process with the registered boot,
+ * pid and start time. Only processes of this user are ended. */
 #include "tools/base/complain.h"
 #include "tools/cmd/commands.h"
 #include "tools/base/duration.h"
@@ -229,7 +229,8 @@ static void cmd_reap_mark(struct reap *reap) {
     spread_end(table);
 }
 
-/* The name that the registry has for the process; "" if it is the process's own name. */
+/* The name under which the process is registered. "": the process is not registered, or is registered under its own
+ * name. */
 static const char *registered_name(const struct reap *reap, const struct proc_entry *entry) {
     for (size_t i = 0; i < reap->registry.count; i++) {
         const struct registered *registered = &reap->registry.processes[i];
@@ -334,8 +335,8 @@ static int note_program(struct reap *reap) {
     return 0;
 }
 
-/* Adds the processes that this list protects to reap->claimed: all if its program runs, else those that are to be kept.
- * They stay, whatever other lists say. -1: registry.error says why it failed. */
+/* Adds the processes that this list protects to reap->claimed: all of the list's processes if its program runs, else
+ * those that are to be kept. They stay, whatever other lists say. -1: registry.error says why it failed. */
 static int note_claims(struct reap *reap, const char *path) {
     if (list_load(reap, path) < 0) return -1;
     if (!list_grow(&reap->claimed, sizeof *reap->claimed, reap->claims, reap->registry.count, &reap->claim_capacity))

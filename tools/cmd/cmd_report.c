@@ -234,7 +234,7 @@ static bool is_curve(int (*write)(const struct report *report)) {
     return write == report_massif || write == report_perfetto || write == report_html;
 }
 
-/* Refuses options that do not go with --perfetto. A trace has owners and no call stacks. */
+/* Refuses options that do not go with --perfetto, because a trace for Perfetto has owners, but no call stacks. */
 static int check_perfetto(const struct choice *choice) {
     if (choice->view_given) return complain_usage("report", "--by does not go with --perfetto, which has all owners");
     if (choice->match) return complain_usage("report", "--match does not go with --perfetto, which has no call stacks");

@@ -20,9 +20,9 @@
 
 enum { OPTION_GRACE = START_OTHERS, OPTION_STRICT, OPTION_END, OPTION_QUIET, OPTION_PID, OPTION_SERVER_MODE };
 enum { GRACE_S = 60 };
-/* A wait begins when the program ends, when it is asked to end, or when a main thread ends. These times count from
- * there. The growth of processes is measured from MARK_AFTER on, so that a process that ends earlier is not looked at a
- * second time. Processes that are left are reported after TELL_AFTER. */
+/* Both times count from the beginning of a wait. A wait begins when the program ends, when it is asked to end, or when
+ * a main thread ends. The growth of processes is measured from MARK_AFTER on, so that a process that ends earlier is
+ * not looked at a second time. Processes that are left are reported after TELL_AFTER. */
 #define MARK_AFTER (SECOND_NS / 2)
 #define TELL_AFTER (5 * SECOND_NS)
 
@@ -38,7 +38,8 @@ struct watch {
     /* What the present wait has done. marked: began to measure growth. told: made the first report. told_late: made the
      * last report. said: printed a report. */
     bool marked, told, told_late, said;
-    /* when the present wait began: a main thread ended, or the program was asked to end, or ended; 0: no wait */
+    /* when the present wait began, because a main thread ended, the program was asked to end, or the program ended; 0:
+     * no wait */
     uint64_t since_ns;
     pid_t pid;       /* pid of --pid; 0: a command is run */
     bool of_command; /* an option was given that only a command can have */

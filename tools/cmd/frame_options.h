@@ -13,7 +13,7 @@ enum { OPTION_ALL_FRAMES = 254, OPTION_ABSOLUTE };
 #define FRAME_OPTIONS                                                                                                  \
     {"all-frames", no_argument, NULL, OPTION_ALL_FRAMES}, { "absolute", no_argument, NULL, OPTION_ABSOLUTE }
 
-/* Takes the option if it is one of the two; it holds from then on. Returns whether it is one of them. */
+/* Takes the option if it is --all-frames or --absolute; it holds from then on. Returns whether it is one of these. */
 static inline bool frame_options_take(int option) {
     if (option == OPTION_ALL_FRAMES) innermost_show_all();
     if (option == OPTION_ABSOLUTE) symbol_text_absolute();

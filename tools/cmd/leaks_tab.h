@@ -1,6 +1,6 @@
 /* leaks_tab.h — the view of leaks on the pages of `memstow report --html` and `memstow leaks --html`.
  * In: the images of a process, the oldest first. Out: the document that `memstow leaks --json` prints for them. A
- * process without runs has none, unless there are several images or the readings of a series. */
+ * process without runs has no document, unless there are several images or the readings of a series. */
 #ifndef MEMSTOW_LEAKS_TAB_H
 #define MEMSTOW_LEAKS_TAB_H
 
@@ -14,8 +14,8 @@ struct leaks_tab {
     struct report_tab tab;
 };
 
-/* Reads the subject's image, which must not have been changed by a report. several: there are several images. Returns
- * 0, or -1: no memory. */
+/* Reads an image, which must not have been changed by a report. several: more than one image will be read. Returns 0,
+ * or -1: no memory. */
 int leaks_tab_read(struct leaks_tab *self, const struct image *image, bool several);
 /* Finds the leaks in the last image that was read, and writes the document. *tab: NULL if there is none; `self` owns
  * it. Returns 0, or -1: no memory. */

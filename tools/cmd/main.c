@@ -76,8 +76,8 @@ static int help_on(char *name) {
 }
 
 /* Fills the numbers of standard streams that are closed. Otherwise a file or a socket of ours would get such a number,
- * and messages would go into it. An O_PATH descriptor refuses reads and writes, as a closed one does, and a program
- * that we start does not get it. */
+ * and messages would go into it. The numbers are filled with O_PATH descriptors, because these refuse reads and writes,
+ * as a closed descriptor does. A program that we start does not get them. */
 static void hold_streams(void) {
     int fd;
     do fd = open("/", O_PATH | O_CLOEXEC);

@@ -40,7 +40,7 @@ static const char *const numbers[] = {[NUMBER_OWNER] = "owner",
                                       [NUMBER_BEGAN] = "began_ns",
                                       [NUMBER_FROM] = "from"};
 
-/* In the order of the enums: memstow_policy, memstow_why, policy_category, rule. */
+/* Each list is in the order of its enum. The enums are memstow_policy, memstow_why, policy_category and rule. */
 static const char *const policies[] = {"none", "keep", "stow", "free", NULL};
 static const char *const whys[] = {"",        "nothing_said", "policy", "in_use", "pressure", "empty",
                                    "retired", "not_needed",   "cannot", "recent", "rescue",   NULL};

@@ -82,9 +82,9 @@ struct trigger {
     size_t act;
 };
 
-/* IDS: a policy or flag was set on one object and read on another. POLICY: a line has another policy than an earlier
- * line set. CATEGORY: a decision or its category does not follow from the policy, the reason and the bytes. GONE: an
- * owner that was kept has lost its memory. COUNTS: lines are missing, or sums are wrong. */
+/* IDS: a policy or flag was set on one object and read on another. POLICY: the policy in a line differs from the policy
+ * that an earlier line has set. CATEGORY: a decision or its category does not follow from the policy, the reason and
+ * the bytes. GONE: an owner that was kept has lost its memory. COUNTS: lines are missing, or sums are wrong. */
 enum fault_kind { FAULT_IDS, FAULT_POLICY, FAULT_CATEGORY, FAULT_GONE, FAULT_COUNTS };
 struct fault {
     enum fault_kind kind;
@@ -122,7 +122,8 @@ void decisions_text(const struct event *event, const char *key, char *to, size_t
 /* decisions_json.c: writes the trace as one JSON document. */
 void decisions_json(const struct decisions *decisions, const struct image *image, FILE *to);
 /* As decisions_json, but only the triggers with lines behind the line `after`: all their lines, and the owners that
- * these lines name. The size is bounded: the latest triggers are written. Returns 0, or -1: no memory. */
+ * these lines name. The size is bounded: if it is too large, the earliest of these triggers are left out. Returns 0, or
+ * -1: no memory. */
 int decisions_json_after(const struct decisions *decisions, const struct image *image, uint64_t after, FILE *to);
 /* The number of the last line; 0: the trace has none. */
 uint64_t decisions_last_line(const struct decisions *decisions);

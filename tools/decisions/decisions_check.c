@@ -1,6 +1,7 @@
 /* decisions_check.c — finds the five kinds of faults in a trace; see decisions.h and docs/decisions.md. A line SET says
- * which policy was set for an owner or, if a program wrote it, on an object of the program. A line READ says which
- * policy a program found for an owner. Objects have ids: a patcher is an object around an inner model. */
+ * which policy was set for an owner. If the program wrote the line, it also says on which objects of the program the
+ * policy was set. A line READ says which policy a program found for an owner. The objects, which the lines name by id,
+ * are patchers and inner models: a patcher is an object around an inner model. */
 #include "tools/decisions/decisions.h"
 #include "tools/base/list.h"
 

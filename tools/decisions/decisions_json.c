@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Limits for a part of a trace: bytes of all lines and names, and bytes of a name. Faults have a limit already. */
+/* Limits for a part of a trace: the bytes of all lines and names, and the bytes of one name. The number of faults is
+ * limited elsewhere (decisions_check.c). */
 enum { PART_BYTES = 1 << 20, PART_NAME = 300 };
 
 /* What a document has of a trace. */
@@ -15,8 +16,8 @@ struct part {
     const struct decisions *decisions;
     const struct image *image;
     uint64_t after; /* only triggers with a line behind this one are written */
-    uint8_t *shown; /* by trigger: 1: its lines are written. NULL: all lines are */
-    uint8_t *named; /* by owner of the image: 1: a line that is written names it. NULL: all owners are written */
+    uint8_t *shown; /* by trigger; 1: its lines are written. NULL: all lines are written */
+    uint8_t *named; /* by owner of the image; 1: a line that is written names it. NULL: all owners are written */
     size_t *bytes;  /* by trigger: the size of its lines, and of the names in them */
     size_t count, left_out; /* how many triggers have a line behind `after`; how many of these are left out */
 };

@@ -19,8 +19,8 @@ struct page {
     bool behind_trigger, some; /* behind_trigger: a trigger was printed last; some: anything was printed */
 };
 
-/* The latest SET of the owner, up to `event`, that memstow itself wrote; NULL: none. Such a SET names the owner, a
- * program's SET does not. */
+/* The latest SET of the owner, up to `event`, that memstow itself wrote; NULL: none. Only such a SET has the owner's
+ * name; a program's SET does not have it. */
 static const struct event *named_by(const struct page *page, const struct event *event, uint64_t owner) {
     for (const struct event *set = event + 1; set-- > page->decisions->events;)
         if (set->kind == EVENT_SET && !set->foreign && set->numbers[NUMBER_OWNER] == owner) return set;
@@ -375,7 +375,7 @@ static bool is_of_trigger(const struct page *page, const struct event *refused) 
     return event_find(&span, EVENT_DECISION, refused->numbers[NUMBER_OWNER]) != NULL;
 }
 
-/* Prints a line that stands for itself: a SET, a LOST, a refused move without a decision, or an unknown kind. All other
+/* Prints a line outside of triggers: a SET, a LOST, a refused move without a decision, or an unknown kind. All other
  * lines are printed with their trigger, or not at all. */
 static void print_event(struct page *page, const struct event *event) {
     bool refused = event->kind == EVENT_REFUSED && !is_of_trigger(page, event);

@@ -40,7 +40,9 @@ struct diff {
     struct diff_blocks blocks;  /* for a page: large blocks and mappings of the host */
     struct thresholds thresholds;
     struct diff_limits limited;
-    const char *suppressed_in; /* file of suppressions: growth is judged by gate.h, as in a check; NULL: by rows */
+    /* The file of suppressions. If it is given, growth is judged by gate.h, as in a check. NULL: growth is judged row
+     * by row. */
+    const char *suppressed_in;
     struct suppressions suppressions;
     struct figures figures[2];
     struct gate gate;

@@ -32,7 +32,8 @@ struct diff_blocks {
     uint64_t taken_ns[2]; /* when the file was taken; UINT64_MAX: at the end of a killed process */
     uint64_t start_ns[2];
     bool measured[2]; /* whether resident bytes are known */
-    /* Of all live memory, also of blocks that do not fit. sums[0]: of the host; sums[1]: on devices. */
+    /* The sums of all live memory, including blocks that do not fit into the page. sums[0]: on the host; sums[1]: on
+     * devices. */
     struct diff_blocks_sum {
         uint64_t blocks, bytes[2];
     } sums[2][DIFF_BLOCK_PLACES];
@@ -45,7 +46,7 @@ void diff_blocks_end(struct diff_blocks *self);
  * total of cuda_view(image). Both return 0, or -1: no memory. */
 int diff_blocks_add(struct diff_blocks *self, const struct image *image, const uint32_t *row_of, int side);
 int diff_blocks_add_on_devices(struct diff_blocks *self, const struct image *image, const uint32_t *row_of, int side);
-/* Finds blocks that are in both files, and where the others are. `same`: the files are of one process. */
+/* Finds out for each block in which files it is (enum diff_block_place). `same`: the files are of one process. */
 void diff_blocks_match(struct diff_blocks *self, bool same);
 /* The side that was taken later; B if both were taken at the same time. */
 uint8_t diff_blocks_later(const struct diff_blocks *self);

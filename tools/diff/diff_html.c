@@ -29,7 +29,7 @@ struct diff_page {
     struct html_lines lines;
     struct html_tree tree;
     struct html_fit packed; /* the columns of lines, stacks and sites */
-    char *documents;        /* all but "page"; packed first, because the columns get the space that is left */
+    char *documents;        /* all documents but "page"; packed before the columns, which get the space that is left */
     size_t documents_size;
     struct tag *table, **tags;
     const struct row **rows; /* rows that hold something on either side, those of the host first */

@@ -32,7 +32,7 @@ void diff_limits_begin(struct diff_limits *limited, const struct limits *limits,
 /* Adds one image to the groups that the limits need. `cuda`: the image is a view of device memory. Returns 0, or -1: no
  * memory. */
 int diff_limits_add(struct diff_limits *limited, const struct image *image, int side, bool cuda);
-/* Finds the row that grew most among the rows that passed a limit. over->limit is NULL if no row passed one. */
+/* Finds the row that grew most among the rows that exceeded a limit. over->limit is NULL if no row exceeded a limit. */
 void diff_limits_passed(const struct diff_limits *limited, struct over *over);
 void diff_limits_end(struct diff_limits *limited);
 

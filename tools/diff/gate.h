@@ -2,7 +2,7 @@
  * In: figures of the baseline, figures of the runs, limits, suppressions. Out: findings.
  *
  * The rule: growth is the distance from the highest figure of the baseline's runs to the lowest figure of the present
- * runs. So a limit is passed only if every present run passes it, and differences between runs of one program do not
+ * runs. So a limit is exceeded only if every present run exceeds it, and differences between runs of one program do not
  * count as growth. The rule has two consequences. First, one more run can only make the verdict milder, so no further
  * run is needed once the verdict is "pass". Second, chance seldom fails a program that did not change. A figure is
  * higher in all N present runs than in all N earlier runs at most once in C(2N, N) times (N = 5: 252; N = 3: 20), if

@@ -5,8 +5,8 @@
  *
  * In: that file, which is not trusted; names of figures. Out: the line that suppresses a figure. All conditions of a
  * line must match. The globs of function and module must match the same frame of a call site's name. The glob of owner
- * matches kind:name, or the name alone, each with the origin in brackets or without. A line suppresses nothing after
- * the day in `until`. */
+ * must match kind:name or the name alone, each with or without the origin in brackets behind it. A line suppresses
+ * nothing after the day in `until`. */
 #ifndef MEMSTOW_SUPPRESSIONS_H
 #define MEMSTOW_SUPPRESSIONS_H
 

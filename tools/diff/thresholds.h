@@ -1,5 +1,5 @@
-/* thresholds.h — judges growth by limits, and by a floor below which growth passes.
- * In: limits, and the growth. Out: the verdict, and the limit that was passed. Pure. */
+/* thresholds.h — judges growth by limits, and by a floor: growth below the floor is always fine.
+ * In: limits, and the growth. Out: the verdict, and the limit that was exceeded. Pure. */
 #ifndef MEMSTOW_THRESHOLDS_H
 #define MEMSTOW_THRESHOLDS_H
 
@@ -7,8 +7,8 @@
 
 enum verdict { VERDICT_FINE, VERDICT_WARNING, VERDICT_FAILED };
 
-/* Growth below `pass_under` bytes is fine, whatever the limits say. Other growth fails if it passes a limit. If it
- * passes none although its scope has a limit, it is a warning, or fine if `pass_under` is 0. */
+/* Growth below `pass_under` bytes is fine, whatever the limits say. Other growth fails if it exceeds a limit. If its
+ * scope has limits and the growth exceeds none of them, it is a warning, or fine if `pass_under` is 0. */
 struct thresholds {
     struct limits limits;
     uint64_t pass_under;

@@ -13,8 +13,9 @@ struct html_fit {
     size_t size;
 };
 
-/* `most`: how many sites the page may show singly; all others are merged. `limit`: bytes for the columns. Returns 0, or
- * -1: no memory. Call html_fit_end() whatever the result is. */
+/* Chooses the sites that are shown singly, and writes the columns into fit->text. `most`: how many sites the page may
+ * show singly; all others are merged. `limit`: bytes for the columns. Returns 0, or -1: no memory. Call html_fit_end()
+ * whatever the result is. */
 int html_fit_begin(struct html_fit *fit, struct html_tree *tree, size_t most, size_t limit, html_data *write,
                    void *context);
 void html_fit_end(struct html_fit *fit);

@@ -1,7 +1,7 @@
 /* html_owners.h — the owners that a page leaves out. Owners that are gone and hold nothing are left out, except for the
  * latest of them. If there is no room, owners with the least memory are left out, too.
- * In: an image and its roster. Out: which owners are hidden, and the tags without them. One hidden owner stands for all
- * hidden ones, so that sites whose tags differ in hidden owners only can be merged. */
+ * In: an image and its roster. Out: which owners are hidden, and the tags without them. In the tags, one hidden owner
+ * takes the place of all hidden owners. So sites can be merged if their tags differ only in hidden owners. */
 #ifndef MEMSTOW_HTML_OWNERS_H
 #define MEMSTOW_HTML_OWNERS_H
 
@@ -13,7 +13,7 @@ struct html_owners {
     const struct image *image;
     uint8_t *hidden;   /* by index of image->owners */
     uint32_t *tag_of;  /* by tag: the first tag with the same owners */
-    uint32_t stand_in; /* the id that stands for all hidden owners; 0: none is hidden */
+    uint32_t stand_in; /* the id that takes the place of all hidden owners; 0: none is hidden */
     size_t count;      /* how many are hidden */
 };
 

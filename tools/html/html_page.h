@@ -15,7 +15,7 @@ enum {
 };
 /* How many bytes of a page are not data: the script, the style, and the parts around them. */
 size_t html_page_parts(void);
-/* Writes data into memory. *text is the caller's to free, whatever the result is. Returns 0, or -1: no memory. */
+/* Writes data into memory. The caller frees *text, whatever the result is. Returns 0, or -1: no memory. */
 int html_page_pack(char **text, size_t *size, html_data *data, void *context);
 
 /* Writes a page to `path`. If `path` is NULL, writes to standard output, which the caller then finishes. Returns 0, or

@@ -146,8 +146,8 @@ static struct html_figures figures_of(const struct html_sites *self, size_t entr
     return self->sum_of[entry] ? self->sums[self->sum_of[entry] - 1] : add_leaves(self, entry);
 }
 
-/* Computes the figures of entries that stand for several sites. Every column needs these figures, and a few entries may
- * stand for a million sites, so the sums are made only once. Returns 0, or -1: no memory. */
+/* Computes the figures of entries that have several merged sites. Every column needs these figures, and a few entries
+ * may have a million sites, so the sums are made only once. Returns 0, or -1: no memory. */
 static int add_up_entries(struct html_sites *self) {
     size_t entries = self->tree.entry_count, count, sums = 0;
     free(self->sum_of);

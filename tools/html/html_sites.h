@@ -11,8 +11,8 @@
 enum {
     HTML_BLOCKS_MOST = 100000, /* of all blocks and mappings, only the largest are in the page */
     /* The column "kind" of blocks: 0 for a block of the host; 2 * its kind for a mapping, plus 1 if it is shared;
-     * HTML_KIND_ON_DEVICE + enum snap_cuda_kind for a block on a device. html_kind_of_mapping: an unknown kind of a
-     * mapping is 7. */
+     * HTML_KIND_ON_DEVICE + enum snap_cuda_kind for a block on a device. If the kind of a mapping is not known,
+     * html_kind_of_mapping takes 7 as its kind. */
     HTML_KIND_ON_DEVICE = 16,
 };
 

@@ -33,7 +33,7 @@ void html_snapshots_end(struct html_snapshots *self) {
 
 /* ---- adding a snapshot: its sites */
 
-/* Notes for each row its bytes, and whether the image has the row. */
+/* Notes the bytes of each row, and whether the image has the row. */
 static int note_rows(struct html_snapshots *self, const struct image *image, int device) {
     struct groups *groups = &self->groups[device];
     uint64_t *bytes = calloc(groups->count + 1, sizeof *bytes);
@@ -137,7 +137,7 @@ static void json_cut(struct json *json, const char *key, const char *text) {
     json_string(json, key, is_long ? cut : text);
 }
 
-/* Writes the line of code that stands for a site: its function, file, line number and module. */
+/* Writes the line of code that represents a site: its function, file, line number and module. */
 static void json_line(struct json *json, const struct report *report, const struct site_words *words) {
     struct innermost_line line = {NULL, NULL};
     if (!words->is_gone && words->stack) innermost_caller(&line, report->image, report->symbols, words->stack);

@@ -1,8 +1,8 @@
 /* html_snapshots.h — what several snapshots of a process know, for the page of the last one.
  * In: reports of snapshots of one process, in order of time; or one report of a series (series.h). Out: the document
- * "snapshots": when each was taken, and the memory of owners and sites in each of them. Its size is bounded: it has the
- * owners and sites that held or changed most, and the number of all others.
- * An owner of a process has one id in all its files; call stacks are the same if their frames are equal. */
+ * "snapshots": when each snapshot was taken, and the memory of owners and sites in it. The document's size is bounded:
+ * it has the owners and sites that held or changed most, and the number of all others.
+ * Owners of two snapshots are the same if their ids are equal; call stacks are the same if their frames are equal. */
 #ifndef MEMSTOW_HTML_SNAPSHOTS_H
 #define MEMSTOW_HTML_SNAPSHOTS_H
 
@@ -31,8 +31,8 @@ void html_snapshots_end(struct html_snapshots *self);
 
 /* Writes the document. `report`: the latest that was added. Returns 0, or -1: no memory. */
 int html_snapshots_write(struct html_snapshots *self, const struct report *report, struct html_out *out);
-/* Writes the document from the readings of a report's series. The document then has no owners, and of the sites only
- * those that hold something in the file itself. Returns 0; -1: no memory; -2: the series is damaged. */
+/* Writes the document from the readings of a report's series. The document then has no owners, and has only those sites
+ * that hold something in the file itself. Returns 0; -1: no memory; -2: the series is damaged. */
 int html_snapshots_write_series(const struct report *report, struct html_out *out);
 
 #endif

@@ -9,7 +9,7 @@
 struct html_track {
     struct leak_entries moved; /* changes; an entry's `site` is the item, its `point` the moment */
     uint64_t *last;            /* by item: its bytes at the latest moment */
-    uint8_t *dropped;          /* by item, bits: DROPPED: too small, so not followed; HELD: it once had bytes */
+    uint8_t *dropped;          /* by item: bits. DROPPED: it is too small, and not followed. HELD: it once had bytes */
     uint64_t small;            /* items that never had more bytes than this were dropped; 0: none were */
     size_t count, capacity, dropped_capacity;
 };

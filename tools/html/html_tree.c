@@ -59,7 +59,7 @@ void html_tree_end(struct html_tree *tree) {
 /* ---- cursors, leaves and entries */
 
 struct cursor {
-    uint32_t node, position; /* position LINE_CURSOR: `node` is a line, for sites without a stack */
+    uint32_t node, position; /* for a site without a stack: `node` is the site's line, and position LINE_CURSOR */
     uint32_t line;
     uint16_t level; /* level among the functions inlined in the frame */
     uint16_t side;
@@ -189,9 +189,10 @@ static void html_tree_attach(struct build *build, uint32_t first) {
     build->failed |= attach_folded(tree, first) < 0;
 }
 
-/* Pushes the first lines of a node's callees. A child without frames, which only a hostile file has, is replaced by its
- * children; so is each child when no steps are left. The walk follows first children downwards and parents upwards, so
- * it needs no recursion and no depth can overflow a stack. */
+/* Pushes a cursor for each callee of a node. A child without frames, which only a hostile file has, gets no cursor: its
+ * leaves are attached to the node that is being built, and the walk goes on with its children. When `steps_left` is 0,
+ * every child is passed over in this way. The walk follows first children downwards and parents upwards. So it needs no
+ * recursion, and no depth of the tree can overflow the stack. */
 static void push_children(struct build *build, uint16_t number, uint32_t top) {
     const struct html_side *side = &build->tree->sides[number];
     for (uint32_t node = side->child[top]; node;) {

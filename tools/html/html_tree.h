@@ -61,7 +61,7 @@ int html_tree_write(const struct html_tree *tree, struct html_out *out);
 
 /* The indices of the leaves of an entry. *count: their number. */
 const uint32_t *html_tree_entry(const struct html_tree *tree, size_t entry, size_t *count);
-/* By leaf, the index of its entry. NULL: no memory. The caller frees the list. */
+/* Returns a list that has, for each leaf, the index of the leaf's entry. NULL: no memory. The caller frees the list. */
 uint32_t *html_tree_entries_of_leaves(const struct html_tree *tree);
 
 #endif

@@ -13,7 +13,8 @@ enum {
     DOCUMENTS_MOST = HTML_PAGE_MOST / 2, /* if the documents are larger, owners are left out until they fit */
 };
 
-/* What a page is made of. The documents are written first, into memory: the columns get the rest of the page. */
+/* What a page is made of. The documents are written first, into memory, because the columns get the rest of the
+ * page. */
 struct page {
     struct report report; /* without the owners that are left out */
     struct roster roster;
@@ -100,7 +101,8 @@ static int write_tab(const struct report_tab *tab, struct html_out *out) {
     return fclose(to) == 0 ? 0 : -1;
 }
 
-/* Writes what snapshots of the process know of earlier times: several files, or the readings of a series. */
+/* Writes what the process held at earlier times. It is known if the report has several files, or a file with the
+ * readings of a series. */
 static int write_snapshots(const struct report *report, struct html_out *out) {
     if (report->snapshots && report->snapshots->count) return html_snapshots_write(report->snapshots, report, out);
     int result = report->image->series_size ? html_snapshots_write_series(report, out) : 0;

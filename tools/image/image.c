@@ -64,7 +64,8 @@ void image_sum(struct image *image) {
         else
             total_sum_add(total->class == SNAP_MAPPED ? &image->mapped : &image->host, total);
     }
-    /* For inherited memory only frees are counted. The header has the memory that existed at the fork. */
+    /* For inherited memory only frees are counted. So its live bytes are the bytes that existed at the fork, which the
+     * header has, minus the freed bytes. */
     uint64_t existed = image->header.inherited_bytes, freed = image->inherited.free_bytes;
     image->inherited.live_bytes = existed > freed ? existed - freed : 0;
 }

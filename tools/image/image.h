@@ -52,7 +52,8 @@ struct cuda_image {
     struct total *totals;           /* one for each site */
     struct snap_cuda_block *blocks; /* live blocks */
     size_t device_count, site_count, block_count;
-    struct sum kinds[SNAP_CUDA_KINDS], device; /* sums of the sites; device: of all kinds that take device memory */
+    /* kinds: the sums of the sites, by kind; device: the sum of all kinds that take device memory */
+    struct sum kinds[SNAP_CUDA_KINDS], device;
 };
 
 /* NVML's report about devices. */
@@ -157,9 +158,10 @@ const char *image_module_name(const struct image *image, uint32_t module);
 /* The variance of the total's bytes in the measure; 0: the bytes are exact. */
 double image_variance(const struct image *image, const struct total *total, enum measure measure);
 
-/* The total with this number, as large blocks and mappings have it in `site`: 1 + an index. NULL: there is none. */
+/* The total of a large block or mapping. `site`: its field `site`, which is 1 + the index of the total. NULL: there is
+ * no such total. */
 const struct total *image_total(const struct image *image, uint32_t site);
-/* The tag with this number; the tag of untagged memory if there is none. */
+/* The tag with this number. If there is no such tag, the tag of untagged memory. */
 const struct snap_tag *image_tag(const struct image *image, uint32_t tag);
 /* Sorts owners by id. */
 void image_sort_owners(struct image *image);
@@ -183,7 +185,7 @@ bool image_has_tags(const struct image *image);
 /* Whether any total has a call stack. */
 bool image_has_stacks(const struct image *image);
 
-/* Whether `a` and `b` are headers of one program in one process, at two times. */
+/* Whether both headers are of the same program in the same process; the times may differ. */
 bool image_same_process(const struct snap_header *a, const struct snap_header *b);
 
 /* Whether image_now() returns the true time. False for the ledger of a killed process, which does not have the time of

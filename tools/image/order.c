@@ -24,7 +24,7 @@ static uint32_t nodes_number(struct image *image, uint32_t node, uint32_t *numbe
         route[length++] = node;
         node = image->nodes[node].parent;
     }
-    /* the parent is outside the table, or the route is a circle */
+    /* `node` is now the parent of the last node on the route: it may be outside the table, or itself on the route */
     bool lost = node >= image->node_count || numbers[node] == ON_THE_ROUTE;
     if (lost) image->nodes[route[length - 1]] = empty;
     while (length) numbers[route[--length]] = next++;

@@ -1,6 +1,7 @@
 /* file_limit.h — a write beyond RLIMIT_FSIZE fails, and does not kill the command.
- * In: nothing. Out: such a write fails with EFBIG, so the command says so and removes its unfinished file. A program
- * that the command starts must get the disposition of SIGXFSZ that the command itself was started with. */
+ * In: nothing. Out: such a write fails with EFBIG, so the command says so and removes its unfinished file. For this,
+ * the command ignores SIGXFSZ. A program that the command starts must get back the disposition of SIGXFSZ that the
+ * command itself was started with. */
 #ifndef MEMSTOW_FILE_LIMIT_H
 #define MEMSTOW_FILE_LIMIT_H
 

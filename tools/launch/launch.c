@@ -79,7 +79,7 @@ static void look_for_ends(struct launch *launch) {
     }
     for (pid_t got = 1; launch->adopts && got > 0;) {
         siginfo_t info = {0};
-        /* If the program itself has ended after the check above, it is left for the next call. */
+        /* If the program itself has ended after the check above, the next call takes its end. */
         if (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || !info.si_pid) return;
         if (info.si_pid == launch->pid && !launch->ended) return;
         got = waitpid(info.si_pid, NULL, WNOHANG);

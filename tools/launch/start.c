@@ -79,8 +79,8 @@ static bool valid_pressure(const char *value) { return pressure_parse(value, &(s
 
 static bool valid_idle(const char *value) { return pressure_parse_idle(value, &(struct pressure_wishes){0}); }
 
-/* Whether the value of --follow is a list of names. A value that begins with a dash is none: the user has given no
- * list, and the value is the next option or "--". */
+/* Whether the value of --follow is a list of names. A value that begins with a dash is no list, but the next option or
+ * "--": the user has forgotten the list. */
 static bool valid_follow(const char *value) {
     size_t length = strlen(value);
     return length && value[0] != '-' && value[0] != ',' && value[length - 1] != ',' && !strstr(value, ",,");
@@ -187,8 +187,8 @@ static bool asan_may_come_later(void) {
     return found && found[sizeof word - 1] && strchr("0fn", found[sizeof word - 1]);
 }
 
-/* Warns about a program with AddressSanitizer as a library: AddressSanitizer ends the program if another library comes
- * first. */
+/* Warns about a program that has AddressSanitizer as a library, because AddressSanitizer ends the program if another
+ * library is loaded before it. */
 static void look_for_asan(const char *command, const char *path) {
     static const char *const names[] = {"libasan.so", "libclang_rt.asan"};
     const char *preloaded = getenv("LD_PRELOAD");

@@ -51,7 +51,7 @@ static bool is_main(const struct summary *summary, const struct tree *tree, cons
     return !tree->found || header->start_ns >= tree->main.header.start_ns;
 }
 
-/* Adds live bytes. Memory of a program that was replaced by exec is gone. */
+/* Adds the live bytes of a program. The memory of a program that was replaced by exec is gone, and is not added. */
 static void add_live(struct tree *tree, const struct image *image, const char *name) {
     uint64_t live = image->host.live_bytes + image->mapped.live_bytes;
     if (image->header.state == SNAP_EXECED) return;
@@ -193,8 +193,9 @@ static void print_sentence(const char *name, const char *text) {
     text_wrap(stderr, text, 17, 17);
 }
 
-/* Whether the name of the first process's last ledger ends in .x<number of the exec>. The library gave it this name to
- * make the next program's ledger, and then could not make that one. */
+/* Whether the name of the first process's last ledger ends in .x<number of the exec>. The library renames a ledger in
+ * this way before it makes the ledger of the next program. So if the last ledger has such a name, the next ledger could
+ * not be made. */
 static bool next_failed(const struct tree *tree) {
     const struct snap_header *header = &tree->main.header;
     char suffix[16];

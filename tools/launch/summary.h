@@ -12,7 +12,7 @@ struct summary {
     const char *command;   /* as the user typed it */
     const char *directory; /* the folder of the run's files */
     const char *given;     /* the argument of -o; NULL if it has conversions such as %p or was not given */
-    const char *file;      /* the last name in the path `given`; NULL if that is NULL */
+    const char *file;      /* the last name in the path `given`; NULL if `given` is NULL */
     uint8_t run_id[16];
     bool verify, from_cupti, injection_given_up; /* as in struct start */
     /* a message before the start said that this program cannot be tracked */

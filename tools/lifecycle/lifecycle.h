@@ -22,18 +22,19 @@ struct life {
     bool own_fault; /* the program failed by itself, before it was closed */
     char reasons[LIFECYCLE_REASONS][400];
     size_t reason_count;
-    /* ready_ns: time until the program was ready; gone_ns: from its closing until all its processes were gone,
-     * UINT64_MAX: some are left */
+    /* ready_ns: the time until the program was ready. gone_ns: the time from the program's closing until all its
+     * processes were gone; UINT64_MAX: some are left */
     uint64_t ready_ns, gone_ns;
-    uint64_t peak_bytes, close_bytes;   /* memory of all its processes: at the peak; when it was closed */
+    uint64_t peak_bytes, close_bytes;   /* memory of all processes: at the peak; when the program was closed */
     uint64_t settled_bytes;             /* their memory ten seconds after the closing */
     uint64_t growth_bytes, final_bytes; /* growth after these ten seconds; memory at the end */
     uint32_t processes, threads;        /* highest number at a time */
-    size_t left_processes, left_traces; /* how many processes, and files and the like, were left at the end */
-    size_t exempt_count;                /* exempt processes that live on */
-    int exit_code;                      /* of the program; -1: it had to be ended */
-    char *details;                      /* text about processes that should be gone; NULL: none. The caller frees it */
-    char *exempt;                       /* exempt processes in one line; NULL or "": none. The caller frees it */
+    /* how many processes were left at the end, and how many other traces, such as files */
+    size_t left_processes, left_traces;
+    size_t exempt_count; /* exempt processes that live on */
+    int exit_code;       /* of the program; -1: it had to be ended */
+    char *details;       /* text about processes that should be gone; NULL: none. The caller frees it */
+    char *exempt;        /* exempt processes in one line; NULL or "": none. The caller frees it */
 };
 
 /* The name of test 1 to 6: "start and close", … */

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* What libc's thread reads and writes. If that thread does not end in time, this memory is never freed. */
+/* What the thread of getaddrinfo_a() reads and writes. If that thread does not end in time, this memory is never
+ * freed. */
 struct lookup {
     struct gaicb request;
     struct addrinfo hints;
@@ -52,7 +53,7 @@ static int lookup_number(struct lookup *lookup) {
     return getaddrinfo(lookup->host, lookup->port, &hints, &lookup->request.ar_result);
 }
 
-/* Asks libc's thread. The result is as that of lookup_wait. */
+/* Looks up the host's name in the thread of getaddrinfo_a(). Returns what lookup_wait returns. */
 static int lookup_name(struct lookup *lookup, uint64_t end_ns) {
     struct gaicb *list[] = {&lookup->request};
     int error = getaddrinfo_a(GAI_NOWAIT, list, 1, NULL);

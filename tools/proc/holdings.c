@@ -189,7 +189,8 @@ static void load_maps(struct holdings *holdings) {
 
 /* --- putting handles from descriptors and maps in order --- */
 
-/* For qsort: by descriptor. Handles that are only mapped have -1, which is the largest number here: they come last. */
+/* Compares for qsort: by descriptor. Handles that are only mapped come last, because their -1 is the largest unsigned
+ * number. */
 static int by_fd(const void *left, const void *right) {
     unsigned a = (unsigned)((const struct handle *)left)->fd, b = (unsigned)((const struct handle *)right)->fd;
     return (a > b) - (a < b);

@@ -21,7 +21,8 @@ enum {
 };
 enum { COMPACT_ASCII = 3, UNICODE_KEYS = 1, SPLIT_KEYS = 2 };
 
-/* offsetof() in CPython's own headers, 3.11.7 and 3.12.1. They do not change within a minor version. */
+/* Offsets of members, from the headers of CPython 3.11.7 and 3.12.1. The offsets do not change within a minor
+ * version. */
 struct layout {
     uint32_t interpreters, thread_head, thread_id, cframe_frame, frame_code, frame_previous, cached_keys, text_state,
         text_start, text_shift;
@@ -159,8 +160,8 @@ static bool ends_in(const char *text, const char *tail) {
     return length >= size && strcmp(text + length - size, tail) == 0;
 }
 
-/* Whether a function belongs to Python's code for the end of a program. If the outermost function of the main thread
- * does, the program's own code is over. */
+/* Whether a function belongs to Python's code for the end of a program. If this is so for the outermost function of the
+ * main thread, the program's own code is over. */
 static bool is_of_the_end(const struct function *function) {
     return (strcmp(function->name, "_shutdown") == 0 && ends_in(function->file, "/threading.py")) ||
            (strcmp(function->name, "_exit_function") == 0 && ends_in(function->file, "/multiprocessing/util.py"));

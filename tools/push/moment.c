@@ -34,7 +34,7 @@ static void moment_put(struct moment *moment, struct pprof *pprof, const struct 
     if (sample.values[0] || sample.values[1] || sample.values[2] || sample.values[3]) pprof_put(pprof, &sample);
 }
 
-/* Writes the profile. Its time is now; it covers the time since the last look. */
+/* Writes a profile that is dated now and covers the time since the last look. */
 static int moment_write(struct moment *moment, const struct image *image, struct symbols *symbols, FILE *to) {
     static const struct pprof_type types[PPROF_VALUES] = {
         {"alloc_objects", "count"}, {"alloc_space", "bytes"}, {"inuse_objects", "count"}, {"inuse_space", "bytes"}};

@@ -13,7 +13,7 @@
 #include "tools/base/text.h"
 
 /* A JSON document that a command adds to an HTML page, for a view of its own. in_front: the page opens with this view,
- * and is the page of the command with this name. */
+ * and `name` is the name of the command that makes the page. */
 struct report_tab {
     const char *name;
     char *text;
@@ -41,7 +41,7 @@ struct report {
     const char *page;        /* file of the page; NULL: standard output */
     const struct report_tab *tab;     /* NULL: none */
     struct massif *massif;            /* with --massif: the snapshots so far */
-    struct html_snapshots *snapshots; /* with --html: the files so far, if there are several; NULL: there is one */
+    struct html_snapshots *snapshots; /* with --html and several files: the files so far; NULL: only one file */
     bool more;                        /* another file of the process follows */
 };
 
@@ -115,11 +115,12 @@ void report_text_view(const struct report *report, enum view view);
 /* Says why some functions have no lines. */
 void report_text_without_lines(const struct report *report);
 
-/* Whether a total counts. Three kinds do not: memory that a forked child inherited, remainders of estimates, and totals
- * that --match leaves out. */
+/* Whether a total counts. Three kinds do not: memory that a forked child inherited, differences between estimates and
+ * exact sums (TOTAL_REMAINDER), and totals that --match leaves out. */
 bool report_keeps(const struct report *report, const struct total *total);
 
-/* A site of the image: it has one or two totals, from the index `first` on, of host memory, mapped memory, or both. */
+/* A site of the image. It has a total of host memory, a total of mapped memory, or both. The first of its totals has
+ * the index `first`. */
 struct listed_site {
     uint32_t first, count;
     uint64_t bytes; /* in the report's measure */
@@ -140,7 +141,7 @@ void report_text_peak(const struct report *report);
 void report_text_estimates(const struct report *report);
 /* As report_text_estimates, on standard error, for a form that has no place for the note. */
 void report_tell_estimates(const struct report *report);
-/* Explains those of the first `shown` rows of the table by thread that do not stand for a thread. */
+/* Explains the rows in the table by thread that are not threads. Looks only at the first `shown` rows. */
 void report_text_thread_notes(const struct groups *groups, size_t shown);
 /* Prints the split of the RSS. */
 void report_text_residency(const struct report *report);
@@ -156,7 +157,8 @@ void report_tell_match(const struct report *report);
  * (enum listed_which), as far as --match keeps them, the biggest first. NULL: no memory. */
 struct listed {
     uint64_t address, size, birth_ns, resident;
-    /* site: of memory of the host, as image_total() takes it; of a block on a device, the number of the CUDA site */
+    /* site: for memory of the host, the number that image_total() takes; for a block on a device, the number of the
+     * CUDA site */
     uint32_t site, thread;
     const struct snap_mapping *mapping;      /* NULL: no mapping */
     const struct snap_cuda_block *on_device; /* NULL: memory of the host */

@@ -77,8 +77,9 @@ static bool where_retained(const struct report *report, struct report_lead *lead
     return true;
 }
 
-/* The call stack that holds most, with all its models, nodes and runs: one of its sites, with the bytes of all. A site
- * without a call stack stands for itself. Returns 0, or -1: no memory. */
+/* Finds the call stack that holds most. The bytes of all sites with the same call stack are added up, whatever their
+ * models, nodes and runs. A site without a call stack is counted alone. *place: one of the sites, with the sum as its
+ * bytes. Returns 0, or -1: no memory. */
 static int largest_place(const struct image *image, const struct listed_site *sites, size_t count,
                          struct listed_site *place) {
     uint64_t *by_node = calloc(image->node_count + 1, sizeof *by_node);
@@ -121,7 +122,7 @@ static void next_command(struct report_lead *lead, const char *before, const cha
     snprintf(lead->next.s, sizeof lead->next.s, "memstow %s %.300s%s", before, TEXT_SAFE(subject), after);
 }
 
-/* `page`: the reader has the page already, and misused blocks are not on it. */
+/* `page`: the sentence stands on the HTML page, which does not show misused blocks. */
 static void report_lead_next(const struct report *report, bool page, struct report_lead *lead) {
     const struct image *image = report->image;
     const char *argument = report->argument;

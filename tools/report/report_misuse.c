@@ -22,7 +22,8 @@ static void text_site(const struct report *report, const char *what, const struc
     innermost_print(&stack, stdout, 6);
 }
 
-/* Prints a block that was freed or off its device. Perhaps a CUDA kernel used it, and so caused the fault. */
+/* Prints a block that was freed, or moved off its device, before CUDA reported an illegal address. Perhaps a kernel
+ * used the block, and so caused this error. */
 static void text_fault(const struct report *report, const struct snap_misuse *misuse) {
     const struct snap_misuse_site *made = &misuse->sites[SNAP_MISUSE_ALLOCATED];
     struct text_line words;

@@ -82,7 +82,8 @@ static void share_add(struct mixed *mixed, uint32_t model, uint64_t bytes, uint6
     *left -= taken;
 }
 
-/* The bytes that are in no part belong to the block's own model: adds them to its share, or as a new share. */
+/* Adds the bytes that are in no part. They belong to the block's own model, and are added to the share of this model.
+ * If the model has no share yet, they are a new share. */
 static void add_rest(struct mixed *mixed, uint32_t model, uint64_t left) {
     size_t i = 0;
     while (i < mixed->count && mixed->shares[i].model != model) i++;

@@ -1,7 +1,7 @@
 /* report_tree.c — the call tree of a report in text; see report.h.
  * The tree is made of limbs: a limb is a chain of calls with nearly the same bytes. In: the bytes of each stack. Out:
- * branches of more than 2 % of the whole: the largest ones, in as many lines as --top allows. All branches are built in
- * memory before the first line is printed, so that the largest can be chosen. */
+ * the largest branches that fit into the lines that --top allows. Each of them has more than 2 % of the whole. All
+ * branches are built in memory before the first line is printed, so that the largest can be chosen. */
 #include "tools/views/calltree.h"
 #include "tools/base/list.h"
 #include "tools/views/estimate.h"
@@ -18,8 +18,8 @@ enum {
     TREE_INDENT = 22,
     TREE_ERROR = 8, /* additional columns if the bytes are estimates */
     DEPTH_INDENTED = 16,
-    /* A chain is calls with nearly the same bytes. CHAIN_HEAD: number of frames shown at its outer end. CHAIN_TAIL: at
-     * its inner end. CHAIN_PYTHON: number of Python frames shown between the two ends. */
+    /* A chain is calls with nearly the same bytes. CHAIN_HEAD: how many frames are shown at its outer end. CHAIN_TAIL:
+     * how many are shown at its inner end. CHAIN_PYTHON: how many Python frames are shown between the two ends. */
     CHAIN_HEAD = 1,
     CHAIN_TAIL = 1,
     LEAF_TAIL = 3, /* in place of CHAIN_TAIL, for a chain without callees that are worth showing */
@@ -29,8 +29,8 @@ enum {
     NAMED_FROM = 1000, /* frames with less than 1/1000 of the whole are not looked up */
     LINES_PER_ROW = 8, /* lines of the tree for each row that --top allows */
     FRAMES_MOST = 4 * STACK_FRAMES_MAX,
-    /* A sound file has fewer: at most 50 limbs without callees have more than 2 % each, and at most 100 limbs can be
-     * ended by a loss of more than 1 %. */
+    /* A file that is not damaged has fewer limbs: at most 50 limbs without callees have more than 2 % each, and at most
+     * 100 limbs can be ended by a loss of more than 1 %. */
     LIMBS_MOST = 512,
 };
 
@@ -45,10 +45,11 @@ struct limb {
     struct branch branch; /* the outermost call */
     struct calltree_line *lines;
     size_t count, capacity;
-    struct branches below;       /* the callees of the innermost call */
-    size_t first, parts, parent; /* first, parent: indices in `limbs` of the first child and of the parent; limb 0 is
-                                    the root. parts: number of children */
-    size_t cost;                 /* number of its lines; the root has none */
+    struct branches below; /* the callees of the innermost call */
+    /* first: the index in `limbs` of the first child. parts: the number of children. parent: the index of the parent;
+     * limb 0 is the root */
+    size_t first, parts, parent;
+    size_t cost; /* number of its lines; the root has none */
     bool shown;
 };
 
@@ -188,8 +189,8 @@ static void tree_line(struct tree_print *print, struct calltree_line line, const
     puts(innermost_text(&shown, text_width() - print->indent - 2 * depth).s);
 }
 
-/* The position in the chain from which on Python frames are shown. From there to `end` there are at most CHAIN_PYTHON
- * of them. */
+/* The position in the chain where the shown Python frames begin. From there to `end` there are at most CHAIN_PYTHON
+ * Python frames. */
 static size_t python_from(const struct image *image, const struct calltree_line *chain, size_t end) {
     size_t first = end, found = 0;
     while (first > CHAIN_HEAD && found < CHAIN_PYTHON)

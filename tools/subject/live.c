@@ -188,7 +188,7 @@ static void live_explain(const struct search *search, char *error, size_t size) 
                  "process %d is not tracked by memstow: libmemstow.so is not loaded in it (see 'memstow ps')", pid);
 }
 
-/* Describes an error of this command or of the system, which says nothing about the process. Returns `cause`. */
+/* Describes an error whose cause is this command or the system, and not the process. Returns `cause`. */
 static int not_its_fault(pid_t pid, int cause, char *error, size_t size) {
     if (cause == -ENOSYS)
         snprintf(error, size, "process %d cannot be looked at: /proc is not mounted", (int)pid);

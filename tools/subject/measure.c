@@ -20,7 +20,7 @@ struct visit {
 static uint32_t add_string(struct visit *visit, const char *string) {
     struct image *image = visit->image;
     uint64_t length = strlen(string) + 1;
-    /* Pieces of one region, and regions of one file, follow each other: they share one string. */
+    /* Pieces of one region, and regions of one file, follow each other, so they can share one string. */
     if (image->region_count) {
         uint32_t last = image->regions[image->region_count - 1].path;
         if (strcmp(image_string(image, last), string) == 0) return last;

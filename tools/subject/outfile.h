@@ -8,8 +8,9 @@
 
 #include <stddef.h>
 
-/* Checks whether memstow may write a file at the path. Returns 0, or -1 with "PATH: why" in error. For example, the
- * directory is not writable, or the path has a file of another user, of another format, or in use. */
+/* Checks whether memstow may write a file at the path. Returns 0, or -1 with "PATH: why" in error. Reasons are, for
+ * example: the directory is not writable; the file at the path belongs to another user, has another format, or is in
+ * use. */
 int outfile_check(const char *path, char *error, size_t error_size);
 
 /* outfile_begin() checks the path, and opens a temporary file. outfile_end() moves that file to the path, or removes it

@@ -1,5 +1,5 @@
 /* ranges.h — what address ranges are used for, according to the ledger: thread stacks, mappings, memstow's own memory,
- * and memory that it holds for devices. In: an image. Out: the use of an address, and where uses change. */
+ * and memory that memstow holds for devices. In: an image. Out: the use of an address, and where uses change. */
 #ifndef MEMSTOW_RANGES_H
 #define MEMSTOW_RANGES_H
 

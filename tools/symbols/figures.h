@@ -59,7 +59,8 @@ struct figure *figures_add_cuda(struct figures *figures, enum figure_kind kind, 
 /* Ends the present run. */
 void figures_end_run(struct figures *figures);
 
-/* Removes all runs, so that they can be added again, with names of the same form. */
+/* Removes all runs, so that they can be added again. Whether the figures are of the peak, and whether their names have
+ * origins, stays as it was. */
 void figures_again(struct figures *figures);
 
 /* The figure with this name, of host memory or of CUDA memory. NULL: there is none. */

@@ -7,7 +7,7 @@
 #include "tools/image/image.h"
 
 /* Whether the innermost Python function of the stack belongs to memstow. Functions of Python's own library are skipped.
- * False also if there is no other function. */
+ * False also if the stack has no other Python functions. */
 bool own_stack(const struct image *image, uint32_t node);
 
 #endif

@@ -57,7 +57,7 @@ static bool is_of_its_time(const struct stat *st, const struct snap_header *head
 }
 
 /* Whether the file belongs to us or to the process's user. The user id in the ledger is valid in the process's user
- * namespace. For a running process, /proc has the user id that is valid here. */
+ * namespace. So for a running process, the user id that is valid here is read from /proc. */
 static bool is_owned(const struct stat *st, const struct snap_header *header, pid_t pid) {
     char path[64];
     struct stat process;

@@ -16,7 +16,8 @@
 
 struct interned {
     UT_hash_handle hh;
-    struct symbol_line line; /* for symbols_alike: the first line with this key; its frame is stored plus 1; 0: none */
+    /* for symbols_alike: the first line with this key. line.frame is 1 + the id of its frame; 0: there is no line */
+    struct symbol_line line;
     char text[];
 };
 
@@ -45,7 +46,7 @@ struct symbols {
     } answer;
 };
 
-/* The frame for ids that the image lacks, and for lack of memory: it has one unknown symbol. */
+/* The frame that is returned if the image lacks the id, or if there is no memory. It has one unknown symbol. */
 static union {
     struct named_frame frame;
     char space[sizeof(struct named_frame) + sizeof(struct symbol)];
@@ -122,8 +123,8 @@ void symbols_rest(struct symbols *symbols) {
     symbols->image = symbols->reader.image = NULL;
 }
 
-/* Whether the name can be another one at the next look: code in no file changes, and a file that could not be read can
- * perhaps be read later. */
+/* Whether the name may be different at the next look, because the code is in no file and may change, or because a file
+ * that could not be read can perhaps be read later. */
 static bool symbols_name_passes(const struct symbols *symbols, size_t id) {
     const struct named_frame *named = symbols->frames[id];
     if (named == nameless) return true; /* there was no memory for it */

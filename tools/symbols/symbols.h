@@ -1,6 +1,6 @@
 /* symbols.h — names the frames of an image: functions, files and lines.
  * In: frame ids. Out: names. Each frame is looked up at the first request and then kept. A separate process reads ELF
- * files: a file that is damaged or hostile costs its own names only. A file that cannot be used is reported once, on
+ * files, so a damaged or hostile file costs only its own names. A file that cannot be used is reported once, on
  * standard error. */
 #ifndef MEMSTOW_SYMBOLS_H
 #define MEMSTOW_SYMBOLS_H
@@ -33,10 +33,11 @@ void symbols_end(struct symbols *symbols);
 /* For the image of a program that runs on: call it when frames or modules were added to the image. Names that were
  * looked up stay. False: there is no memory; then no frame that was added may be looked up. */
 bool symbols_grow(struct symbols *symbols);
-/* For a ledger that is read again and again. After symbols_rest the image may be closed; the process that reads ELF
- * files ends. symbols_follow goes on with a later image of the same ledger, and keeps the names that were found. Code
- * in no file, and functions of files that could not be read, are looked up again. False: the image has other frames,
- * too many texts were collected, or there is no memory; then only symbols_end may be called. */
+/* Two functions for a ledger that is read again and again. symbols_rest ends the process that reads ELF files; after it
+ * the caller may close the image. symbols_follow goes on with a later image of the same ledger. It keeps the names that
+ * were found, but looks up two kinds of names again: those of code in no file, and those of functions in files that
+ * could not be read. It returns false if the image has other frames, if too many texts were collected, or if there is
+ * no memory. After that, only symbols_end may be called. */
 void symbols_rest(struct symbols *symbols);
 bool symbols_follow(struct symbols *symbols, const struct image *image);
 /* The names of a frame; never NULL. */
@@ -46,8 +47,8 @@ const struct named_frame *symbols_frame(struct symbols *symbols, uint32_t id);
 struct symbol_line {
     uint32_t frame, symbol;
 };
-/* The line that stands for all lines with the same module, function, file and line number: the first of them that
- * symbols_alike was called with. A line without a function stands for itself. */
+/* The line that represents all lines with the same module, function, file and line number. It is the first of them that
+ * symbols_alike was called with. A line without a function represents only itself. */
 struct symbol_line symbols_alike(struct symbols *symbols, struct symbol_line line);
 
 /* Finds modules whose functions are known, but not the lines, among the frames that were looked up. Writes at most

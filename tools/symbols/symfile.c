@@ -2,8 +2,8 @@
  *
  * elfutils finds three things: separate debug files (by build id and by name), symbol tables, and the compressed symbol
  * table of MiniDebugInfo. This file reads the functions of a compilation unit once, and keeps them as spans of
- * addresses. elfutils' own look-up would walk the whole unit for every address, and recurse as deep as the file says.
- */
+ * addresses, because elfutils' own look-up would walk the whole unit for every address, and recurse as deep as the file
+ * says. */
 #include "tools/symbols/symfile.h"
 #include "tools/base/list.h"
 
@@ -242,8 +242,8 @@ static bool holds_functions(int tag) {
            tag == DW_TAG_class_type || tag == DW_TAG_enumeration_type || tag == DW_TAG_union_type;
 }
 
-/* Gets the first child of an entry of debug information. 0: `child` is it. Otherwise there is none, it cannot be read,
- * or the limit of steps is reached, which ends the walk through circular lists. */
+/* Gets the first child of an entry of debug information. Returns 0 if there is a child. Otherwise there is none, it
+ * cannot be read, or the limit of steps is reached, which ends the walk through circular lists. */
 static int first_child(struct symfile *file, Dwarf_Die *die, Dwarf_Die *child) {
     return ++file->steps > STEPS_MAX ? 1 : dwarf_child(die, child);
 }

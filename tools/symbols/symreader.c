@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    PATIENCE_MS = 60000, /* the debug information of the largest libraries takes seconds */
+    PATIENCE_MS = 60000, /* reading the debug information of the largest libraries takes seconds */
     STRING_MAX = 8000,
     ENDING_MS = 1000,
 };
@@ -124,9 +124,9 @@ static void silence_elfutils(void) {
 #endif
 }
 
-/* The reader must not run signal handlers of the asking process: ncurses' handler for Ctrl-Z would give the terminal
- * back, and stop the reader. So Ctrl-Z stops the asking process alone. `mask`: the signals that were blocked before the
- * fork. */
+/* Removes the signal handlers of the asking process, which the reader must not run. For example, ncurses' handler for
+ * Ctrl-Z would give the terminal back, and stop the reader. The reader ignores Ctrl-Z, so that Ctrl-Z stops only the
+ * asking process. `mask`: the signals that were blocked before the fork. */
 static void leave_handlers(const sigset_t *mask) {
     static const int handled[] = {SIGBUS, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGCONT, SIGWINCH};
     for (size_t i = 0; i < sizeof handled / sizeof *handled; i++) signal(handled[i], SIG_DFL);

@@ -34,8 +34,8 @@ static bool signal_held(struct ending *ending, int pidfd, int signal) {
     return false;
 }
 
-/* Sends a signal. Opens the process before checking it, so that the pid cannot become another process's in between.
- * `gone`: the result if the process does not exist. */
+/* Sends a signal through a pidfd. The pidfd is opened before the process is checked. So the signal cannot reach another
+ * process that gets the same pid after the check. `gone`: the result if the process does not exist. */
 static void ending_send(struct ending *ending, int signal, enum ending_result gone) {
     struct process process;
     int pidfd = (int)syscall(SYS_pidfd_open, ending->pid, 0);

@@ -17,7 +17,7 @@
 enum { CHAIN_MOST = 4096 };
 
 /* Children that this process had before the program started. It has such children if it was a shell that became memstow
- * by exec. Start times in ticks are too coarse to recognise them. */
+ * by exec. They are listed here, because start times in ticks are too coarse to recognise them. */
 static struct proc_table brought_along;
 
 static void keep_children(struct proc_table *table) {
@@ -122,8 +122,8 @@ static int take_ours(struct family *family, const struct proc_table *table) {
     return 0;
 }
 
-/* Marks the entries of processes that the last look (family_look) found to be members. If a parent ended while /proc
- * was read, nothing else tells that its children are members. */
+/* Marks the entries of processes that the last look (family_look) found to be members. This is necessary, because if a
+ * parent ended while /proc was read, nothing else tells that its children are members. */
 static void mark_known(struct family *family, const struct proc_table *table) {
     for (size_t i = 0; i < family->count; i++) {
         struct member *member = &family->members[i];
@@ -165,7 +165,8 @@ static void exempt_listed(struct family *family, const char *folder) {
     if (entries) closedir(entries);
 }
 
-/* Whether a folder is another one than at the last call. Most processes of a tree share one folder. */
+/* Whether the folder differs from the folder of the last call. Most processes of a tree share one folder, so most calls
+ * return false, and the caller need not read the folder again. */
 static bool is_other_folder(const char *folder, struct stat *last) {
     struct stat now;
     if (stat(folder, &now) < 0) return false;
@@ -180,7 +181,7 @@ static bool is_of_exempt(const struct family *family, const struct member *membe
     for (size_t i = 0; i < family->count; i++) {
         const struct member *other = &family->members[i];
         if (!other->exempt) continue;
-        /* The pid of a parent that is gone may belong to another process by now. */
+        /* If `other` has ended, but the member's parent has not, the parent is another process with the same pid. */
         bool is_parent = other->stays || member->orphan;
         struct kin kin = {is_parent ? (uint32_t)member->parent : 0, (uint32_t)member->group, (uint32_t)member->session};
         if (kin_with((uint32_t)other->pid, kin)) return true;

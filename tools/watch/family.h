@@ -41,10 +41,11 @@ struct family {
     size_t here;            /* number of live members, without zombies and exempt processes */
     size_t stays;           /* number of live, exempt members */
     uint64_t rss, peak_rss; /* sum over all members that are here; and the highest sum so far */
-    /* threads: of all members that are here; the other two: the highest `threads` and `here` so far */
+    /* threads: the number of threads of all members that are here. most_threads and most_here: the highest `threads`
+     * and the highest `here` so far */
     uint32_t threads, most_threads, most_here;
     uint64_t looked_ns;
-    const struct exempt *exempt; /* exempt processes, with all that they started; NULL: none */
+    const struct exempt *exempt; /* tells which processes are exempt, with all that they started; NULL: none are */
 };
 
 /* Makes this process the subreaper, which adopts all orphans from now on. Call it before the program starts: children

@@ -113,7 +113,8 @@ size_t leftovers_python_threads(const struct family *family) {
     return count;
 }
 
-/* Libraries are only counted: there are many, and they keep no process alive. */
+/* Prints the mapped files. Programs and libraries are only counted, because there are many, and they keep no process
+ * alive. */
 static void print_mapped(FILE *to, const struct holdings *holdings) {
     size_t count = holdings->mapped_count - holdings->code_count, shown = count < MAPPED_SHOWN ? count : MAPPED_SHOWN;
     if (!holdings->mapped_files) return;

@@ -14,8 +14,8 @@
 enum { RUNNING_SHARE = 100, ENDING_SHARE = 10, PATIENCE_S = 5, ROUNDS = 5, EMPTY_LOOKS = 8 };
 #define RUNNING_NS SECOND_NS
 #define ENDING_NS (SECOND_NS / 4)
-/* The least time from the first look that finds no process until the program counts as gone: a process that keeps
- * forking is hard to find, and takes many looks. */
+/* How long the looks must find no process before the program counts as gone. A single look is not enough, because it
+ * may miss a process that keeps forking. */
 #define EMPTY_NS (2 * SECOND_NS)
 
 void observe_begin(struct observe *observe, struct launch *launch, char **argv, const struct exempt *exempt) {

@@ -114,7 +114,7 @@ void origins_of_handle(struct origins *origins, const struct handle *handle, FIL
         origin_tell(origins, origin, "opened", to, indent);
 }
 
-/* The id of a recorded thread may belong to a newer thread by now, whose start was not recorded. So a record that is
+/* The id of a recorded thread may meanwhile belong to a newer thread, whose start was not recorded. So a record that is
  * older than the thread does not count. */
 void origins_of_task(struct origins *origins, const struct task *task, FILE *to, int indent) {
     struct process thread = {.start_ticks = task->start_ticks};
@@ -122,6 +122,8 @@ void origins_of_task(struct origins *origins, const struct task *task, FILE *to,
     uint32_t tid = (uint32_t)process_inner_pid(task->tid);
     const struct origin *origin = origin_find(origins, is_of_thread, &tid);
     if (!origin) return;
-    uint64_t record_age = age_of(origin); /* before the thread's age: otherwise the record would seem older than it */
+    /* the record's age is taken before the thread's age, because otherwise the record could seem older than the
+     * thread */
+    uint64_t record_age = age_of(origin);
     if (record_age <= process_age(&thread) + TICK_NS) origin_tell(origins, origin, "started", to, indent);
 }

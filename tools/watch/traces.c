@@ -28,7 +28,7 @@ const char *traces_word(enum trace_kind kind) {
 void traces_begin(struct traces *traces, char **arguments) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    /* files get the time of the last tick, which may be slightly earlier than the clock */
+    /* CLOCK_GRAIN_NS is subtracted, because a new file gets the time of the clock's last tick, which is before `now` */
     *traces =
         (struct traces){.arguments = arguments,
                         .started_wall_ns = (uint64_t)now.tv_sec * SECOND_NS + (uint64_t)now.tv_nsec - CLOCK_GRAIN_NS};

@@ -24,11 +24,11 @@ struct trace {
 };
 
 struct traces {
-    char **arguments; /* files that the command line names are results, not temporary files */
+    char **arguments; /* the command line: files that it names are results, not temporary files */
     uint64_t started_wall_ns;
     struct trace *list;
     size_t count, capacity, left;
-    bool missed;  /* more than TRACES_MOST existed at a time: not all were followed */
+    bool missed;  /* more than TRACES_MOST existed at a time, so not all were followed */
     bool settles; /* traces_settle is at work: known things are marked as needed, and no new ones are added */
 };
 

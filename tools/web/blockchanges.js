@@ -1,7 +1,7 @@
 /* blockchanges.js — the view of large blocks and mappings in a comparison.
- * In: the columns of blocks, with their sizes in A and in B, and the document that says what was compared. Out: if A
- * and B are of one process, one table of what came, went and stayed; else a table for each side, without a word on what
- * came or went; and the call stack of the chosen block. */
+ * In: the columns of blocks, with their sizes in A and in B, and the document that says what was compared. Out: tables,
+ * and the call stack of the chosen block. If A and B are of one process, there is one table of what came, went and
+ * stayed. Otherwise there is a table for each side, which does not say what came or went. */
 
 import { BlocksView, listedWords } from "./blocks.js";
 import { choices, element } from "./dom.js";

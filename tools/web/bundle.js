@@ -42,8 +42,8 @@ function makeSigned(numbers) {
     return numbers;
 }
 
-/** Decodes a column. A value above 0 is a number plus 1. The value 0 stands for the number that came last time after
- * the same preceding number. @param {Int32Array} numbers */
+/** Decodes a column. A value above 0 is a number plus 1. The value 0 repeats a number: the one that followed when the
+ * preceding number occurred the last time. @param {Int32Array} numbers */
 function makeFollowers(numbers) {
     let most = 0;
     for (let i = 0; i < numbers.length; i++) if (numbers[i] > most) most = numbers[i];
@@ -56,7 +56,7 @@ function makeFollowers(numbers) {
     return numbers;
 }
 
-/** Decodes a column. A value above 0 is a number plus 1. The value 0 stands for the next new number.
+/** Decodes a column. A value above 0 is a number plus 1. The value 0 means the next new number.
  * @param {Int32Array} numbers */
 function makeAgain(numbers) {
     for (let i = 0, next = 0; i < numbers.length; i++) numbers[i] = numbers[i] ? numbers[i] - 1 : next++;

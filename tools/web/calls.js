@@ -72,7 +72,8 @@ export class CallTree {
         return frame.children;
     }
 
-    /** The CHILDREN_MOST largest children. Many may have the least weight that is kept: some of these are left out. */
+    /** The CHILDREN_MOST largest children. If too many have the smallest weight that is kept, some of them are left
+     * out. */
     largest(frame, children) {
         if (children.length <= CHILDREN_MOST) return children;
         const least = leastOf(Float64Array.from(children, (child) => child.weight));
@@ -261,7 +262,8 @@ export class CallTree {
         return this.byLine(frame, to.concat(this.bySegment(this.outside(leave), (segment) => last[segment] - 1)));
     }
 
-    /** The nodes that have the next visible lines outside the nodes of these ends. */
+    /** Goes from each node of these ends to the nearest outer node that has a visible line. Where several nodes meet,
+     * their weights are added. */
     outside(ends) {
         const { parent, nodeCount } = this.ledger;
         const { innermost } = this.sight;
@@ -300,8 +302,8 @@ export class CallTree {
         this.focusKey = key;
     }
 
-    /** One frame for the function: its outermost place in each stack, with all bytes that its calls allocated.
-     * In an inverted tree, the frame has these places as ends. */
+    /** Makes one frame for the function. It has the function's outermost place in each stack, and all bytes that calls
+     * of the function allocated. In an inverted tree, the frame has these places as ends. */
     focused(frame) {
         const { ledger, selection } = this;
         const { words, segmentStart, nodeSegment, parent } = ledger;
@@ -360,8 +362,8 @@ function leastOf(weights) {
     return weights[weights.length - CHILDREN_MOST];
 }
 
-/** Nodes where stacks end, with the weight and change of the sites whose stacks end there. Those stacks may have more
- * lines further in. */
+/** Nodes of the ledger's tree. Each has the weight and change of those sites of a frame whose stacks end at the node or
+ * further in. */
 class Nodes {
     /** @param {number} most how many nodes there may be @param {boolean} apart whether changes differ from weights */
     constructor(most, apart) {
@@ -391,7 +393,7 @@ class Nodes {
     }
 
     /**
-     * The same nodes, those of the first part first.
+     * The same nodes, sorted by part.
      * @param {(node: number) => number} partOf
      * @param {number[]} counts how many nodes each part has
      */

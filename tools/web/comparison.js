@@ -88,7 +88,7 @@ export class Comparison extends Overview {
             [...names].map((name) => this.curvesOf(name, sides.filter(([, curves]) => curves.has(name)))));
     }
 
-    /** The curves of one memory. Equal heights are equal sizes; each curve has its own time. */
+    /** The curves of both sides for one kind of memory. They have the same scale of bytes, but not of time. */
     curvesOf(name, sides) {
         const scale = sides.flatMap(([, curves]) => curves.get(name).bytes).reduce((a, b) => Math.max(a, b), 1);
         return sides.map(([side, curves]) => [element("h3", {}, name === HOST ? side : `${side}, ${name}`),

@@ -32,7 +32,7 @@ export class DecisionChangesView extends DecisionsView {
                 countText(document.triggers_omitted)} of them are left out.`].filter(Boolean).join(" ") };
     }
 
-    /** What is known of a side that has lines beyond the other side. */
+    /** The sentences on what `here` has after the last line of `there`, if both sides are of one process. */
     howKnown({ triggers: all, triggers_after: more, after_line: after, lines_before: before }, here, there) {
         const said = [more ? `${countText(more)} of ${countedText(all, "trigger", "triggers")} in ${here} began or ` +
             `went on after the last line that ${there} has.`

@@ -190,7 +190,8 @@ function frameText({ function: name, file, line, module, kind }) {
 
 const ALLOCATES = /^(operator new|std::|__gnu_cxx::)|(malloc|calloc|realloc|memalign)$/i;
 
-/** The line that stands for a stack: by the rule of ledger.js, but with fewer names of allocators. */
+/** The line that represents a stack. The rule is that of callerOf() in ledger.js, but fewer functions count as
+ * allocators. */
 function caller(frames) {
     return frames.find(({ kind, file }) => kind === "python" && !file?.startsWith("<frozen importlib")) ??
         frames.find((frame) => !ALLOCATES.test(frame.function ?? "")) ?? frames[0];

@@ -1,7 +1,7 @@
 /* ledger.js — sites and their call stacks, from the page's data.
  * In: columns. Out: lines; a tree of nodes, in the order of a walk from the outermost frames inwards; and figures of
  * sites in the same order. So all sites below a node are neighbours, and the sum of a node is a difference of two
- * running sums. A line is a frame: function, file, module, line number and kind. A segment is a run of lines; the
+ * running sums. A line is a frame: function, file, module, line number and kind. A segment is a sequence of lines; the
  * numbers of these lines are its words. Each node of the tree has one segment. */
 
 import { safeText, shortPath } from "./words.js";
@@ -42,7 +42,7 @@ function linkNodes(children) {
     return { parent, end };
 }
 
-/** Running sums: the beginning of each group, and the end of the last group. */
+/** Sums up the sizes of groups. Returns where each group begins and, as the last number, where the last group ends. */
 function starts(counts) {
     const first = new Int32Array(counts.length + 1);
     for (let i = 0; i < counts.length; i++) first[i + 1] = first[i] + counts[i];
@@ -171,7 +171,7 @@ export class Ledger {
         return (this.isPython(line) ? "py " : "") + this.functionOf(line) + (place ? `  ${place}` : "");
     }
 
-    /** The line that stands for a stack: the innermost Python line outside of the import machinery; else the innermost
+    /** The line that represents a stack: the innermost Python line outside of the import machinery; else the innermost
      * line that is not an allocator's; else the innermost line. */
     callerOf(node) {
         const stack = this.stackOfNode(node);

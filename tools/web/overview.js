@@ -237,7 +237,7 @@ export class Overview {
         this.heavy.dataset.ready = "yes";
     }
 
-    /** Adds a site under the line that stands for its stack. Sites that are too small for the list are skipped. */
+    /** Adds a site under the line that represents its stack. Sites that are too small for the list are skipped. */
     addCaller(callers, site, bytes, total) {
         const { ledger } = this.page;
         if (Math.abs(bytes) < total / 20000) return;

@@ -123,8 +123,8 @@ export class OwnersView {
             ...this.curves(owner), ...this.history(owner));
     }
 
-    /** The owner's memory as it was at marks of runs and of requested moves, and as it is in the file's last figures;
-     * nothing if the file has no such marks. */
+    /** The curves of the owner's memory. They have a point for each mark of a run or requested move, and a last point
+     * for the file's last figures. If the file has no such marks, there are no curves. */
     curves(owner) {
         const { history, process } = this.page.report ?? {};
         const known = history?.owners?.find((one) => one.owner === owner.id);

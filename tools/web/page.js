@@ -189,7 +189,7 @@ class Page {
         this.showing = this.showing.then(() => this.showView(view, fragment)).catch(fail);
     }
 
-    /** Shows a view, when the views that were asked for earlier are shown. A view that is not wanted any more is
+    /** Shows a view, once the views that were asked for earlier have been shown. A view that is not wanted any more is
      * skipped. */
     async showView(view, fragment) {
         if (fragment !== this.wanted) return;
@@ -203,7 +203,7 @@ function afterPainting(work) {
     requestAnimationFrame(() => setTimeout(work));
 }
 
-/** Does something when the browser has nothing else to do. Safari has no requestIdleCallback. */
+/** Does something when the browser has nothing else to do. Safari, which has no requestIdleCallback, does it soon. */
 function whenIdle(work) {
     if (globalThis.requestIdleCallback) requestIdleCallback(work, { timeout: 5000 });
     else setTimeout(work, 0);

@@ -168,7 +168,7 @@ export class RangeCard {
 
     // ---- blocks
 
-    /** Blocks that began in the range and are still there: by owner and place. */
+    /** Shows the blocks that began in the range and are still there, added up by owner and place. */
     async born(host, range) {
         const { bundle, ledger } = this.page;
         const columns = ["size", "age", "site"].map((key) => bundle.figures(`blocks.${key}`));

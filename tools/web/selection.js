@@ -65,8 +65,8 @@ function hasNegative(figures) {
     return false;
 }
 
-/** Sites sorted by model, node and run, and their groups. Several tags may have the same owners: they are one group,
- * because a group's sites must be in the order of the tree. `tags` has one tag of each group. */
+/** Sites sorted by model, node and run, and their groups. All sites with the same owners are one group, even if their
+ * tags differ, because a group's sites must be in the order of the tree. `tags` has one tag of each group. */
 function ownerOrder(ledger) {
     const [models, nodes, runs] = ledger.tags;
     const compare = (a, b) => models[a] - models[b] || nodes[a] - nodes[b] || runs[a] - runs[b];

@@ -20,7 +20,7 @@ export function addSnapshots(marks, { seconds, series }) {
     marks.sort((a, b) => a.seconds - b.seconds);
 }
 
-/** The sums of rows with the same name: [{name, begin, end, change}], those that changed most first. */
+/** The sums of rows with the same key: [{name, begin, end, change}], those that changed most first. */
 export function sumsOf(rows, [first, last]) {
     const sums = new Map();
     for (const { key, name, bytes } of rows) {

@@ -30,7 +30,7 @@ function shortened(text, most) {
     return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
-/** A mark in a sentence. In the picture there is no room for the word "began". */
+/** The words for a mark in a sentence. The picture, which has less room, leaves out the word "began". */
 export function markWords(mark) {
     return markText(mark) + (mark.kind === "run_began" ? " began" : "");
 }
@@ -115,7 +115,7 @@ export class Timeline {
         if (isDragged && isChosen) this.onrange(this.range);
     }
 
-    /** Sets the range: from the moment where its choice began to the point `to`. */
+    /** Sets the range from the moment at which its choice began to the point `to`. */
     extend(from, to) {
         const { seconds } = this.curve;
         this.anchor ??= seconds[from];

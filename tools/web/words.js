@@ -87,7 +87,8 @@ export function safeText(text) {
     return String(text).replace(HIDDEN, markOf);
 }
 
-/** The name of an owner. Models and custom owners differ by origin, as in the command's texts. */
+/** The name of an owner. The names of models and custom owners are followed by their origin, as in the command's
+ * texts. */
 export function ownerText({ kind, name, origin }) {
     return origin && (kind === "model" || kind === "custom") ? `${name} (${origin})` : name;
 }
