@@ -139,7 +139,7 @@ class Comfy:
         return done["outputs"][node]["digest"][0]
 
     def free(self, **flags):
-        """Posts what the buttons post. Returns when the worker thread has done it."""
+        """Posts what the buttons post. Returns when the worker thread has done what they ask for."""
         assert self.status_of("/free", json.dumps(flags).encode()) == 200
         self.settled()
 

@@ -1,7 +1,7 @@
-/* A test double of libmemstow.so: the registration ABI over tables, without memory. It counts assigned memory, but no
- * allocations. Retired memory counts as freed; stowed memory stays where it is. With it, tests of the Python module and
- * the node pack reach cases that are rare in the library, such as requests and full tables. Tests of the library itself
- * show what happens to memory. Only tests call memstow_double_*. */
+/* A test double of libmemstow.so. It has the registration ABI, with only tables behind it. It counts assigned memory,
+ * but no allocations. Retired memory counts as freed; stowed memory stays where it is. With the double, tests of the
+ * Python module and the node pack reach cases that are rare in the library, such as requests and full tables. Tests of
+ * the library itself show what happens to memory. Only tests call memstow_double_*. */
 #define _GNU_SOURCE
 #include "../../include/memstow.h"
 #include <errno.h>

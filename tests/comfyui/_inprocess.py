@@ -70,7 +70,7 @@ class Queue:
 
 
 def under_memstow(file):
-    """Runs the test again under memstow, unless it is already."""
+    """Runs the test again under memstow, unless it runs under memstow already."""
     import _double
     if "libmemstow" in os.environ.get("LD_PRELOAD", ""):
         return

@@ -92,7 +92,7 @@ class Loops(Comfy):
         super().__init__(under=under, pack=False, name=name, before=(text,), arguments=arguments, **options)
 
     def failed_hooks(self):
-        """Leaves out the nodes of the pack: they may fail in these tests, and the log says why."""
+        """The lines of failed hooks, without lines about the pack's nodes, because nodes may fail in these tests."""
         nodes = ("loops/nodes.py", "loops/images.py", "loops/describer.py")
         return [line for line in super().failed_hooks() if not any(f"tools/comfyui/{name}" in line for name in nodes)]
 

@@ -93,7 +93,8 @@ def held_on_disk(pid, folder):
 
 
 def run(size, beyond):
-    """Runs the loop with a state of this many bytes. `beyond`: the bytes that it may take beyond the tiny loop."""
+    """Runs the loop with a state of this many bytes. `beyond`: how many bytes of memory it may take beyond those of a
+    loop with a tiny state."""
     folder = support.HERE / "stowed"
     folder.mkdir()
     if shutil.disk_usage(folder).free < 4 * size:

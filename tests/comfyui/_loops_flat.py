@@ -83,7 +83,7 @@ _loops.NODES += MEASURE
 
 def run(*cache, first=20, resident=all):
     """Runs the loop with these options of ComfyUI, which choose its node cache. The growth counts from iteration
-    `first` on. resident: whether the resident set must be flat in `all` of the hundreds, or in `any`."""
+    `first` on. resident: whether the resident set must be flat in `all` spans of a hundred iterations, or in `any`."""
     _loops.NODES = _loops.NODES.replace("FIRST", str(first))
     iterations = first + 201
     # Without --python-objects, Python's next arena of 1 MiB would count. The quick start is off, because with it a

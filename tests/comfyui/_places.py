@@ -1,4 +1,4 @@
-"""ComfyUI started directly, by its main.py, as people install it: a Python and a ComfyUI of one's own in a folder."""
+"""Starts ComfyUI directly by its main.py. As on users' machines, one folder has a Python and a ComfyUI of its own."""
 import os, pathlib, shutil, sys, sysconfig
 
 import support
@@ -36,8 +36,8 @@ def copy_comfyui(folder):
 
 
 class Direct:
-    """A ComfyUI that was started by these words, with environment `env` in folder `cwd`. The constructor waits until it
-    answers."""
+    """A ComfyUI that was started by these words, with environment `env` in folder `cwd`. The constructor waits until
+    this ComfyUI answers."""
 
     def __init__(self, name, words, cwd, env, pid_of=lambda pid: pid):
         self.port, self.log_file = support.free_port(), support.HERE / f"{name}.log"

@@ -5,7 +5,7 @@ import torchvision_operators
 
 
 class AtFirstUse(types.ModuleType):
-    """Stands for a module, which is loaded when something of it is used."""
+    """Is in sys.modules in place of a module, and loads the module when something of it is used."""
 
     def __getattr__(self, name):
         if name.startswith("__"): # inspect asks all modules for such names

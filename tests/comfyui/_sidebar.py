@@ -77,7 +77,7 @@ def in_row(browser, model, script, *arguments):
 
 
 def press(browser, model, button):
-    """Presses a button of a model, and waits until what it asked for is done."""
+    """Presses a button of a model, and waits until the button's action is done."""
     in_row(browser, model, """
         window.pressed = [...row.querySelectorAll('button')].find((one) => one.textContent === arguments[1]);
         window.pressed.click()""", button)
@@ -96,7 +96,7 @@ def choose(browser, model, policy=None, priority=None, done=True):
 
 
 def press_button(browser, text):
-    """Presses a button that is no model's, and waits until what it asked for is done."""
+    """Presses a button that belongs to no model, and waits until the button's action is done."""
     found = browser.js("""
         window.pressed = [...document.querySelectorAll('.memstow button')].find(
             (one) => one.textContent === arguments[0] && !one.closest('.memstow-models'));

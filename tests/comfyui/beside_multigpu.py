@@ -37,7 +37,8 @@ NODE_CLASS_MAPPINGS = {"CleanUp": CleanUp}
 
 
 def by_multigpu(workflow, **options):
-    """The workflow with MultiGPU's loaders instead of ComfyUI's. options: of each loader, by the name of its node."""
+    """The workflow with MultiGPU's loaders instead of ComfyUI's. options: more inputs for each loader, by the name of
+    its node."""
     for name, node in workflow.items():
         if node["class_type"] in ("UNETLoader", "CLIPLoader", "VAELoader"):
             node["class_type"] += "DisTorch2MultiGPU"
@@ -67,7 +68,7 @@ def ids(comfy):
 
 
 def kept_by_flag(comfy):
-    """2.5.0: each loader says by keep_loaded whether its model is to be kept."""
+    """In MultiGPU 2.5.0, the input keep_loaded of each loader says whether the loader's model is to be kept."""
     comfy.run(behind_lora(by_multigpu(mixed(1, None, None), clip={"keep_loaded": True}, vae={"keep_loaded": False},
                                       unet={"keep_loaded": False})))
     rules = freed(comfy)
@@ -84,7 +85,7 @@ def kept_by_flag(comfy):
 
 
 def marked(comfy):
-    """From 2.5.1 on: a loader with eject_models marks all models that are loaded when it runs."""
+    """In MultiGPU from 2.5.1 on, a loader with eject_models marks all models that are loaded when the loader runs."""
     comfy.run(
         by_multigpu(mixed(1, None, "keep"), **{name: {"eject_models": False}
                                                for name in ("unet", "clip", "vae")}))

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""The caches of ComfyUI's executor, in this process. Outputs that reach a freed model go: from each kind of cache and
-from subgraphs, through closures, conditioning and node objects. Other outputs stay cached. A cache of an unknown class
-is not touched: the model is stowed instead, and report and trace say so. The policy of a cached node counts."""
+"""The caches of ComfyUI's executor, in this process. An output that refers to a freed model, also through closures,
+conditioning or node objects, leaves every kind of cache, also the caches of subgraphs. Other outputs stay cached. A
+cache of an unknown class is not touched: the model is stowed instead, and report and trace say so. The policy of a
+cached node counts."""
 import _inprocess
 
 _inprocess.under_double(__file__)

@@ -61,7 +61,7 @@ def say(self, model, call, seed):
 
 
 def nest(self, model, seed):
-    """A node of a pack that has an executor of its own, and says run_ended() in the middle of ComfyUI's run."""
+    """A node of a pack with its own executor. The node calls run_ended() in the middle of ComfyUI's run."""
     try:
         return (model,)
     finally:
@@ -136,7 +136,7 @@ vae = next(identity for identity in runs.registry.all())
 assert keep(vae.model()) is True and stow(vae.held, priority=7) is True
 assert runs.registry.ruling(vae, vae.held).priority == 7
 
-# The outcome that PromptExecutor has itself counts before the outcome that the caller gives.
+# PromptExecutor's own outcome takes precedence over the outcome that the caller gives.
 assert not drive(workflow(last="Fail", seed=3), "ok") and ends()[-1] == "run 4 failed" and "MODEL" not in models()
 # inside of a run nothing is applied: the run goes on with its model
 assert drive(workflow(last="Nest",
@@ -172,7 +172,7 @@ drive(workflow(seed=7), follow_up=False)
 assert len(ends()) == count_of_ends and [line for line in said
                                          if "run_ended()" in line] == [running.NOT_FOLLOWED_UP], said
 assert run_ended() is True and len(ends()) == count_of_ends + 1 and "MODEL" not in models()
-# a program that runs one workflow and then waits is told, too
+# a program that runs one workflow and then waits gets the message NOT_FOLLOWED_UP, too
 said.clear()
 running.FOLLOW_UP_SECONDS, runs.has_complained = 0.5, False
 drive(workflow(seed=8))
@@ -180,7 +180,7 @@ time.sleep(2.5)
 assert not said, said
 drive(workflow(seed=9), follow_up=False)
 support.wait_for(lambda: said == [running.NOT_FOLLOWED_UP], 20, "the word to a program without a worker")
-# a program with ComfyUI's worker is not told, however long its worker is busy elsewhere
+# a program with ComfyUI's worker does not get this message, however long its worker is busy elsewhere
 said.clear()
 runs.has_complained = False
 runs.at_work = threading.main_thread()

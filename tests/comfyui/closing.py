@@ -2,8 +2,8 @@
 # timeout: 300
 """ComfyUI is closed by Ctrl-C while a workflow runs, and by a second Ctrl-C. Waiting workflows are dropped, the running
 one is interrupted at once, and ComfyUI ends in order, with status 0. The daemon thread that runs workflows and OpenMP's
-threads are still there at the end; nobody waits for them. Processes of other packs end with it, except the one that
-MEMSTOW_SERVER_MODE names. ends/shutdown_no_leaks and closing_long show that a workflow may come to its end."""
+threads are still there at the end; nobody waits for them. Processes of other packs end with ComfyUI, except the one
+that MEMSTOW_SERVER_MODE names. ends/shutdown_no_leaks and closing_long show that a workflow may come to its end."""
 import os, pathlib, re, signal
 
 from _comfy import Comfy

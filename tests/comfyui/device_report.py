@@ -3,8 +3,8 @@
 # timeout: 300
 """The run report shows for each model its memory on the host and on CUDA devices, in place and moved out: before, at
 most and after, as JSON, as text and in the log. The tab "Memory" gets the same, what each model has on each device, and
-what PyTorch's allocator keeps there. On the CPU, with a double of libmemstow that says what is on a device, and a
-double of torch.cuda. No GPU has seen this."""
+what PyTorch's allocator keeps there. The test runs on the CPU, with a double of libmemstow that says what is on a
+device, and a double of torch.cuda. This was never tried on a GPU."""
 import _inprocess
 
 _inprocess.under_double(__file__)

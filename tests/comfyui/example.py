@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # needs: cc
 # timeout: 300
-"""The example that ./quickstart shows: without memstow, on the test double, and under memstow, if the library has the
-functions. Models that were to be freed are gone, models that were to be kept are there, and all checksums match."""
+"""Runs the example of ./quickstart three times: without memstow, with the test double, and under memstow if the library
+of this build has the functions. Models that were to be freed are gone, models that were to be kept are there, and all
+checksums match."""
 import re
 
 import support

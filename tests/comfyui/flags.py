@@ -3,8 +3,8 @@
 # timeout: 300
 """Flags that other packs set on a model, with ComfyUI's own patchers, in this process. A flag is looked for on the
 patcher, on the object that it was cloned from, and on the inner model, in this order, whatever was set first. A policy
-counts before all flags. The trace shows where a flag was set and where it was read. `memstow decisions --check` finds a
-flag that was set elsewhere."""
+takes precedence over all flags. The trace shows where a flag was set and where it was read. `memstow decisions --check`
+finds a flag that was set elsewhere."""
 import _inprocess
 
 _inprocess.under_memstow(__file__)

@@ -109,7 +109,7 @@ runs.trigger("request", "the test asks")
 assert runs.last["reason"] == "request"
 assert runs.reports[-1]["reason"] == "run_ended" and runs.reports[-1]["run"] == MODELS
 
-# --- the tab's look at all models: the last reference to a model goes while figures are read
+# --- while the tab reads the figures of all models, the last reference to one of these models goes
 alone, real_figures, is_gone = [load(None, "alone")[0]], report.figures_of, []
 kept.clear()
 mm.load_models_gpu(alone)

@@ -3,8 +3,8 @@
 # timeout: 300
 """A kept model is found again, and not loaded twice, whatever else its loader returns, and wherever it is: among the
 outputs of the prompt, or in the cache of a subgraph that does not return a model. This holds after another workflow,
-after ComfyUI's own reset, and after a selective one. Only small outputs are kept together with a model, not a large
-tensor."""
+after ComfyUI's own reset, and after a selective reset. Small outputs are kept together with a model, large tensors are
+not."""
 import _inprocess
 
 _inprocess.under_double(__file__)

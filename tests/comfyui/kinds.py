@@ -2,8 +2,8 @@
 # needs: comfyui
 # timeout: 300
 """Kinds of models that no other test loads, with ComfyUI's own modules in a process under memstow: a ControlNet, and
-two models without a patcher (a T2I adapter and an upscaler). Each registers by itself and has the bytes of its weights.
-The policy for its type frees it, and its memory is back."""
+two models without a patcher (a T2I adapter and an upscaler). Each is registered without help, and has the bytes of its
+weights. The policy for its type frees it, and its memory is given back."""
 import _inprocess
 import support
 

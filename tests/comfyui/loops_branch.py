@@ -4,7 +4,7 @@
 # long
 """Several workflows and loops at once. `when` takes both branches; `condition` stops at the expected iteration; the
 bound of iterations holds; a batch goes on after an element that failed. Two loops and a user's prompts take turns, and
-no value of one loop reaches another. The node for users starts a loop and returns before it has run, also for a saved
+no value of one loop reaches another. The Loop node starts a loop and returns before the loop has run, also for a saved
 workflow. Routes list and delete loops, but not for a page of another site. A script outside of ComfyUI runs loops,
 too."""
 import json
@@ -61,7 +61,7 @@ with Loops() as comfy:
     assert comfy.request("DELETE", "/memstow/loops?name=first")[0] == 404
     assert comfy.request("GET", "/memstow/loops?name=first")[0] == 404
 
-    # the node for users returns at once, also with a saved workflow, and with lines of text as inputs
+    # the Loop node returns at once, also with a saved workflow, and with lines of text as inputs
     saved = comfy.folder / "user/default/workflows"
     saved.mkdir(parents=True, exist_ok=True)
     (saved / "count up.json").write_text(json.dumps(slow))

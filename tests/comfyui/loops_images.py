@@ -2,11 +2,11 @@
 # needs: comfyui
 # timeout: 600
 # long
-"""The nodes beside loops. Images of a folder: in the order that people expect, the first of mixed sizes by the chosen
-rule, damaged files named, a changed folder read again; turned pictures, animations, a single pixel, names that are no
-files, ten thousand files. The describer, over a local server that speaks OpenAI's chat API: its requests, whether and
-when it tries again after a failure, the time limit, an interrupt, answers without a description. The key is in no log,
-no history and no message."""
+"""The nodes beside loops. The loader of a folder gives images in the order that people expect, makes mixed sizes equal
+by the chosen rule or groups them, names damaged files, and reads a changed folder again. It copes with turned pictures,
+animations, a single pixel, names that are no files, and ten thousand files. The describer runs over a local server that
+speaks OpenAI's chat API: the test checks its requests, whether and when it tries again after a failure, the time limit,
+an interrupt, and answers without a description. The key is in no log, no history and no message."""
 import base64, hashlib, http.server, io, json, os, struct, threading, time, zlib
 
 import support

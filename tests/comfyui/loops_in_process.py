@@ -3,9 +3,9 @@
 # timeout: 400
 """Loops that code within ComfyUI starts: conditions that are functions, and a caller's tensor that no node changes. A
 thread that loops need may not wait for a loop: run_sequential() is refused on ComfyUI's worker thread, and
-run_sequential() and start_loop() on the server's thread, each at once. The Loop node has storage, ram_limit_mb and
-persist_prefix. Only a loop's own prompts can write into it. A node that blocks an OUTPUT ends the loop, and the message
-names the port's node."""
+run_sequential() and start_loop() on the server's thread. The error comes at once. The Loop node has the inputs storage,
+ram_limit_mb and persist_prefix. Only a loop's own prompts can write into the loop. A node that blocks an OUTPUT ends
+the loop, and the message names the port's node."""
 import json
 
 import _loops

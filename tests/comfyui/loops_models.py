@@ -2,10 +2,10 @@
 # needs: comfyui
 # timeout: 900
 # long
-"""Models in loops. The loader of a carried MODEL runs once under each policy, and the result is the same: kept, stowed
-or freed between iterations, and with /free in the middle. The report says that a loop holds the model. When the loop is
-forgotten, the model can go. With a prefix or on disk, a model at a wildcard port is a clear error that names the
-port."""
+"""Models in loops. The loader of a carried MODEL runs once, and the result is the same, whether the model is kept,
+stowed or freed between iterations, and also with /free in the middle. The report says that a loop holds the model. When
+the loop is forgotten, the model can go. With a prefix or on disk, a model at a wildcard port is a clear error that
+names the port."""
 import json
 
 from _comfy import link, policy, sample, unet

@@ -2,10 +2,10 @@
 # needs: comfyui
 # long
 # timeout: 900
-"""ComfyUI's own CLIP, VAE and ControlNet, of tiny size, carried through a loop, and a conditioning that leads to the
-control net. Each is loaded once, and each iteration gets the same object. When the loop alone holds them, they stay,
-also with /free, and the report says that the loop holds them; when the loop is forgotten, they go. With persist_prefix
-or use_ram=False the error names the port, and nothing is queued."""
+"""A loop carries a CLIP, a VAE and a ControlNet of ComfyUI, of tiny size, and a conditioning that refers to the control
+net. Each is loaded once, and each iteration gets the same object. When the loop alone holds the models, they stay, also
+with /free, and the report says that the loop holds them. When the loop is forgotten, they go. A loop with
+persist_prefix or use_ram=False fails; the error names the port, and nothing is queued."""
 
 import support
 from _comfy import link, policy
@@ -79,7 +79,7 @@ LOOP = {"inputs": {"n": -1}, "iterations": 4, "when": [{"port": "n", "op": "==",
 CLASSES = {"clip": "comfy.sd.CLIP", "vae": "comfy.sd.VAE", "net": "comfy.controlnet.ControlNet"}
 
 with Loops() as comfy:
-    # each is refused before anything is queued, and the message names its port
+    # a loop that would carry one of these models is refused before anything is queued, and the message names the port
     for options in ({"persist_prefix": "references"}, {"use_ram": False}):
         for kind, loader in LOADERS.items():
             comfy.refused(f"port {kind} gives {TYPES[kind]}", "by reference", next(iter(options)),
@@ -123,7 +123,8 @@ with Loops() as comfy:
     support.wait_for(lambda: not any(seen[-1][2] for seen in comfy.get("/test/met").values()), 60, "their end")
     support.wait_for(lambda: not comfy.owners(), 60, "the end of their owners")
 
-    # At a wildcard port nobody knows the type of a value before the value comes. Then the message names the port.
+    # At a wildcard port nobody knows the type of a value before the value comes. So the loop fails in its first
+    # iteration, and the message names the port.
     wild = {kind: {"load": loader, "meet": node("Meet", of=kind, value=link("load")), "out": port(kind, "meet")}
             for kind, loader in LOADERS.items()}
     for options in ({"persist_prefix": "references"}, {"use_ram": False}):

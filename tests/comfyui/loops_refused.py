@@ -40,7 +40,8 @@ with Loops() as comfy:
             "a": node("AddInts", a=link("b"), b=1), "b": node("AddInts", a=link("a"), b=1), "o": port("n", "a")
         }])
     refused("node x (Mystery)", "no node class", workflows=[{**counter(), "x": node("Mystery")}], inputs={"n": 1})
-    # ComfyUI's own checks: a missing input, a value out of bounds, a type; also if another output is good
+    # ComfyUI's own checks refuse a missing input, a value out of bounds and a wrong type, also if another output is
+    # good
     refused("ComfyUI refuses", "AddInts", "b",
             workflows=[{"in": port("n"), "add": node("AddInts", a=link("in")), "out": port("n", "add")}],
             inputs={"n": 1})
@@ -83,7 +84,7 @@ with Loops() as comfy:
         }], persist_prefix="p")
     assert comfy.get("/memstow/loops")["loops"] == [], "nothing is left of them"
 
-    # a port in an ordinary workflow is a wire; without an input it says why it fails
+    # in an ordinary workflow, a port passes its value on like a wire; a port without an input fails, and says why
     done = comfy.run(
         {"a": node("AddInts", a=1, b=2), "wire": port("x", "a"), "show": node("Fingerprint", value=link("wire"))})
     assert done["outputs"]["show"]["digest"] == ["3"]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 300
-"""Without memstow in the process, ports are wires, the folder's loader works, and loops say how to start with memstow.
-Their routes do not exist."""
+"""Without memstow in the process, a port passes its value on like a wire. Nodes that start a loop or read its result
+fail, and say how ComfyUI is started with memstow. The routes of loops do not exist."""
 import json
 
 from _comfy import link

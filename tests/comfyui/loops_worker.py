@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 300
-"""ComfyUI's worker thread ends: a node fails, and ComfyUI does not expect that str() of the node's input fails, too.
-The loop that ran then fails and says so, and so does a loop that begins later. Both can be deleted, and nothing waits
+"""ComfyUI's worker thread ends: a node fails, and str() of the node's input, which ComfyUI calls after that, fails,
+too. The running loop fails and says why, and so does a loop that begins later. Both can be deleted, and nothing waits
 in the queue. The log does not say that ComfyUI has no worker of its own."""
 from _comfy import link
 from _loops import Loops, counter, node, port

@@ -3,10 +3,10 @@
 # needs: pip:selenium==4.51.0 pip:comfyui-frontend-package==1.32.9
 # timeout: 600
 # long
-"""A ComfyUI that the user started without memstow. The user sets "Start ComfyUI under memstow" in ComfyUI's settings,
-then presses Restart in ComfyUI-Manager's page: the same process then runs under memstow, and the tab, which was open
-all the time, shows its memory. After a second restart it runs under memstow, once: the pack does not start it again,
-and the library is not preloaded twice."""
+"""ComfyUI was started without memstow. The user sets "Start ComfyUI under memstow" in ComfyUI's settings, then presses
+Restart in ComfyUI-Manager's page. Now the same process runs under memstow, and the tab, which was open all the time,
+shows its memory. A second restart works, too: the pack does not start ComfyUI once more, and the library is not
+preloaded twice."""
 import sys
 
 import _manager, support

@@ -84,7 +84,8 @@ with comfy:
     assert by_button >= comfy.weights + CLIP, f"/free gave back {by_button / MB:.1f} MB"
     assert ours >= 0.98 * by_button, f"the trigger gave back {ours / MB:.1f} MB, /free {by_button / MB:.1f} MB"
     print(f"by the ledger: /free {by_button / MB:.1f} MB, trigger {ours / MB:.1f} MB")
-    # `least` was read after libraries were imported: versions differ by megabytes in what their import takes.
+    # `least` was read after libraries were imported, because the memory that imports take differs by megabytes between
+    # versions.
     left = live(comfy) - least
     print(f"left: {left / MB:.1f} MB, and {(least - unloaded) / MB:.1f} MB of imports and of the runs before")
     assert left <= 0.05 * (loaded - least), f"{left / MB:.1f} MB are left of what loading took"

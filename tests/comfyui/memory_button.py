@@ -2,10 +2,10 @@
 # needs: comfyui
 # long
 # timeout: 600
-"""A real ComfyUI under memstow with three models: one is stowed, one is kept, one has no policy. `memstow stow`,
-`restore` and `trigger` from outside move the stowed one, as the ledger and RSS show. The button Free leaves kept models
-with their memory, and the next run finds them. With MEMSTOW_FREE_BUTTON=all the button takes all models, and the memory
-is back."""
+"""A real ComfyUI under memstow has three models: one is stowed, one is kept, one has no policy. `memstow stow`,
+`restore` and `trigger` from outside move the stowed model, as the ledger and RSS show. The button Free does not free
+kept models, and the next run finds them. With MEMSTOW_FREE_BUTTON=all the button frees all models, and the system gets
+their memory back."""
 import support
 from _comfy import MB, Comfy, mixed, need_real
 

@@ -2,8 +2,8 @@
 # needs: comfyui
 # timeout: 600
 # long
-"""Ten runs of a real ComfyUI, each of which loads a model and frees it, grow it by less than 1 MB, in the ledger and in
-RSS without freed memory. No identity of a dead model is left. memory_fifty_runs is the longer test, in which all of RSS
+"""A real ComfyUI grows by less than 1 MB in ten runs, by the ledger and by RSS without freed memory. Each run loads a
+model and frees it. No identity of a dead model is left. memory_fifty_runs is the longer test, in which all of RSS
 counts."""
 from _many_runs import measure
 

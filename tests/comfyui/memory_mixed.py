@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # needs: comfyui
 # timeout: 600
-"""A real ComfyUI under memstow, with a UNET of more than 256 MB. The memory of models that are to be freed is back when
-the run has ended, by the ledger and by RSS, from separate loaders and from one checkpoint. The next run finds the other
-models loaded. All of this also holds after a node that fails, an interrupt, and a node that runs out of memory, with a
-LoRA, and with an asynchronous loader. The run report has the live memory of each model in each node and run: before, at
-most and after. Memory of async nodes that take turns counts for the right node."""
+"""A real ComfyUI runs under memstow, with a UNET of more than 256 MB. When a run ends, the memory of models that are to
+be freed is given back, by the ledger and by RSS, whether the models came from separate loaders or from one checkpoint.
+The next run finds the other models loaded. All of this also holds after a node that fails, an interrupt, and a node
+that runs out of memory, with a LoRA, and with an asynchronous loader. The run report has the live memory of each model
+in each node and run: before, at most and after. Memory of async nodes that take turns counts for the right node."""
 import json
 
 import support
@@ -16,7 +16,7 @@ comfy = Comfy("memstow", ffn=140_000, env={"MEMSTOW_POLICY_MODEL": "free"})
 
 
 def is_back(least=0.95):
-    """Asserts that the UNET of the last run is gone, and its memory is back."""
+    """Asserts that the UNET of the last run is gone, and that its memory was given back."""
     freed = [o for o in comfy.report()["freed"] if o["type"] == "MODEL"]
     assert len(freed) == 1 and "MODEL" not in comfy.owners(), comfy.report()
     assert freed[0]["before_bytes"] >= comfy.weights and freed[0]["after_bytes"] <= 0.05 * comfy.weights, freed

@@ -22,8 +22,8 @@ def field(file, name):
 
 
 def now():
-    """RSS, its anonymous part, and the memory of the group. Without a group, the last figure is what the machine has
-    available, with a minus sign: it falls and rises as the memory in use does."""
+    """RSS, its anonymous part, and the memory in use by the control group. Without a control group, the last figure is
+    the machine's available memory with a minus sign, because this figure falls and rises as the memory in use does."""
     rollup = f"/proc/{comfy.pid()}/smaps_rollup"
     return (comfy.rss(), field(rollup, "Anonymous"), group.used() if group else -field("/proc/meminfo", "MemAvailable"))
 

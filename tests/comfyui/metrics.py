@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui deb:prometheus
 # timeout: 400
-"""GET /memstow/metrics is what `memstow metrics` says of ComfyUI, in the form that the client reads; promtool accepts
-it. Prometheus itself scrapes it, with the rules of examples/fleet. Many requests at once run one command. Pages of
-other origins are refused. A command that fails is an answer with its reason, and ComfyUI goes on."""
+"""GET /memstow/metrics answers with the output of `memstow metrics` about ComfyUI, in the form that the client reads.
+promtool accepts the answer, and Prometheus itself scrapes it with the rules of examples/fleet. Many requests at once
+run one command. Pages of other origins are refused. If the command fails, the answer says why, and ComfyUI goes on."""
 import concurrent.futures, pathlib, subprocess, urllib.parse, urllib.request
 
 import support

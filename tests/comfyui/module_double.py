@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # needs: cc
-"""The Python module on the test double: its calls of the ABI, its use of the answers, and scopes that follow coroutines
-and threads. It runs itself again, with the double in the process."""
+"""Tests the Python module memstow on the test double of the library: how it calls the ABI and uses the answers, and
+that scopes follow coroutines and threads. The test runs itself again, with the double in the process."""
 import asyncio, ctypes, errno, os, sys, threading
 
 if "libdouble" not in os.environ.get("LD_PRELOAD", ""):

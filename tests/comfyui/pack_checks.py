@@ -2,7 +2,7 @@
 # needs: comfy-cli deb:git
 """The node pack as ComfyUI's registry takes it: comfy-cli's own checks pass without a warning, its reader finds what is
 declared, and its archive has each file of the pack, with its content. No file of the pack is a link, which would lead
-nowhere in the archive. Nothing is asked of the network: the registry's answer to an upload was not seen."""
+nowhere in the archive. The test does not use the network, so it does not show what the registry says to an upload."""
 import json, os, shutil, zipfile
 
 import support

@@ -85,7 +85,7 @@ def inverted(browser, page):
 
 
 def flame(browser, page, document):
-    """The flame graph of all memory, also inverted; a search; a zoom into the largest model."""
+    """Checks the flame graph of all memory, also inverted, a search in it, and a zoom into the largest model."""
     host = document["totals"]["live_bytes"]
     browser.open(page, "#flame")
     assert browser.total() == host, (browser.total(), host)
@@ -110,7 +110,7 @@ def flame(browser, page, document):
 
 
 def compares(a, b, model):
-    """The page of a comparison, in which the model has shrunk."""
+    """Checks the page that compares A with B. The model has shrunk from A to B."""
     browser = Browser()
     support.memstow("diff", a, b, "--html", "-o", "diff.html")
     document = json.loads(support.memstow("diff", a, b, "--by=model", "--json", "--top=1000").stdout)

@@ -21,7 +21,7 @@ elsewhere = support.HERE / "elsewhere"
 elsewhere.mkdir()
 relative = os.path.relpath(portable, elsewhere)
 
-# --- a portable folder; memstow stands in the folder of its Python, as pip would put it there
+# --- a portable folder; the memstow command is beside its Python, where pip would install it
 os.symlink(support.MEMSTOW, python.with_name("memstow"))
 words = [f"{relative}/python_embeded/bin/python3", "-s", f"{relative}/ComfyUI/main.py"]
 comfy = Direct("portable", words, elsewhere, {"MEMSTOW": "1", "MEMSTOW_COMMAND": None})

@@ -2,8 +2,8 @@
 # needs: comfyui
 # timeout: 600
 # long
-"""A ComfyUI that was not started under memstow starts itself again in place if its settings say so, and does not if
-MEMSTOW=0, which counts before the setting."""
+"""A ComfyUI that was not started under memstow starts itself again in place if its settings say so. With MEMSTOW=0 it
+does not, whatever the settings say."""
 import support
 from _comfy import AGAIN
 from _prestartup import started

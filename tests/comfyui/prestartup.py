@@ -37,7 +37,7 @@ missing = support.HERE / "misfit.sh"
 missing.write_text("#!/bin/sh\necho 'memstow: does not fit' >&2\nexit 2\n")
 missing.chmod(0o755)
 
-# The pack's script by itself, in a program that then goes on as always.
+# Another program runs the pack's script by itself, and then goes on as always.
 PROGRAM = """import os, runpy, sys
 runpy.run_path(sys.argv[1])
 print("goes on", os.getpid(), "libmemstow" in open("/proc/self/maps").read())

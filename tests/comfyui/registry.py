@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""The registry, with ComfyUI's own patchers, in this process: the one look-up of policies and its order; ids of dead
-models that are used again; no leak over two thousand models; models that are lost, held, unloaded or of unusual kinds.
-The test `flags` is about flags of other packs."""
+"""Tests the registry with ComfyUI's own patchers, in this process. The registry looks up policies in a fixed order,
+tells a new model from a dead one with the same id, does not leak over two thousand models, and copes with models that
+are lost, held, unloaded or of unusual kinds. The test `flags` is about flags of other packs."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -152,7 +152,7 @@ assert rule(base) == ("free", "patcher")
 mm.unload_all_models()
 assert [e.model for e in mm.current_loaded_models] == [first], "only what is kept stays"
 
-# holders of a model are named by the program's objects, not by lists of ours
+# the text about a model's holder names objects of the program, and no list of memstow's own
 inside = patcher()
 held, identity = [[[inside]]], registry.find(inside.model)
 del inside

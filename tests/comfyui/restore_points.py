@@ -3,8 +3,8 @@
 # timeout: 300
 """If a model is out of its device, each call of ComfyUI that touches the model's weights restores the model first, or
 is refused and touches nothing. The test runs on the CPU, with two doubles: libmemstow, which says what is out, and
-`Elsewhere`, a tensor that stands for the device's memory and fails if something reads it while it is out. No GPU has
-seen this."""
+`Elsewhere`, a tensor in place of device memory, which fails if something reads it while it is out. This was never tried
+on a GPU."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -226,8 +226,8 @@ del clone
 gc.collect()
 assert points.out and Elsewhere.is_out, "brought back in vain"
 
-# Other models make room for the model that is used first: a loaded model goes; a model that is itself out of the device
-# need not go.
+# If the device is full when a model is used, other models make room first. A loaded model goes. A model that is out of
+# the device itself need not go.
 double.memstow_double_device_full(1)
 calls, before = [], p.unload.unload
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # needs: comfyui cc
 # timeout: 300
-"""Hostile clients of the pack's routes, with ComfyUI's own server and its checks, in this process. A page of another
-site that sends no Origin starts no command. Texts that UTF-8 cannot express are answered. Many clients that wait for a
-trigger leave the server's threads to others. An Origin that cannot be read is refused. A folder of snapshots that
-cannot be made is an answer with the reason. A client on another machine, whose request comes by a proxy on this one, is
-refused on each route of the pack but one; MEMSTOW_REMOTE lets it in."""
+"""Clients of the pack's routes are hostile. ComfyUI's own server, with its checks, runs in this process. A page of
+another site that sends no Origin starts no command. Texts that UTF-8 cannot express get an answer. Many clients that
+wait for a trigger do not use up the server's threads. An Origin that cannot be read is refused. If the folder for
+snapshots cannot be made, the answer says why. A client on another machine, whose request comes by a proxy on this
+machine, is refused on each route of the pack but one; MEMSTOW_REMOTE lets this client in."""
 import _inprocess
 
 _inprocess.under_double(__file__)
@@ -30,7 +30,7 @@ instance = server.PromptServer.instance
 
 
 def report(name):
-    """A report of a run with one model, in the members that the text needs."""
+    """A run's report about one model. It has only the members that /memstow/report?format=text needs."""
     amounts = {f"{key}{unit}_bytes": 0 for key in ("run_before", "run_peak", "after", "before")
                for unit in ("", "_cuda")}
     model = {"name": name, "origin": "", "policy": None, "rule": "default", "action": "keep", "why": [], "holders": [],
@@ -41,8 +41,8 @@ def report(name):
 
 
 async def another_site(client):
-    """A page of another site has an image whose address is one of the pack's. Browsers send no Origin with requests for
-    images."""
+    """Refuses the requests of a page of another site. For example, the page may use an address of the pack as the
+    source of an image; browsers send no Origin with requests for images."""
     for path in ("metrics", "leaks", "page", "diff", "loops", "loops?name=x&values=raw"):
         for site in ("cross-site", "same-site"):
             answer = await client.get(f"/memstow/{path}", headers={"Sec-Fetch-Site": site})
@@ -58,7 +58,7 @@ async def another_site(client):
 
 
 async def texts(client):
-    """Half a character in JSON, and the name of a file that is not UTF-8."""
+    """Sends half a character in JSON, and asks for a report with a model's name that is not UTF-8."""
     answer = await client.post("/memstow/loops", data=json.dumps({"\ud800": 1}))
     text = await answer.text()
     assert answer.status == 400 and "unknown members: \\ud800" in text, (answer.status, text)
@@ -82,8 +82,8 @@ async def waiters(client):
 
 
 async def far(client):
-    """The proxy is on this machine, and says whose request it passes on. tests/comfyui/listen asks by another address
-    of this machine."""
+    """Refuses requests of a client on another machine that come through a proxy on this machine. The proxy's headers
+    name the client. tests/comfyui/listen makes requests by another address of this machine instead."""
     ours = {(route.method, route.path) for route in instance.routes if route.path.startswith("/memstow/")}
     assert len(ours) > 20 and ("GET", "/memstow/presence") in ours, ours
     before = len(commands), len(runs.asked)

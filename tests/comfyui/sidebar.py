@@ -65,7 +65,7 @@ def has_models_of(report):
 
 
 def has_nodes_of(report):
-    """The last run on the page has the nodes of the report that reached most, each with its three sizes."""
+    """The last run on the page has the nodes of the report with the highest peaks, each with its three sizes."""
     nodes = {f"{one['class']} #{one['node']}": [size_text(one[f"{when}_bytes"]) for when in ("before", "peak", "after")]
              for one in report["nodes"]}
     shown = rows_of_run("nodes")
@@ -123,7 +123,7 @@ def devices_are_shown():
             .then((answer) => answer.json()).then(done)""")
     assert figures["devices"] == [] and all(one["on_device_bytes"] == [0] * 8 for one in figures["models"]), figures
     label = {one["name"].split()[0]: f"{one['name']} ({one['origin']})" for one in figures["models"]}
-    # in one script, because figures of the server may come at any time
+    # one script shows these figures and reads the tab, because figures from the server may replace them at any time
     bars, widths, where, of_gpu = browser.js(DEVICES, figures, {"MODEL": [8, 0], "CLIP": [2, 0.5], "VAE": [0, 0, 3]})
     assert bars == [
         ["GPU 0: Made-up A", {label["MODEL"]: "8.0 GiB", label["CLIP"]: "2.0 GiB", "freed, kept by PyTorch": "1.0 GiB",

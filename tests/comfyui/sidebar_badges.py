@@ -4,7 +4,7 @@
 # long
 """With the setting for badges, nodes on the canvas show what they held at most in the last run, and what stayed, as the
 report has it, also while the tab is closed. The setting is off at first; badges go when it is turned off. Figures are
-for clients that ComfyUI knows. Without its setting, the tab does not look for leaks."""
+for clients that ComfyUI knows. The tab looks for leaks only while the setting for leaks is on."""
 import json, sys
 
 import support
@@ -47,8 +47,8 @@ def expected(report):
 
 
 def asks_for_leaks():
-    """Sets the setting anew. Returns whether the tab has asked the server. The tab does not ask while an earlier
-    question is open."""
+    """Turns the setting for leaks off and on. Returns whether the tab has asked the server for leaks. The tab does not
+    ask again while the server has not answered."""
     for wanted in (False, True):
         set_to(browser, "memstow.leaks", wanted)
     return browser.js("return window.asked.includes('/memstow/leaks')")

@@ -194,7 +194,7 @@ with Comfy(under="memstow", arguments=("--front-end-root", str(PAGE))) as comfy:
     support.wait_for(lambda: set(comfy.owners()) == {"MODEL"}, what="the end of two models")
     says("free", set())
 
-    # one model that is to be freed: the buttons take nothing else
+    # one model has the policy free: the button frees this model only
     comfy.run(mixed(3, None, None))
     choose(browser, "VAE", policy="free")
     says("free", {"VAE"})

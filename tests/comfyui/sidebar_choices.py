@@ -3,8 +3,8 @@
 # timeout: 900
 # long
 """A policy and a priority that are chosen in the tab "Memory" hold for the model's file, also in a later ComfyUI, and
-for no other file. A policy node rules over the choice while it is there. The policy "none" forgets the choice. Damaged
-lines of the file lead to one warning, and no other choice is lost."""
+for no other file. While a policy node sets a policy, this policy takes precedence over the choice. The policy "none"
+forgets the choice. Damaged lines of the file of choices lead to one warning, and no other choice is lost."""
 import json, pathlib, sys
 
 import support

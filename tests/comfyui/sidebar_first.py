@@ -4,8 +4,8 @@
 # needs: pip:axe-core-python==0.1.0
 # timeout: 3600
 # long
-"""The tab "Memory" with all its buttons, and the badges of nodes, in the front end that belongs to ComfyUI 0.3.64:
-1.27.10. tests/check has the tab and the badges in 1.32.9."""
+"""Tests the tab "Memory", all its buttons, and the badges of nodes in the front end 1.27.10, which belongs to ComfyUI
+0.3.64. tests/check tests the tab and the badges in the front end 1.32.9."""
 from _sidebar import with_front_end
 
 with_front_end("1.27.10", "sidebar", "sidebar_badges", "sidebar_buttons", "sidebar_why", "sidebar_work")

@@ -4,9 +4,9 @@
 # needs: pip:axe-core-python==0.1.0
 # timeout: 3600
 # long
-"""The tab "Memory", with the buttons of models and of long work, and the badges of nodes in the newest front end of
-November 2026: 1.58.1. ComfyUI's two buttons are not tried there: sidebar_buttons moves the edge of the side bar, which
-is another element there."""
+"""Tests the tab "Memory", its buttons for models and for long work, and the badges of nodes in ComfyUI's front end
+1.58.1, the newest one of November 2026. ComfyUI's two buttons are not tried there, because sidebar_buttons moves the
+edge of the side bar, and this edge is another element in that front end."""
 from _sidebar import with_front_end
 
 with_front_end("1.58.1", "sidebar", "sidebar_badges", "sidebar_why", "sidebar_work")

@@ -4,8 +4,8 @@
 # long
 """The tab "Memory" says for each model why it is there. For a model without a policy, the button "Why?" names the nodes
 whose cached outputs have the model. If a pack holds a model that was to be freed, the tab names the pack and its
-variable, as the report does. If a dead model left memory behind, the tab shows it with its holder, as `memstow
-decisions` has it."""
+variable, as the report does. If a dead model left memory behind, the tab shows this memory and what holds it, as
+`memstow decisions` does."""
 import json, sys
 
 import support

@@ -5,8 +5,8 @@
 # long
 """Long work in the tab "Memory" shows its progress, and can be cancelled: the page of the present moment, the
 comparison with the last snapshot, a snapshot, a move. A command that is cancelled ends; a cancelled snapshot leaves no
-file; an order that has not begun is withdrawn; a move that has begun ends where it is, and nothing of the model is
-lost. The end of an order comes by ComfyUI's web socket; without it, the tab asks once in some seconds.
+file; an order that has not begun is withdrawn; a move that has begun stops where it is, and nothing of the model is
+lost. The tab learns by ComfyUI's web socket that an order has ended; without the socket, it asks every few seconds.
 
 Test doubles hold the work back. One is a command that waits for ever when it is to make a page. The other is a pack
 that lets a snapshot wait, and moves a model out and back again and again until one of its moves is cancelled."""
@@ -103,7 +103,7 @@ def said():
 
 
 def opened(what):
-    """The text of a page that the tab links to, in a window of its own."""
+    """Opens a page that the tab links to in its own window, closes the window, and returns the page's text."""
     browser.wait(f"document.querySelector('[data-made={what}] a')")
     own = browser.driver.current_window_handle
     browser.js(f"document.querySelector('[data-made={what}] a').click()")

@@ -76,7 +76,7 @@ assert used.returncode == 0 and used.stderr.count("not started under memstow") =
 imported = subprocess.run([sys.executable, "-c", "import memstow, sys; assert 'torch' not in sys.modules"], text=True,
                           env={"PYTHONPATH": str(support.ROOT / "tools/python")}, capture_output=True)
 assert imported.returncode == 0 and not imported.stderr, imported
-# memstow.py without the rest of its package; and a program that begins with memstow.comfy
+# memstow.py works without the rest of its package, and memstow.comfy can be the first module that a program imports
 (support.HERE / "alone").mkdir()
 shutil.copy(support.ROOT / "tools/python/memstow.py", support.HERE / "alone")
 alone = "import memstow; assert not hasattr(memstow, 'comfy') and memstow.trigger() == 0"

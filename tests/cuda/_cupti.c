@@ -137,7 +137,7 @@ static void unseen_in_pool(void) {
     if (allocate(&at, 2 << 20, NULL)) abort();
 }
 
-/* Physical memory, on a route that the hooks do not have. */
+/* Takes physical memory on a route that the hooks do not see. */
 static void unseen_physical(void) {
     void *(*inner)(const char *) = (void *(*)(const char *))dlsym(RTLD_DEFAULT, "sim_inner_entry");
     __typeof__(&cuMemCreate) create = inner("cuMemCreate");

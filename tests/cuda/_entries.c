@@ -84,7 +84,7 @@ static CUcontext first_context(void) {
     return context;
 }
 
-/* A free that fails leaves the block. A free of an unknown pointer is passed on and noted. */
+/* If a free fails, its block stays live. A free of an unknown pointer is passed on to the driver, and counted. */
 static void frees(void) {
     CUdeviceptr at, other;
     void *host = aligned_alloc(4096, 8192);
@@ -396,7 +396,7 @@ static void legacy_stream(void) {
     LIVE("device", 100 * MIB);
 }
 
-/* More captures at the same time than memstow has room for. */
+/* Captures more streams at the same time than memstow has room for. */
 static void many_captures(void) {
     enum { STREAMS = 70 };
     CUstream streams[STREAMS];
@@ -454,8 +454,8 @@ static void resets(void) {
 }
 
 /* Memory of a host pool counts as host memory: from a pool that the program made, and from the host's default pool,
- * whose creation memstow does not see. Memory from a device's default pool does not, even if it is requested by the
- * pool's handle. */
+ * whose creation memstow does not see. Memory from a device's default pool does not count as host memory, even if it is
+ * requested by the pool's handle. */
 static void host_pools(void) {
     CUmemPoolProps props = {.allocType = 1, .location = {2, 0}};
     CUmemLocation host = {2, 0}, device = {1, 2};
@@ -528,8 +528,8 @@ static void unknown(void) {
     LIVE("device", 0);
 }
 
-/* A pool belongs to no context: memory from it outlives the context of its stream, whatever kind of memory it is. It
- * may then be freed, and the ledger knows it. */
+/* A pool belongs to no context. So memory from a pool outlives the context of its stream, whatever kind of memory it
+ * is. The program can still free this memory, and the ledger notices. */
 static void pools_outlive_contexts(void) {
     CUmemPoolProps props = {.allocType = 1, .location = {2, 0}};
     CUcontext first = first_context(), own;
@@ -587,8 +587,8 @@ static void contexts(void) {
     EXPECT("cuda.devices[device=2].live_bytes", 7 * MIB);
 }
 
-/* The driver may release a context, and answer with the error of an earlier kernel. memstow must not release again: it
- * would take a reference of the program's. */
+/* The driver may release a context, but answer with the error of an earlier kernel. memstow must not release the
+ * context again, because that would take a reference of the program's. */
 static void released_once(void) {
     CUdeviceptr at;
     abi_find();
@@ -721,8 +721,8 @@ static void refused(void) {
     EXPECT("totals.cuda.live_bytes", 20 * MIB);
 }
 
-/* A child has none of its parent's device memory, and its driver refuses every call. Frees are passed on to the
- * driver. */
+/* A child has none of its parent's device memory, and the driver refuses every call of the child. memstow passes the
+ * child's frees on to the driver. */
 static void forks(void) {
     CUdeviceptr at;
     first_context();

@@ -61,7 +61,7 @@ CASE(cudaGetDriverEntryPointByVersion) {
     keep_by(found, w);
 }
 
-/* In these entries, the default stream is the thread's own stream. */
+/* In the entries that follow, the default stream is the thread's own stream. */
 typedef int allocate_async(cuda_address *, size_t, cuda_handle);
 
 static void keep_in_own_stream_by(allocate_async *call, struct worker *w) {
@@ -274,7 +274,7 @@ static bool tracked(void) {
     return known == 2;
 }
 
-/* With memstow, every line leads to memstow, on every route. */
+/* Under memstow, the function that a route finds for a line must be memstow's. */
 static void is_hooked(const struct line *line, void *found) {
     Dl_info in;
     if (!tracked()) return;
@@ -375,7 +375,8 @@ static void work_alone(void) {
             if (lines[k].by_route && !strcmp(lines[k].name, alone[i])) lines[k].run(&w);
 }
 
-/* While memstow knows of a capture it does not ask the driver for figures, although it would after this many bytes. */
+/* Checks that memstow knows of no capture. During a capture it does not ask the driver for figures; without one it asks
+ * after this many bytes. */
 static void no_capture_is_left(void) {
     cuda_address at;
     usleep(200000); /* it asks again only after a while */

@@ -18,7 +18,7 @@ extern struct entries {
 #include "preload/cuda/cuda_table.h"
 } f;
 
-/* Other entries of the driver that the cases need; by dlsym on every route. */
+/* Other entries of the driver that the cases need. On every route, they are found by dlsym. */
 extern struct others {
     int (*cuInit)(unsigned);
     int (*cuCtxSetCurrent)(cuda_handle);

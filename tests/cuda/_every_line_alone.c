@@ -24,7 +24,7 @@ CASE(cuStreamBeginCapture_ptsz) {
 
 static int next_device = 1;
 
-/* The primary context of a device that nobody has used becomes the thread's. */
+/* Takes the next device that nobody has used. Its primary context becomes the thread's current one. */
 static cuda_handle take_device(int *device) {
     cuda_handle context;
     MUST(next_device < DEVICES);

@@ -38,7 +38,7 @@ __attribute__((noinline)) static void allocate(size_t bytes) {
     MUST(errno == ERROR_AFTER);
 }
 
-/* Called deeper than the call that was left, so that it writes over the frame of that call. */
+/* Allocates in a frame deeper than that of the call that was left, and so writes over the frame of that call. */
 __attribute__((noinline)) static void allocate_deeper(size_t bytes, int depth) {
     volatile char room[512];
     for (size_t i = 0; i < sizeof room; i++) room[i] = (char)depth;
@@ -162,8 +162,8 @@ static void pinned(void) {
     EXPECT("owners[name=model].stowed_bytes", MIB);
 }
 
-/* comfy-aimdo's calls bypass the hooks. If the kernel cannot say which pages a device has pinned (this user has no
- * userfaultfd), host memory does not move beside it. */
+/* comfy-aimdo's calls bypass the hooks, so only the kernel knows which pages a device has pinned. If the kernel cannot
+ * say it (this user has no userfaultfd), no host memory moves. */
 static void beside_aimdo(void) {
     abi_find();
     uint32_t model = (uint32_t)CALL(1, memstow_owner_open, MEMSTOW_MODEL, "model", "", 1, 0);

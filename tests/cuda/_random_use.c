@@ -84,7 +84,7 @@ static void *churn(void *argument) {
     unsigned seed = (unsigned)(uintptr_t)argument;
     CUstream stream;
     MUST(!cuCtxSetCurrent(context) && !cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
-    pthread_barrier_wait(&begun); /* an injected error hits whichever thread calls next: streams must be there */
+    pthread_barrier_wait(&begun); /* errors hit whichever thread calls next, so all threads must have their streams */
     for (int i = 0; i < steps; i++) {
         struct held *slot = &held[rand_r(&seed) % SLOTS];
         if (rand_r(&seed) % INJECT_EVERY == 0) sim_fail("*", 1 + rand_r(&seed) % 3, rand_r(&seed) % 2 ? 999 : 2, 1);

@@ -1,4 +1,4 @@
-/* A library whose constructor fills CUPTI's buffers and ends its context, slowly enough for the buffers to be read. */
+/* A library whose constructor fills CUPTI's buffers, waits long enough for them to be read, and ends its context. */
 #include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>

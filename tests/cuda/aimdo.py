@@ -34,8 +34,8 @@ assert cuda["kinds"]["pool"]["live_bytes"] == 7 << 20, cuda["kinds"]
 assert cuda["foreign_frees"] == cuda["missed_frees"] == cuda["unknown_entries"] == 0
 print(alone)
 
-# Once comfy-aimdo is loaded, models whose memory is to move get the driver's memory. It makes no difference whether
-# memstow or comfy-aimdo began first. Memory that was served before stays.
+# Once comfy-aimdo is loaded, memstow serves no more memory: models get the driver's memory, which cannot move. It makes
+# no difference whether memstow or comfy-aimdo began first. Memory that memstow served before that can still move.
 MOVES = """
 import ctypes, sys
 cuda, context, at = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64()

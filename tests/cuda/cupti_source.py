@@ -60,7 +60,7 @@ device, = report["cuda"]["devices"]
 assert kinds(report) == {"pool": (100 + 9 * MB, 4)} and device["pool_used_bytes"] == 5 * MB, (kinds(report), device)
 assert device["pool_reserved_bytes"] >= 5 * MB, device
 
-# Records that come late, out of order, in small buffers, or that are incomplete when they are asked for.
+# The ledger is right, too, if records come late, in small buffers, or are incomplete when they are asked for.
 for environment in ({"SIMCUPTI_LATE_MS": "2"}, {"SIMCUPTI_ROOM": "60000"}, {"SIMCUPTI_COMPLETE_MS": "300"}):
     assert kinds(listed(PROGRAM, "equal", **environment)[0]) == KINDS, environment
 report, line = listed(PROGRAM, "equal", SIMCUPTI_UNKNOWN="100", SIMCUPTI_OTHER="several")
@@ -102,7 +102,7 @@ assert kinds(report) == {"device": (MB, 1)}, "what was asked for in time is ther
 assert 0.2 < (read := report["cuda"]["cupti"]["read_seconds"]) < 5, read
 assert "may be missing" in line, line
 
-# A forked child changes nothing of its parent's, and has a ledger of its own if CUDA begins in it.
+# A forked child does not change its parent's ledger. It has a ledger of its own only if CUDA begins in the child.
 report, line = listed(PROGRAM, "forks", status=3)
 assert (report["process"]["state"], report["process"]["exit_status"]) == ("raw_exit", 3), report["process"]
 assert not list(support.HERE.glob("out.mst.*")), "the child ended its parent's"
@@ -112,7 +112,7 @@ done = support.memstow("run", "--cupti", "-o", "parent.mst", "--", PROGRAM, "in_
 child, = support.HERE.glob("parent.mst.*")
 assert kinds(support.report(child)) == {"device": (3 * MB, 1)} and not (support.HERE / "parent.mst").exists()
 
-# While the program runs: a report, a snapshot, and the commands that compare and list ledgers.
+# These work while the program runs: a report, a snapshot, and the commands that compare and list ledgers.
 process = support.start(support.MEMSTOW, "run", "--cupti", "--quiet", "-o", "live.mst", "--", PROGRAM, "waits",
                         env=_simulated.environment(13), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 assert process.stdout.readline() == "ready\n"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc
 """Host and devices side by side in report, owners and diff: live memory, memory that the pool keeps, memory that the
-driver has in use, and the rest, explained by NVML if it is there. The sort of a device (MIG, MPS) is shown, too. The
-driver and NVML are simulated (test doubles)."""
+driver has in use, and the rest, explained by NVML if it is there. They also show whether a device is an instance (MIG)
+or is shared (MPS). The driver and NVML are simulated (test doubles)."""
 import json, os, subprocess
 
 import support, _simulated

@@ -14,7 +14,7 @@ assert len(lines) == len(re.findall(r"^(?:ENTRY|RESOLVER)\(", TABLE, re.M)) > 10
 
 
 def is_of(version, line):
-    """Whether a version of CUDA means this line by its base name."""
+    """Whether this line is the entry that the line's base name means in this version of CUDA."""
     _, base, since, own = line
     return base and since <= version and not any(
         b == base and since < s <= version and o <= own for _, b, s, o in lines.values())

@@ -62,8 +62,8 @@ os.environ["LD_LIBRARY_PATH"] = "a:b"
 assert same(support.compile(LATER, "later")) == "1 2 1\n"
 assert support.report()["totals"]["cuda"]["live_blocks"] == 3
 
-# A library looks up a name that it does not have. Only an indirect dependency has the name, or a library that was
-# loaded beside it.
+# A library looks up a name that it does not have. Only an indirect dependency of this library has the name, or another
+# library that was loaded beside it.
 PROBE = """
 #include <dlfcn.h>
 #include <stddef.h>

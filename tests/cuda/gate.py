@@ -51,7 +51,7 @@ def check(*mib, status=0, options=(), baseline="base.txt"):
                            env=environment)
 
 
-# The baseline's lines about devices. For a program without CUDA, the file is the same as before.
+# The baseline has lines about devices. For a program without CUDA, the baseline keeps its first format.
 done = check(8, 1, options=("--update-baseline",))
 assert "and 9.0 MiB on CUDA devices, " in done.stderr, done.stderr
 text = pathlib.Path("base.txt").read_text()

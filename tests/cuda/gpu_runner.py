@@ -52,7 +52,7 @@ part("huge", '''for name, mib in (("huge", 1024), ("plain.mst", 70), ("huge.mst"
 ''')
 part("skips", "print('no such library')\nraise SystemExit(77)\n")
 
-# --- results: a line a part, the most telling part first; a summary; an archive
+# --- results: one line for each part, the most telling part first; a summary; an archive
 
 said = suite("--out", support.HERE / "first", status=1)
 assert list(outcomes("first").items()) == [("facts", "passed"), ("beside", "passed"), ("huge", "passed"),
@@ -142,15 +142,16 @@ assert outcomes("short") == {"facts": "passed", "hangs": "unfinished", "later": 
 assert time.monotonic() - began < 100, "the part alone would take 300 s"
 assert "the time of the run was spent" in results("short")["hangs"]["why"]
 
-# --- at the end of the budget everything hangs at once: the part, which SIGKILL does not end, dmesg, and nvidia-smi.
-# Their doubles only advance a clock, by the time that each may take
+# --- at the end of the budget everything hangs at once: dmesg, nvidia-smi, and the part, which SIGKILL does not end.
+# The double of each only advances a clock by the time that it may take
 
 clock = [0.0]
 execute, shutil_there, time_there = runner._child.execute, runner._device.shutil, runner.time
 
 
 def hanging(argv, seconds, said, look=None, **options):
-    """A double of execute. With "cwd" it is called for the part. The probes of the device run, and end well."""
+    """A double of execute. A call with "cwd" is for the part. The part, dmesg and nvidia-smi hang; other programs
+    really run."""
     is_part = "cwd" in options
     if not is_part and argv[0] not in ("dmesg", "nvidia-smi"):
         return execute(argv, seconds, said, **options)

@@ -117,7 +117,7 @@ if not support.features()["sanitize"]: # a sanitizer brings libstdc++ of this ma
 lines = suite("graphs", folder=carried / "tests/gpu", build=carried / "build/dev", env=DOUBLE)
 assert outcomes(lines) == {"graphs": "passed"}, lines
 
-# The part of docs/gpu.md about what has been seen names each feature, also those that no GPU has shown.
+# The section "What has been seen" of docs/gpu.md names each feature, also those that were never seen on a GPU.
 sources = "".join(path.read_text() for path in (support.ROOT / "preload").rglob("*.c"))
 settings = set(re.findall(r'"MEMSTOW_CUDA(_[A-Z]+)"', sources))
 rows = (support.ROOT / "docs/gpu.md").read_text().split("## What has been seen")[1]
@@ -125,7 +125,8 @@ named = set(re.findall(r"(?:MEMSTOW_CUDA|`)(_[A-Z]+)`", rows))
 assert settings and settings == named, settings ^ named
 assert all(word in rows for word in ("memstow_owner_discard", "memstow_load_begin", "workspaces", "error 700")), rows
 
-# A part that does not end leaves no process behind: it would hold the GPU's memory during the next part.
+# A part that does not end leaves no process behind, because such a process would hold the GPU's memory during the next
+# part.
 (carried / "tests/gpu/hangs.py").write_text("""# timeout: 10
 import subprocess
 child = subprocess.Popen(["sleep", "600"])

@@ -115,7 +115,8 @@ class Thread:
 
 
 def launch(kernel, content, blocks, threads, seeds):
-    """Runs the kernel, and returns the sums over its sheet as the library adds them up."""
+    """Runs the kernel. Each block stores three numbers at SHEET. Returns the sum of each of the three over all blocks,
+    as the library does."""
     words, stored = struct.unpack(f"<{len(content) // 8}Q", content), {}
 
     def memory(address):

@@ -52,7 +52,7 @@ import torch.cuda._memory_viz as viz
 
 import memstow
 
-# This PyTorch has no CUDA, so a double of a tensor stands for a tensor on a device.
+# This PyTorch has no CUDA, so a double takes the place of a tensor on a device.
 storage = types.SimpleNamespace(data_ptr=lambda: 1 << 40, nbytes=lambda: 4096)
 tensor = types.SimpleNamespace(layout=torch.strided, untyped_storage=lambda: storage)
 for device, wanted in (("cuda", [(1 << 40, 4096)]), ("cpu", [(1 << 40, 4096)]), ("meta", []), ("xpu", [])):

@@ -1,5 +1,5 @@
 # needs: cc
-"""A driver that claims more devices than there can be (a test double): only the possible ones are looked at."""
+"""A driver, a test double, claims more devices than there can be. memstow asks only about as many as there can be."""
 import pathlib
 from support import HERE, PYTHON, compile, memstow
 

@@ -66,7 +66,7 @@ def kill(session):
 
 
 def end(process):
-    """Kills a process and all of its session. Returns whether one of them is left after ENDS."""
+    """Kills a process and all of its session. Returns whether one of these processes is left after ENDS seconds."""
     until = time.monotonic() + ENDS
     kill(process.pid)
     while (is_left := process.poll() is None or is_alive(process.pid)) and time.monotonic() < until:

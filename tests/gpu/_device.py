@@ -16,7 +16,7 @@ if cuda.cuInit(0) == 0 and cuda.cuDeviceGetCount(ctypes.byref(count)) == 0 and c
     print(count.value, version.value, name.value.decode(errors="replace"))
 """
 
-# Memory that is allocated, written, read and freed, by a process that has never seen memstow.
+# A process without memstow allocates, writes, reads and frees device memory.
 PROBE = BEGIN + """
 def must(result, what):
     if result:

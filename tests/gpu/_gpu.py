@@ -32,7 +32,8 @@ def under_memstow(part, *words, options=(), file="out.mst", status=0, **environm
 
 
 def main(part, outside, **inside):
-    """Without an argument, calls outside(). Under memstow, calls the function that the first argument names."""
+    """Without arguments, calls outside(). With arguments, as under memstow, calls the function that the first argument
+    names."""
     if len(sys.argv) > 1:
         inside[sys.argv[1]](*sys.argv[2:])
     else:
@@ -80,8 +81,8 @@ def library_folders(name):
 
 
 def search_path(*names):
-    """LD_LIBRARY_PATH: its present value, followed by the folders of the libraries that were found; and the names of
-    the libraries that were not found."""
+    """Returns two things: LD_LIBRARY_PATH with the folders of the libraries that were found, and the names of the
+    libraries that were not found."""
     folders = {name: library_folders(name) for name in names}
     path = [p for p in os.environ.get("LD_LIBRARY_PATH", "").split(":")
             if p] + [found[0] for found in folders.values() if found]

@@ -7,7 +7,7 @@
 
 enum { TIMES = 5, LARGEST = 1024, FEW = 1 << 20, MANY = 1 << 26 };
 static const size_t BESIDE[] = {2, 64, LARGEST}; /* MiB, of calls beside a kernel */
-enum { PIECE = 64 }; /* MiB, of all other calls beside a kernel: to pin more takes as long as the kernel, or longer */
+enum { PIECE = 64 }; /* MiB, for all other calls beside a kernel: pinning more may take longer than the kernel */
 static const double ENOUGH = 0.3, LEAST = 0.05; /* seconds that the kernel should run, and must */
 
 static CUdeviceptr at, worked_on, allocated, in_stream;
@@ -76,7 +76,7 @@ static void costs(size_t mib) {
 
 /* --- which calls wait for a kernel of another stream --- */
 
-/* Few threads, each of which waits for the device's memory again and again. */
+/* Launches a kernel with few threads, each of which waits for the device's memory again and again. */
 static void work(void) {
     uint64_t to = worked_on, count = words;
     void *arguments[] = {&to, &to, &count};

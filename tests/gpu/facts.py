@@ -104,7 +104,7 @@ def look():
 
 
 def first():
-    """One cudaMalloc, one cudaMallocAsync, one cuBLAS handle, in a process under memstow."""
+    """Calls cudaMalloc and cudaMallocAsync once each, and makes a cuBLAS handle, in a process under memstow."""
     size, at = 4 << 20, ctypes.c_void_p()
     for name in ("libcudart.so.13", "libcudart.so.12"):
         if _gpu.library_folders(name):

@@ -1,7 +1,7 @@
-/* gpu.h — shared by the programs of the GPU suite: the driver, found at run time; a device that is ready; kernels;
- * contents with a seed. No toolkit is needed, and nothing of CUDA is linked: the same program runs on a GPU, and over
- * the simulated driver of tests/simcuda, a test double, where the program itself is tested. A failed check ends the
- * program with a message and status 1. Device 0, one thread. */
+/* gpu.h — shared by the programs of the GPU suite. It finds the driver at run time, makes device 0 ready, and has
+ * kernels, and contents that are made from a seed. No toolkit is needed, and nothing of CUDA is linked: the same
+ * program runs on a GPU, and over the simulated driver of tests/simcuda (a test double), where the program itself is
+ * tested. A failed check ends the program with a message and status 1. */
 #ifndef GPU_H
 #define GPU_H
 

@@ -40,7 +40,7 @@ static void replays(void) {
     OK(cu.graph_end(exec));
 }
 
-/* A capture in the model's scope: its memory is not the model's, and does not move. */
+/* Memory that is requested in a capture is not the model's, even in the model's scope, and does not move. */
 static void of_the_graph(void) {
     CUgraph graph;
     CUgraphExec exec;
@@ -72,7 +72,7 @@ int main(void) {
     OK(cu.stream(&stream, 1));
     weights = gpu_alloc_for(model, BYTES, NULL);
     sums = gpu_alloc_for(model, BYTES, &stream);
-    MUST(!abi_memstow_owner_idle(model, 1)); /* except for work that this program itself launches and waits for */
+    MUST(!abi_memstow_owner_idle(model, 1)); /* before each move, this program waits for the work that it launched */
     replays();
     of_the_graph();
     puts("ok");

@@ -1,9 +1,9 @@
 // env: MEMSTOW_CUDA_MOVES=2M MEMSTOW_CUDA_KEEP=1G
 // shows
-/* kept.c — a copy on the host that is kept while the model is on the device (MEMSTOW_CUDA_KEEP). memstow's kernel
- * computes the same hash on the device as C does here. A model that nobody has changed leaves without a copy. If one
- * bit has changed, memstow notices this, and the model comes back with the change. Over the simulated driver, a test
- * double, a function in C stands for the kernel, and no time is shown. */
+/* kept.c — the host keeps its copy of a model while the model is on the device (MEMSTOW_CUDA_KEEP). memstow's kernel
+ * computes the same hash on the device as C does here. A model that nobody has changed leaves without being copied
+ * again. If one bit has changed, memstow notices this, and the model comes back with the change. The simulated driver,
+ * a test double, has a function in C in place of the kernel; no time is shown there. */
 #include "gpu.h"
 
 #include "../../preload/copies/vram_hash_text.h"
@@ -79,7 +79,7 @@ static uint64_t unchanged(uint64_t *seen) {
 
 static uint64_t seen;
 
-/* Out and back. Returns the seconds that the way out took. */
+/* Moves the model out and back. Returns the seconds that the move out took. */
 static double go_round(uint64_t bytes_unchanged) {
     double begin = gpu_seconds();
     MUST(abi_memstow_stow(model) == PLAIN + POOLED);

@@ -1,6 +1,6 @@
 # needs: comfy_aimdo
-"""comfy-aimdo, which manages device memory itself. The report shows the resident part and the owner of each of its
-ranges. Nothing moves beside it, and memory that it maps is not counted in the ledger."""
+"""comfy-aimdo manages device memory itself. The report shows the resident part and the owner of each of its ranges.
+memstow moves nothing while comfy-aimdo is loaded, and the ledger does not count memory that comfy-aimdo maps."""
 import ctypes, json
 
 import _gpu, support

@@ -1,5 +1,6 @@
 # needs: cupy
-"""CuPy, which contains the runtime: its memory is in the ledger, with Python's call stacks, and it moves."""
+"""CuPy has CUDA's runtime linked into it. The ledger has CuPy's memory with Python's call stacks, and this memory can
+move."""
 import _gpu, support
 from _gpu import MIB
 

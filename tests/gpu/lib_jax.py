@@ -1,5 +1,5 @@
 # needs: jax
-"""JAX, which opens the driver itself and looks each function up: its memory is in the ledger."""
+"""JAX opens the driver itself, and looks up each function. JAX's memory is in the ledger."""
 import _gpu, support
 from _gpu import MIB
 

@@ -1,5 +1,5 @@
 # needs: torch triton
-"""Triton, which opens the driver itself: its kernels work on memory that has left the device and come back."""
+"""Triton opens the driver itself. Its kernels work on memory that has left the device and come back."""
 import _gpu, support
 from _gpu import MIB
 

@@ -1,7 +1,7 @@
 # timeout: 600
-"""NVIDIA's compute-sanitizer, where it is installed: a model leaves the device and comes back, graphs replay, and no
-kernel or copy touches memory that is not there. Errors of the driver's calls are not reported: these programs ask for
-some."""
+"""Runs programs under NVIDIA's compute-sanitizer, where it is installed. A model leaves the device and comes back,
+graphs replay, and no kernel or copy touches memory that is not there. Errors of the driver's calls are not reported,
+because these programs cause some on purpose."""
 import glob, os, re, shutil
 
 import _gpu, support

@@ -75,7 +75,7 @@ static void kernels(void) {
     say("kernels", gpu_seconds() - begin);
 }
 
-/* The driver's own copies of the same size between pinned memory and the device. Moves are compared with them. */
+/* Measures the driver's own copies of this size between pinned memory and the device. Moves are compared with them. */
 static void copies(size_t bytes) {
     void *pinned;
     CUdeviceptr at;

@@ -51,7 +51,7 @@ def stayed_pinned():
 
 
 def measure_moves(size, pins):
-    """pins: the content goes to memory that stays pinned. Otherwise it goes through pinned buffers."""
+    """With `pins`, the model moves to host memory that stays pinned. Otherwise, it moves through pinned buffers."""
     wish = {"MEMSTOW_CUDA_PINNED": str(2 * size)} if pins else {}
     found = measure("moves", size, options=[], MEMSTOW_CUDA_MOVES="2M", **wish)
     assert (stayed_pinned() >= size) == pins, f"{stayed_pinned()} bytes stayed pinned, for a model of {size}"
@@ -78,8 +78,8 @@ def rows(sizes):
 
 
 def fits(size):
-    """Whether the host has free memory for two copies, and for one more beside them: memstow pins no more than is
-    left."""
+    """Whether the host has free memory for two copies, and as much as one more copy that stays free, because memstow
+    pins memory only while at least as much memory is left."""
     available = next(int(line.split()[1]) << 10 for line in pathlib.Path("/proc/meminfo").read_text().split("\n")
                      if line.startswith("MemAvail"))
     return 3 * size <= available

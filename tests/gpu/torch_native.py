@@ -1,5 +1,6 @@
 # needs: torch numpy
-"""PyTorch's native allocator: several tensors share a segment; segments come from pools of one model each."""
+"""The tests of _torch.py with PyTorch's native allocator. Several tensors share a segment, and each model has its own
+pool of segments."""
 import _torch
 
 if __name__ == "__main__":

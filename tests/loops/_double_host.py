@@ -1,4 +1,4 @@
-"""A double of ComfyUI's queue for tests of the driver, and of the node pack that serves it."""
+"""Doubles of ComfyUI's queue and of the node pack, for tests of the driver."""
 import functools, logging
 
 from _graphs import CLASSES

@@ -2,7 +2,8 @@
 """Batches, over a double of the store and of ComfyUI's queue. Only small values of elements are put together into one
 value; if that fails, the values stay as they are, and the batch ends well. The driver keeps no input once the store
 has it. A batch with a prefix never runs a finished element again: not if the element gave nothing, if `when` left it
-out, if a condition stopped the batch, or if the process was killed. Loop result reads a port's values as a list."""
+out, if a condition stopped the batch, or if the process was killed. The node "Loop result" reads a port's values as a
+list."""
 import gc, logging, sys, threading, weakref
 
 from _double_host import Pack, Queue, end_of
@@ -65,7 +66,8 @@ loops.drop(loop)
 _state_double.Store.put = put
 
 
-# one port's values, as the node Loop result reads them: of single elements, and of chunks
+# the node "Loop result" reads the values of one port. The store has each value alone in a short batch, and chunks of
+# values in a long batch
 for size in (3, 200):
     queue.fail, expected = {1: "as planted"}, [2, None, *range(4, size + 2)]
     loop = memstow_loops.start_loop([STEP], {"n": list(range(size))}, independent=True)
@@ -100,8 +102,8 @@ for independent in (False, True):
     assert seen[-1] is None and reference() is None, "the driver has the input, beside the store"
     loops.drop(loop)
 
-# the call that runs a loop and waits for it does not keep the inputs, either: the first iteration, on another thread,
-# waits until they are gone
+# the call that runs a loop and waits for it does not keep the inputs, either. The first iteration runs on another
+# thread, and waits there until the inputs are gone
 references = []
 
 

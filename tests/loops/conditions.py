@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Conditions: the fixed operators, values that do not exist yet, callables. Unknown operators, other members, and
-values that cannot be compared are refused. Text is never evaluated."""
+"""A condition compares a port's value by one of a fixed list of operators; a callable can be a condition, too. A
+condition on a port without a value is false. Unknown operators, members other than port, op and value, and values that
+cannot be compared are refused. Text is never evaluated."""
 
 from _graphs import refused
 from memstow_loops import conditions

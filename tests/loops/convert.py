@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Conversion of the editor's format to API format: widgets by position, controls beside seeds, upload buttons, inputs
-that were widgets; reroutes, primitives and notes; muted and bypassed nodes; subgraphs, also nested, with links and
-widgets of their own. If something cannot be converted, the error names it: unknown classes, group nodes, a subgraph in
-itself, documents that are no workflow."""
+"""Converts documents from the editor's format to API format. The documents have widgets by position, controls beside
+seeds, upload buttons, inputs that were widgets, reroutes, primitives and notes, muted and bypassed nodes, and
+subgraphs, also nested, with their own links and widgets. If something cannot be converted, the error names it: unknown
+classes, group nodes, a subgraph in itself, documents that are no workflow."""
 from _graphs import CLASSES, described, refused
 import memstow_loops
 
@@ -37,7 +37,8 @@ found = convert(shape(1, "Image", ["b.png", "image"], outputs=["IMAGE", "MASK"])
 assert inputs(found) == {"1": {"image": "b.png"}, "2": {"pixels": ["1", 0]},
                          "3": {"latent": ["2", 0], "seed": 42, "steps": 20, "sampler": "heun", "denoise": 0.5}}, found
 assert found["3"]["_meta"]["title"] == "Mine" and found["1"]["_meta"]["title"] == "Image"
-# an old editor's control is true or false; but if the class itself has a truth value after the seed, that is no control
+# in documents of old editors, the control after a seed is true or false. A truth value after the seed is no control if
+# it is an input of the class
 for control in (True, False):
     assert inputs(convert(shape(3, "Sample", [42, control, 20, "heun", 0.5]))) == {
         "3": {"seed": 42, "steps": 20, "sampler": "heun", "denoise": 0.5}}
@@ -45,7 +46,7 @@ flagged = {**CLASSES, "Seeded": described([], True, seed=["INT", {}], flag=["BOO
 for control in ([], ["fixed"]):
     found = memstow_loops.convert_workflow(document(shape(1, "Seeded", [42, *control, True, 20])), flagged)
     assert inputs(found) == {"1": {"seed": 42, "flag": True, "steps": 20}}, found
-# without the control; with an input that was a widget; with named widgets; with a default
+# nodes without the control, with an input that was a widget, with named widgets, and with a default
 found = convert(shape(1, "Number", [7]),
                 shape(2, "Sample", [42, 20, "heun"], [("latent", None), ("seed", 5, "INT", True)]),
                 shape(3, "Blur", {"radius": 2.5, "hidden": 1}), shape(4, "Blur"), shape(5, "Text", ["fixed"]),
@@ -61,7 +62,7 @@ found = memstow_loops.convert_workflow(
      "links": [{"id": n, "origin_id": o, "origin_slot": 0, "target_id": t, "target_slot": s, "type": "INT"} for n, o, t,
                s in ((1, 1, 2, 0), (2, 2, 3, 0), (3, 3, 5, 0), (4, 4, 5, 1))]}, CLASSES)
 assert inputs(found) == {"1": {"value": 7}, "5": {"a": ["1", 0], "b": 9}}, found
-# A link to a bypassed node goes past it, by type. Nothing comes from a muted node.
+# A node behind a bypassed node is linked to the bypassed node's input of the same type. A muted node gives nothing.
 links = [(1, 1, 0, 2, 0, "IMAGE"), (2, 2, 0, 3, 0, "IMAGE")]
 for mode, expected in ((0, {"image": ["2", 0]}), (4, {"image": ["1", 0]}), (2, {})):
     found = convert(shape(1, "Image", ["a.png"], outputs=["IMAGE"]),

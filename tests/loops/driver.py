@@ -55,7 +55,8 @@ assert all(p.constant == {"3"} and p.fresh == {"1", "2", "4", "5"} for p in queu
 run({"1": port("n"), "2": port("k"), "w": port("n", ["2", 0]), "3": node("Add", a=["w", 0]),
      "4": node("Add", a=["1", 0], b=["3", 0]), "5": port("n", ["4", 0])}, inputs={"n": 0, "k": 1}, iterations=3)
 assert all(p.constant == {"3"} and p.fresh == {"1", "2", "w", "4", "5"} for p in queue.prompts)
-# when: both branches, in the order of the list; a condition on a port without a value is false
+# `when` gives each workflow a condition. If both conditions hold in one iteration, both workflows run in the order of
+# the list. A condition on a port without a value is false
 UP, DOWN = ({"1": port("n"), "2": node("Add", a=["1", 0], b=b), "3": port("n", ["2", 0]), "t": node("Text", text=t),
              "4": port("branch", ["t", 0])} for b, t in ((1, "up"), (-10, "down")))
 branches = [{"port": "n", "op": "<", "value": 3}, {"port": "n", "op": ">=", "value": 3}]
@@ -190,7 +191,7 @@ may_go_on.set()
 assert end_of(loop, "cancelled") == {}, loop.values()
 assert loop.error == "iteration 1, workflow 1: it was cancelled" and len(queue.prompts) == 1, loop.error
 assert loops.remove("waits") and not _state_double._open
-# values that are read while the next iteration commits are those of one iteration
+# if the next iteration commits while values are read, all values that the reader gets belong to the same iteration
 two = {**STEP, "4": port("m"), "5": node("Add", a=["4", 0], b=2), "6": port("m", ["5", 0])}
 reading, get_committed = threading.Event(), _state_double.Store.get_committed
 
@@ -257,7 +258,7 @@ refused(lambda: run(STEP, inputs={"n": 0}), "closes")
 loops = queue.loops = Loops(queue, _state_double.open)
 memstow_loops.serve(Pack(queue))
 
-# resumed: from the store's generation on. If there are enough iterations already, the loop ends at once
+# a resumed loop goes on after the store's last generation. If the store has enough iterations, the loop ends at once
 kept = {}
 
 

@@ -98,7 +98,7 @@ may_end.set()
 queue.before = lambda prompt: None
 ended(loop, "cancelled", "iteration 1, workflow 1: it was cancelled")
 
-# a node blocks the OUTPUT: without an error, the value of the last iteration would stay
+# a node that blocks the OUTPUT is an error, because otherwise the port would keep the value of the last iteration
 queue.blocked = {3}
 words = "node 3 (DiscomfortPort): nothing came into it: a node before it has blocked it"
 assert ended(start(STEP), "failed", f"iteration 2, workflow 1: {words}") == {"n": 3}
@@ -116,7 +116,7 @@ ended(start(STEP), "failed", "iteration 1, workflow 1: node 2 (Add): as planted\
 assert lines and not any("\n" in line for line in lines), lines
 queue.fail = {}
 
-# a loader or saver in a prompt that is not the loop's does not find the loop
+# a loader or saver finds the loop only in prompts of this loop
 queue.before = lambda prompt: (loops.find("x") and not loops.find("x", "")) or (_ for _ in ()).throw(AssertionError)
 ended(start(STEP), "done", "")
 queue.before = lambda prompt: None

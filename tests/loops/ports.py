@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""discover_ports: the mode of a port from its connections; types from consumers and producers, also through other
-ports; tags; the order of execution. A warning names consumers that disagree about the type, or about the choices of a
-list. These are errors that name the nodes: cycles, unknown classes, ports without id or connections, two ports of one
-id and mode. The caller's document is not changed."""
+"""discover_ports finds the mode of each port from its connections, its type from consumers and producers, also through
+other ports, its tags, and the order of execution. A warning names consumers that disagree about the type, or about the
+choices of a list. Cycles, unknown classes, ports without id or connections, and two ports of one id and mode are
+errors, which name the nodes. The caller's document is not changed."""
 import copy, json
 
 from _graphs import CLASSES, described, node, port, refused

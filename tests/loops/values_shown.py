@@ -52,7 +52,7 @@ assert len(json.dumps(shown([shared, "x"]))) < 50_000
 assert shown([0] * 5000) == {"not_json": "list"}
 
 
-# The store cannot give a value. ComfyUI's server, aiohttp and the loops are doubles here.
+# From here on, the store cannot give a value. ComfyUI's server, aiohttp and the loops are doubles.
 handlers = {}
 
 

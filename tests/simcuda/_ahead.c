@@ -36,7 +36,7 @@ static void begin(void) {
     first = model_load("first", 20 * MIB, 0, 1);
 }
 
-/* As begin, but the thread that pins stays within its first call. */
+/* Does the same as begin(), but the thread that pins stays within its first call. */
 static void begin_held(void) {
     main_thread = gettid();
     sim_tell(PIN, hold_pins);
@@ -44,7 +44,8 @@ static void begin_held(void) {
     while (!now_is(&entered)) usleep(1000);
 }
 
-/* As begin_held. Then another thread begins `work`, which must wait for the piece that is being pinned. */
+/* Does the same as begin_held(). Then another thread begins `work`, which must wait for the piece that is being
+ * pinned. */
 static pthread_t begin_beside_a_piece(void *(*work)(void *unused)) {
     pthread_t other;
     begin_held();
@@ -215,7 +216,7 @@ static void little_left(void) {
     MUST(!usage().registered && !usage().pinned);
 }
 
-/* The driver refuses to pin ahead of need. That is not tried again; a move pins for itself. */
+/* The driver refuses to pin memory ahead of need. memstow does not try this again; a move pins its memory itself. */
 static void refused(void) {
     sim_fail(PIN, 1, OUT_OF_MEMORY, 1);
     begin();
@@ -275,8 +276,8 @@ static void *reset_first_device(void *unused) {
     return unused;
 }
 
-/* A device ends while a move of another device copies into memory that was pinned in the context that ends: the end
- * waits for the copies. */
+/* A device is reset while a move of another device copies into memory that was pinned in the context of the first
+ * device. The reset waits for the copies. */
 static void reset_of_another(void) {
     pthread_t mover, other;
     MUST(!cudaSetDevice(0));

@@ -81,9 +81,9 @@ static void pinned_makes_room(void) {
     back(&first);
 }
 
-/* MEMSTOW_CUDA_HOST=12M: the first model has no room on the host, but gives its content up. It leaves without a copy,
- * and comes back with other content (the double fills fresh memory with noise), which it may write to. The other model
- * keeps its content. */
+/* MEMSTOW_CUDA_HOST=12M: the first model has no room on the host, but its content may be discarded. It leaves without a
+ * copy, and comes back with other content, because the double fills fresh memory with noise. The program may write to
+ * this memory. The other model keeps its content. */
 static void discarded(void) {
     load();
     MUST(memstow_stow_(first.owner) == -ENOMEM && !memstow_owner_discard_(first.owner, 1));
@@ -128,8 +128,8 @@ static void not_pinned(void) {
     back(&second);
 }
 
-/* MEMSTOW_CUDA_KEEP=24M: a model that nobody has written to leaves without a copy. Under pressure, the host gets back
- * the memory of the kept copy. */
+/* MEMSTOW_CUDA_KEEP=24M: the host keeps its copy of a model that has come back. If nobody has written to the model, it
+ * leaves the device again without a new copy. Under pressure, the memory of the kept copy is given back. */
 static void kept(void) {
     load();
     out(&first);
@@ -147,7 +147,7 @@ static void kept(void) {
     back(&first);
 }
 
-/* MEMSTOW_CUDA_KEEP=24M, but the driver takes no kernel: everything is copied, and the trace says why. */
+/* MEMSTOW_CUDA_KEEP=24M, but the driver refuses memstow's kernel: everything is copied, and the trace says why. */
 static void kept_without_kernels(void) {
     load();
     sim_fail("cuModuleLoadData", 1, 222, 1);
@@ -159,7 +159,7 @@ static void kept_without_kernels(void) {
     }
 }
 
-/* The driver refuses to pin memory, so the model is in ordinary memory. */
+/* The driver refuses to pin memory, so the model moves out into ordinary memory. */
 static void cannot_be_pinned(void) {
     load();
     sim_fail("cuMemHostRegister_v2", 1, OUT_OF_MEMORY, 1);
@@ -260,7 +260,7 @@ static void killed(void) {
 
 /* --- fork, while something is out --- */
 
-/* Checks the parent's memory without a call that could hang. */
+/* Whether the page at this address is mapped. */
 static int is_mapped(uintptr_t at) {
     unsigned char there;
     return !mincore((void *)(at & ~(uintptr_t)4095), 4096, &there);

@@ -22,7 +22,7 @@ static void context_again(void) {
     MUST(sim_count("cuCtxSynchronize") == waits + 2);
 }
 
-/* A context that never allocates anything: its work is waited for, too. */
+/* memstow also waits for the work of a context in which nothing was ever allocated. */
 static void other_context(void) {
     CUcontext first, idle;
     CUstream stream;
@@ -156,7 +156,7 @@ static jmp_buf before_the_end;
 
 static void leave(void) { longjmp(before_the_end, 1); }
 
-/* The context lives on: the driver was left before it did anything. */
+/* Leaves a call that destroys the context before the driver has done anything. So the context lives on. */
 static void leave_an_end(CUcontext context) {
     sim_tell("cuCtxDestroy_v2", leave);
     if (!setjmp(before_the_end)) cuCtxDestroy_v2(context);
@@ -182,7 +182,8 @@ static void hear(const int *pipe) {
 
 enum { HOLE = 64 << 10 };
 
-/* Writes over the frames of calls that the thread has left. AddressSanitizer would leave a gap around the array. */
+/* Writes over the frames of calls that the thread has left. AddressSanitizer is off here, because it would leave a gap
+ * around the array. */
 __attribute__((noinline, no_sanitize("address"))) static void write_over_old_frames(void) {
     char hole[HOLE];
     memset(hole, 0, sizeof hole);
@@ -211,7 +212,7 @@ static void *leave_an_end_and_wait_below(void *context) {
     return NULL;
 }
 
-/* As end_is_left, but another thread leaves the call, and goes on without CUDA. */
+/* The same as end_is_left(), but a second thread leaves the call, and goes on without CUDA. */
 static void end_is_left_elsewhere(void) {
     CUcontext first, second = begin_in_second(&first);
     pthread_t thread;
@@ -224,7 +225,8 @@ static void end_is_left_elsewhere(void) {
     look();
 }
 
-/* As end_is_left_elsewhere, but nobody writes over the call's frames. A move gives up, and a later one succeeds. */
+/* The same as end_is_left_elsewhere(), but nobody writes over the frames of the call that the thread has left. A move
+ * gives up while the thread lives, and succeeds after the thread has ended. */
 static void end_is_left_without_a_sign(void) {
     CUcontext first, second = begin_in_second(&first);
     pthread_t thread;
@@ -237,7 +239,7 @@ static void end_is_left_without_a_sign(void) {
     look();
 }
 
-/* As end_is_left, but another thread leaves the call, and ends afterwards. */
+/* The same as end_is_left(), but a second thread leaves the call, and ends afterwards. */
 static void end_is_left_by_a_thread(void) {
     CUcontext first, second = begin_in_second(&first);
     pthread_t thread;

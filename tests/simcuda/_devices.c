@@ -68,8 +68,9 @@ static void back(size_t bytes) { MUST(memstow_restore_(model) == (int64_t)bytes)
 
 /* --- each to its own */
 
-/* Primary contexts of two devices, and one that the program made. Each block goes back to its own device and context,
- * and the pinned buffers change contexts as seldom as possible. The figures say how much is on each device. */
+/* There are primary contexts of two devices, and a context that the program made. Each block goes back to its own
+ * device and context, and the pinned buffers change contexts as seldom as possible. The figures say how much is on each
+ * device. */
 static void each_to_its_own(void) {
     CUcontext made, now;
     void *first = plain_on(0, 8 * MIB), *second = plain_on(1, 6 * MIB), *pooled = pooled_on(1, 4 * MIB), *third, *more;
@@ -140,7 +141,8 @@ static void figures(void) {
     back(10 * MIB);
 }
 
-/* One device is reset. Only its memory is gone, also memory that memstow served for cudaMalloc. */
+/* One device is reset. Memory that cudaMalloc gave on this device is gone, also if memstow served it. Memory of the
+ * device's pool and memory of other devices stay. */
 static void reset_of_one(void) {
     void *first = plain_on(0, 8 * MIB), *second = plain_on(1, 6 * MIB), *pooled = pooled_on(1, 4 * MIB);
     fill_on(0, first, 8 * MIB, 1);
@@ -153,8 +155,8 @@ static void reset_of_one(void) {
     MUST(!cudaFreeAsync(pooled, NULL) && !cudaDeviceSynchronize() && !cudaFree(first));
 }
 
-/* Memory that is served in place of a pool's memory outlives the context in which it was requested. It goes on in a
- * context of its own device. */
+/* Memory that is served in place of a pool's memory outlives the context in which it was requested. After that, it
+ * belongs to another context of its device. */
 static void heir_on_its_device(void) {
     CUcontext made;
     void *pooled;

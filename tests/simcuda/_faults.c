@@ -25,7 +25,8 @@ static void fails(void *at) {
     printf("at %llu\n", (unsigned long long)(uintptr_t)at);
 }
 
-/* A trigger stows a model, and a kernel uses it. The error stays. memstow reports it once. */
+/* A trigger stows a model, and then a kernel uses the model's memory. All later calls return the error, but memstow
+ * reports it only once. */
 static void stowed(void) {
     load();
     MUST(!memstow_owner_policy_(model, MEMSTOW_STOW, 0) && !memstow_owner_idle_(model, 1));
@@ -34,7 +35,7 @@ static void stowed(void) {
     MUST(cuStreamSynchronize(NULL) == ILLEGAL_ADDRESS && cudaDeviceSynchronize() == ILLEGAL_ADDRESS);
 }
 
-/* The same as stowed(), but a request stows the model instead of a trigger. */
+/* The same as stowed(), but the model is stowed by a request, not by a trigger. */
 static void asked(void) {
     load();
     MUST(!memstow_owner_idle_(model, 1) && memstow_stow_(model) == 14 * (int64_t)MIB);
@@ -95,8 +96,8 @@ static void found_by_a_copy_of_the_driver(void) {
     MUST(!cuGetErrorName(ILLEGAL_ADDRESS, &text) && !strcmp(text, "CUDA_ERROR_ILLEGAL_ADDRESS"));
 }
 
-/* The program asks for the texts of other errors. This does not make memstow name memory. Only a call that returns the
- * error does. */
+/* If the program asks for the texts of other errors, memstow does not name memory yet. It does so only when a call
+ * returns the error. */
 static void asks_of_others(void) {
     const char *text;
     copy_fails();

@@ -1,5 +1,5 @@
-/* _host.c — stands for blocks/host.c in the library for sanitizers. That library has no hooks of malloc, because a
- * sanitizer has its own. It knows no host blocks, and must not look for a header in front of one. */
+/* _host.c — replaces blocks/host.c in the library for sanitizers. That library has no hooks of malloc, because a
+ * sanitizer has its own. So there are no host blocks with memstow's header, and these functions find none. */
 #include "preload/blocks/host.h"
 
 bool host_find(uintptr_t address, struct host_block *out) {

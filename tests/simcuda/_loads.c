@@ -1,6 +1,6 @@
-/* _loads.c — a program that says when it loads a model, over the simulated driver (a test double). Memory that it
- * allocates in such a phase may move; memory of the model's scope at other times is the driver's. The first argument
- * is the case. */
+/* _loads.c — a program that says when it loads a model, over the simulated driver (a test double). Memory that the
+ * program allocates while it loads may move. Memory that it allocates in the model's scope at other times is the
+ * driver's, and does not move. The first argument is the case. */
 #include "_model.h"
 
 static struct model model;
@@ -32,7 +32,7 @@ static void enter(void) {
 }
 
 /* The program works like a denoiser: it loads weights in a phase, and later computes in the same scope. What it
- * allocates for this is not served. Only the weights move. */
+ * allocates for the computation is not served. Only the weights move. */
 static void weights_and_temporaries(void) {
     model = model_open("unet");
     model.bytes = 8 * MIB;
@@ -85,7 +85,7 @@ static void in_threads(void) {
     MUST(serves() && !memstow_load_end_());
 }
 
-/* What was said of a provisional owner does not concern the owner that adopts it. */
+/* The load phases of a provisional owner say nothing about the owner that adopts it. */
 static void adopted(void) {
     struct model last = model_open("checkpoint");
     enter();

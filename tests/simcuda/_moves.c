@@ -57,8 +57,8 @@ static void room_is_used(void) {
     look();
 }
 
-/* Plain memory and pooled memory are freed by their own kinds of call, in place and out. Other calls are refused as the
- * driver refuses them. */
+/* Plain memory and pooled memory are each freed by their own kind of call, whether the memory is in place or out. A
+ * call that the driver would refuse is refused. */
 static void frees(void) {
     uint64_t empty = usage().used;
     load();
@@ -144,7 +144,7 @@ static void freed_memory_comes_back(void) {
     MUST(!usage().faults);
 }
 
-/* Freed memory of a pool is free memory of the device after a wait, or after the pool was trimmed. */
+/* Freed memory of a pool counts as free memory of the device after a wait, or after the pool was trimmed. */
 static void freed_memory_is_shown(void) {
     size_t before, after, total;
     CUmemoryPool pool;
@@ -249,7 +249,7 @@ static void captures_meanwhile(void) {
     int moved = 0;
     load();
     MUST(!memstow_owner_idle_(model, 1) && !cuCtxGetCurrent(&context));
-    sim_slow("cuCtxSynchronize", 2000); /* so that captures begin between memstow's look and the driver's action */
+    sim_slow("cuCtxSynchronize", 2000); /* so that captures begin after memstow's check and before the driver acts */
     MUST(!pthread_create(&thread, NULL, capture_often, context));
     for (int i = 0; i < 100000 && moved < 40; i++) {
         int64_t out = memstow_stow_(model);
@@ -320,7 +320,7 @@ static void replays_kernels(void) {
     MUST(!cudaMemcpy(&back[1], (char *)plain + 3 * MIB, 4, 2) && back[1] == 0x02020202);
 }
 
-/* Nodes for copies and fills, in a graph and in its child graph, name addresses as captured work does. */
+/* Nodes for copies and fills, in a graph and in its child graph, contain addresses, as captured work does. */
 static void replays_nodes(void) {
     CUgraph graph, child;
     CUgraphNode node;
@@ -419,7 +419,7 @@ static void by_policy(void) {
     MUST(memstow_trigger_(MEMSTOW_RUN_ENDED, "retired") >= 0); /* left behind */
 }
 
-/* Requests from outside to stow the model, and then to restore it. */
+/* Requests from outside stow the model, and then restore it. */
 static void asked(void) {
     load();
     MUST(!memstow_owner_idle_(model, 1));

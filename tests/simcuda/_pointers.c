@@ -140,8 +140,8 @@ static void *pooled(size_t bytes) {
     return cudaMallocAsync(&at, bytes, NULL) ? NULL : at;
 }
 
-/* A program that asks for tokens or for synchronous copies of memory is about to register this memory with a network
- * card. So the memory stays. */
+/* A program that asks for a pointer's tokens, or sets CU_POINTER_SYNC_MEMOPS for it, is about to register the memory
+ * with a network card. So the memory stays. */
 static void registered(void) {
     void *at;
     unsigned yes = 1;

@@ -134,14 +134,14 @@ static void read_by_the_device(void) {
     waits = sim_count("cuCtxSynchronize");
     MUST(!memstow_owner_idle_(model, 0));
     MUST(memstow_restore_(model) == -ENOTSUP &&
-         host_stowed() == 4 * MIB); /* while the owner is in use, it does not come back either */
+         host_stowed() == 4 * MIB); /* the memory does not come back either while the owner is in use */
     look_at_host();
     MUST(!memstow_owner_idle_(model, 1));
     MUST(memstow_restore_(model) == 4 * (int64_t)MIB && sim_count("cuCtxSynchronize") > waits);
     look_at_host();
 }
 
-/* SIMCUDA_PAGEABLE, and nothing is served: a program that works in a context of its own, without a primary one. */
+/* SIMCUDA_PAGEABLE: the program works in its own context, without a primary one, and memstow serves no memory. */
 static void read_in_own_context(void) {
     CUcontext own;
     MUST(!cuInit(0) && !cuCtxCreate_v2(&own, 0, 0));

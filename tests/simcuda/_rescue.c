@@ -171,7 +171,7 @@ static void threads(void) {
     MUST(model_out(&self) == 20 * MIB);
 }
 
-/* Another thread is just moving out enough memory. The request waits for that move. */
+/* Another thread is already moving out enough memory. The request waits for that move. */
 static struct model moving;
 static void *stow_it(void *unused) {
     MUST(memstow_stow_(moving.owner) == 20 * (int64_t)MIB);
@@ -191,7 +191,7 @@ static void beside_a_move(void) {
     MUST(!pthread_join(thread, NULL) && model_out(&moving) == 20 * MIB);
 }
 
-/* As beside_a_move, but the move does not end. The request is refused nevertheless, and does not wait for ever. */
+/* The same as beside_a_move(), but the move does not end. The request does not wait for ever, but is refused. */
 static void behind_a_long_move(void) {
     pthread_t thread;
     void *at;
@@ -205,8 +205,8 @@ static void behind_a_long_move(void) {
     MUST(!pthread_join(thread, NULL) && model_out(&moving) == 20 * MIB);
 }
 
-/* A kernel does not end. The request is refused nevertheless: the program may hold locks meanwhile, so the rescue must
- * not wait for ever. */
+/* A kernel does not end. The rescue must not wait for it for ever, because the program may hold locks meanwhile. So the
+ * request is refused. */
 static void a_kernel_does_not_end(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     CUstream stream;
@@ -269,7 +269,7 @@ static void in_a_trigger(void) {
     MUST(memstow_trigger_end_() >= 20 * (int64_t)MIB && model_out(&self) == 20 * MIB);
 }
 
-/* A program cannot begin a trigger for the reason that is memstow's own. */
+/* A program cannot begin a trigger with the reason that only memstow itself may give. */
 static void not_by_the_program(void) {
     struct model self = held(MEMSTOW_STOW, 1);
     MUST(memstow_trigger_(5, "") == -EINVAL && memstow_trigger_begin_(5, "", 0, NULL, 0, 0) == -EINVAL);

@@ -65,8 +65,8 @@ def left_out(program):
 
 
 def run_cases(name, count, wish, killed=(), without=(), before=lambda case: None):
-    """Runs each case of a program by itself, with the settings of `wish` for it, and its ledger in CASE.mst.
-    before(case) returns what the process does first, or None."""
+    """Runs each case of a program by itself. wish(case) returns the settings of the case. Its ledger is CASE.mst.
+    before(case) returns a function that the process calls first, or None."""
     program = BUILD / name
     cases = support.run(program, env=environment()).stdout.split()
     assert len(cases) == count, cases

@@ -124,7 +124,7 @@ static void not_kept(void) {
     MUST(!cudaFree(outside) && usage().used == used && !usage().reserved_va);
 }
 
-/* Blocks that are alive at once have memory of their own, on three streams at any speed. */
+/* Blocks that are alive at the same time never share memory, on three streams at any speed. */
 static uint32_t below(uint32_t *state, uint32_t n) {
     *state = *state * 1103515245u + 12345u;
     return (*state >> 8) % n;
@@ -204,7 +204,7 @@ static void bounded(void) {
     MUST(!cudaMalloc(&large, 10 * MIB) && !cudaFree(large) && usage().used == used + 8 * MIB);
 }
 
-/* 128 MiB are there. Spares of another size take most of them. */
+/* Makes spares of 10 MiB that take most of the device's 128 MiB. */
 static void take_most(void) {
     void *at[10];
     for (int i = 0; i < 10; i++) MUST(!cudaMalloc(&at[i], 10 * MIB));
@@ -227,7 +227,7 @@ static void out_of_memory(void) {
     MUST(!cudaMalloc(&at, 64 * MIB)); /* at the first request */
 }
 
-/* Requests that memstow does not serve can get the memory that memstow keeps, too. */
+/* Requests that memstow does not serve can also get the memory of spares. */
 static void other_entries(void) {
     enum { FLOAT = 0x20 };
     CUDA_ARRAY_DESCRIPTOR plane = {4096, 4096, FLOAT, 1};
@@ -268,7 +268,7 @@ static void kept_at_the_end(void) {
     MUST(!cudaMemGetInfo(&available, &total));
 }
 
-/* Trimming the pool, a trigger, and a move give spares back. */
+/* memstow gives spares back when the program trims the pool, when a trigger comes, and when memory moves. */
 static void on_request(void) {
     CUmemoryPool pool;
     void *weights, *host;

@@ -58,7 +58,7 @@ static void take_long(void) {
     becomes(&in_call, 0);
 }
 
-/* Registered before the driver is there, so it runs after the driver's exit handlers. */
+/* An exit handler. It is registered before the driver is loaded, so it runs after the driver's exit handlers. */
 static void look_at_the_end(void) {
     if (now_is(&in_call) || now_is(&calls) > calls_at_end + 1) _exit(7);
 }

@@ -36,7 +36,8 @@ static void moves(size_t bytes, int (*product)(void)) {
     look();
 }
 
-/* As in PyTorch: its allocator makes the workspace, at the first product of a thread and stream. */
+/* As in PyTorch, the program allocates the workspace and hands it to the library. PyTorch does so at the first product
+ * of each thread and stream. */
 static void handed_over(void) {
     void *workspace;
     load();
@@ -63,8 +64,8 @@ static void with_each_product(void) {
     moves(14 * MIB, product_light);
 }
 
-/* The workspace lies in one block with weights, as in a segment of PyTorch's native allocator. That block stays, and
- * the other one moves. */
+/* The workspace and weights share a block, as in a segment of PyTorch's native allocator. This block stays, and the
+ * model's other block moves. */
 static void beside_weights(void) {
     load();
     MUST(!cublasCreate_v2(&handle) && !cublasSetWorkspace_v2(handle, (char *)plain + 4 * MIB, 2 * MIB));

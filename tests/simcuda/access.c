@@ -1,5 +1,5 @@
-/* access.c — from an address that an operation uses to the host memory behind it, at the time of execution. Memory that
- * is not mapped, that this device may not use, or that is not live yet, is a fault. */
+/* access.c — when an operation is executed, finds the host memory behind an address that the operation uses. It is a
+ * fault if the memory is not mapped, is not live yet, or if this device may not use it. */
 #include "sim.h"
 
 #include <string.h>

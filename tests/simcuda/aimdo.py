@@ -54,7 +54,8 @@ assert model.get_residency() == [1] + [0] * 7
 assert calls("cuMemUnmap", "cuMemRelease") == [2, 2]
 assert control.get_total_vram_usage() == 32 * MIB
 
-# comfy-aimdo sees the program's allocation, because it has patched the exported function. The last page makes room.
+# comfy-aimdo sees the program's allocation, because it has patched the exported function. It gives up the last page to
+# make room.
 at = ctypes.c_uint64()
 must(cuda.cuMemAlloc_v2(ctypes.byref(at), ctypes.c_size_t(900 * MIB)), "cuMemAlloc")
 assert control.get_total_vram_usage() == 900 * MIB

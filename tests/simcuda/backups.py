@@ -94,7 +94,7 @@ there = support.report("on_disk.mst")["residency"]
 assert 10 << 20 <= there["device_stowed_bytes"] < 12 << 20, there
 assert abs(there["rest_bytes"] - residency["rest_bytes"]) < 4 << 20, (there, residency)
 
-# Memory that does not leave: each reason, the amount, and the other owners of a part.
+# For memory that does not leave, the trace has each reason, the amount, and the other owners of a part.
 case("others_know")
 trace = json.loads(support.memstow("decisions", "others_know.mst", "--check", "--json").stdout)
 owner = {o["name"]: o["id"] for o in trace["owners"]}

@@ -127,7 +127,7 @@ static void inject_library(void) {
     void *library = path && *path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     int (*initialise)(void) = library ? (int (*)(void))dlsym(library, "InitializeInjection") : NULL;
     if (initialise) initialise();
-    locked = true; /* calls of the library have taken the lock and given it back, and changed this */
+    locked = true; /* calls that the library made have set it to false */
 }
 
 API(cuInit, IN_CALLBACK, (unsigned flags), (flags)) {

@@ -40,7 +40,7 @@ CUresult capture_forbids_sync(struct sim_context *ctx) {
     return result ? result : capture_forbids();
 }
 
-/* Work on the legacy stream would wait for the blocking streams that capture. */
+/* Work on the legacy stream would wait for blocking streams. So it breaks the captures of blocking streams. */
 CUresult capture_forbids_legacy(struct sim_context *ctx) {
     return ctx ? break_of(ctx, true, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT) : CUDA_SUCCESS;
 }

@@ -1,5 +1,5 @@
-/* context.c — contexts, primary and created; each thread's stack of them. A context dies with everything that was made
- * in it. */
+/* context.c — primary contexts, contexts that the program creates, and each thread's stack of contexts. A context dies
+ * with everything that was made in it. */
 #include "sim.h"
 
 #include <stdlib.h>

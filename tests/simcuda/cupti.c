@@ -8,19 +8,19 @@
  * Environment:
  *   SIMCUPTI_SUBSCRIBE=N   cuptiSubscribe returns N
  *   SIMCUPTI_ENABLE=N      cuptiActivityEnable returns N
- *   SIMCUPTI_ENABLE_V2=N   the same of cuptiActivityEnable_v2
+ *   SIMCUPTI_ENABLE_V2=N   cuptiActivityEnable_v2 returns N
  *   SIMCUPTI_VERSION=N     what cuptiGetVersion says
  *   SIMCUPTI_DROP=N        the first N records are dropped
  *   SIMCUPTI_SOURCE=1      records of CUDA 12 have the source of an allocation, too
  *   SIMCUPTI_OTHER=one|several   another profiler is there already: one that shares with nobody, or one that shares
- *   SIMCUPTI_RECORD=N      bytes of a record: 112 in CUDA 11, 120, 128; or more, as a later one may have
- *   SIMCUPTI_POOL=N        the same of pools: 64 in CUDA 11, 72, 80
+ *   SIMCUPTI_RECORD=N      bytes of a record: 112 (CUDA 11), 120, 128, or more, as in future versions
+ *   SIMCUPTI_POOL=N        bytes of a pool's record: 64 (CUDA 11), 72, 80
  *   SIMCUPTI_NO_POOLS=N    cuptiActivityEnable of pools returns N
  *   SIMCUPTI_UNKNOWN=N     behind every N records there is one of another kind
  *   SIMCUPTI_CALLS=N       cuptiEnableCallback of the driver's calls returns N
- *   SIMCUPTI_COMPLETE_MS=N a record is complete so long after its call
- *   SIMCUPTI_LATE_MS=N     a full buffer is handed over so long after it is full
- *   SIMCUPTI_ROOM=N        of each buffer N bytes are used
+ *   SIMCUPTI_COMPLETE_MS=N a record is complete N ms after its call
+ *   SIMCUPTI_LATE_MS=N     a full buffer is handed over N ms after it is full
+ *   SIMCUPTI_ROOM=N        only N bytes of each buffer are used
  */
 #include <dlfcn.h>
 #include <execinfo.h>
@@ -354,7 +354,7 @@ static int enable_kind(int kind) {
     return CUPTI_OK;
 }
 
-/* Where CUPTI has several clients, they use other functions. */
+/* If CUPTI has several clients, it refuses these functions, and clients use others, such as cuptiActivityEnable_v2. */
 int cuptiActivityEnable(int kind) { return several ? INVALID_PARAMETER : enable_kind(kind); }
 
 int cuptiActivityDisable(int kind) {

@@ -67,7 +67,7 @@ text = support.memstow("report", "freed.mst").stdout
 assert "\n  next       look at the misused blocks below first\n" in text, text # no block was freed twice
 assert f"{NAME}: perhaps used by a kernel after it was freed" in text and "error 700 came from" in text, text
 
-# Memory of the driver's pool, and memory that memstow serves in its place.
+# The freed block is found in memory of the driver's pool, and in memory that memstow serves in place of the pool's.
 for settings in ({}, {"MEMSTOW_CUDA_MOVES": "2M"}):
     errors, used, faults, misuses = run("freed_in_stream", **settings)
     assert "the last block that was freed: 6 MiB of unet (unet.safetensors), " in errors, errors

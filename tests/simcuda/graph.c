@@ -7,7 +7,7 @@
 struct sim_node {
     struct op op;
     CUDA_MEM_ALLOC_NODE_PARAMS allocation;
-    struct sim_graph *child; /* the graph that is this node: a copy, or the graph itself */
+    struct sim_graph *child; /* the graph inside this node: a copy of the graph that was added, or that graph itself */
 };
 
 struct sim_graph {
@@ -412,7 +412,7 @@ static CUresult prepare_memory(const struct launch *self, struct op *op) {
     return op->kind == OP_GALLOC ? gmem_prepare(op->memory.gmem) : CUDA_SUCCESS;
 }
 
-/* Records an event, or waits for what the event recorded last before the launch. */
+/* Records the event on the stream, or makes the stream wait for the event's latest record. */
 static CUresult add_event_to_stream(struct sim_stream *stream, const struct op *op) {
     struct sim_event *event = event_get(op->event);
     if (!event) return CUDA_ERROR_INVALID_HANDLE;

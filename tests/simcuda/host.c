@@ -90,8 +90,8 @@ bool host_give(CUdeviceptr at) {
     return true;
 }
 
-/* Returns the pinned memory that begins there. Returns NULL if there is none, or if another thread has unpinned it
- * meanwhile. */
+/* Returns the pinned memory that begins at `at`. Returns NULL if there is none, or if another thread has unpinned the
+ * memory meanwhile. */
 static struct pinned *to_unpin(void *at, bool registered) {
     struct pinned *self = host_find(at);
     if (self) take_time(self->size);

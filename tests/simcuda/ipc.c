@@ -1,5 +1,5 @@
-/* ipc.c — plain memory of one process in another. A handle names the process, a descriptor of that process, and the
- * offset in the descriptor's file. The other process maps the memory through /proc. */
+/* ipc.c — shares plain memory of one process with another process. A handle names the first process, a descriptor of
+ * that process, and the offset in the descriptor's file. The other process maps the memory through /proc. */
 #include "sim.h"
 
 #include <fcntl.h>
@@ -25,7 +25,7 @@ CUresult ipc_export(void *to, const struct block *block) {
     return CUDA_SUCCESS;
 }
 
-/* The ticket gives the fields that the model leaves open. */
+/* Fields of the new block that `model` leaves open come from the ticket. */
 CUresult ipc_import(const void *from, bool same_process, struct block model, CUdeviceptr *out) {
     struct ticket ticket;
     char path[64];

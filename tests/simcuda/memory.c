@@ -121,7 +121,7 @@ static CUresult allocate(CUdeviceptr *out, size_t bytes) {
 SAME(cuMemAlloc_v2, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr * out, size_t bytes),
      (call_details(bytes, 0), allocate(out, bytes)))
 
-/* Stands for an entry of a later CUDA, which memstow does not know. */
+/* Made-up entries. memstow does not know them, as it does not know the entries of later versions of CUDA. */
 SAME(cuMemGetConjured, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr * out, size_t bytes), allocate(out, bytes))
 SAME(cuMemConjure, NEEDS_CONTEXT | UNSAFE, (CUdeviceptr * out, size_t bytes), allocate(out, bytes))
 

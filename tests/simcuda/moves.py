@@ -29,7 +29,7 @@ pid = next(p["pid"] for p in json.loads(support.memstow("ps", "--json").stdout)[
 
 
 def metrics(name, labels):
-    """The values of `memstow metrics` for samples with these labels behind those of the process."""
+    """The values of `memstow metrics` for samples of this process whose further labels are these."""
     pattern = rf'^{name}\{{pid="{pid}",process="[^"]*",{labels}\}} (\d+)$'
     return [int(number) for number in re.findall(pattern, support.memstow("metrics", pid).stdout, re.MULTILINE)]
 

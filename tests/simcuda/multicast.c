@@ -1,6 +1,7 @@
-/* multicast.c — objects that memory of several devices is bound to. In: devices that are added, and memory that is
- * bound, in whole granules. Out: bindings, which keep the memory alive as a mapping does. An object has no memory of
- * its own. Only certain instructions of kernels can use a mapping of it, so every access here is a fault. */
+/* multicast.c — multicast objects, which bind together memory of several devices. In: devices that are added, and
+ * memory that is bound, in whole granules. Out: bindings, which keep the memory alive as a mapping does. An object has
+ * no memory of its own. Only certain instructions of kernels can use a mapping of an object, so every access here is a
+ * fault. */
 #include "sim.h"
 
 #include <stdlib.h>

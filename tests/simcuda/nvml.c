@@ -4,7 +4,8 @@
  *
  *   SIMNVML_USED=BYTES            what is in use of each; total is 1 GiB
  *   SIMNVML_PROCESSES=PID:BYTES,… who uses it; "-" for bytes that are not told
- *   SIMNVML_DRAWS=PID:BYTES,…     the same of processes that draw; SIMNVML_MPS: of clients of MPS
+ *   SIMNVML_DRAWS=PID:BYTES,…     which processes draw, with what each uses
+ *   SIMNVML_MPS=PID:BYTES,…       which processes are clients of MPS, with what each uses
  *   SIMNVML_INIT=N                nvmlInit answers with error N
  *   SIMNVML_LISTS=N               lists of processes are refused with error N
  *

@@ -1,5 +1,5 @@
-/* phys.c — pieces of physical memory. Capacity is taken when one is made, and given back when the last mapping and the
- * last handle are gone. Fresh memory holds random bytes: zeros would hide mistakes. */
+/* phys.c — pieces of physical memory. A piece takes capacity of its device when it is made, and gives the capacity back
+ * when its last mapping and its last handle are gone. Fresh memory holds random bytes: zeros would hide mistakes. */
 #include "sim.h"
 
 #include <fcntl.h>
@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* The host keeps the memory that stands for a small device, because making it anew takes longer than all other work. It
- * is filled again, except in benchmarks. */
+/* If a device is small, the host keeps its memory for the next use, because making it anew takes longer than all other
+ * work. Kept memory is filled again, except in benchmarks. */
 #define KEPT (256 * MB)
 enum { NOISE_WORDS = 1 << 17 }; /* 1 MiB */
 
@@ -77,7 +77,7 @@ struct sim_phys *phys_new(struct device *device, size_t size, bool own_file) {
     return self;
 }
 
-/* Memory that another process, or another handle of this process, has already taken from the device. */
+/* Makes a piece of memory that was already taken from the device, by another process or another handle. */
 struct sim_phys *phys_import(struct device *device, int fd, uint64_t offset, size_t size) {
     struct sim_phys *self = calloc(1, sizeof *self);
     if (!self) return NULL;

@@ -11,7 +11,7 @@ static unsigned flags_of(const struct block *b, const struct sim_context *now) {
     return b->writable & self ? 3 : b->readable & self ? 1 : 0;
 }
 
-/* The range of mapped memory is what was reserved, not what is mapped (cuda.h). */
+/* For mapped memory, the range is the whole reservation (cuda.h), also if less of it is mapped. */
 static void range_of(const struct block *b, CUdeviceptr at, CUdeviceptr *start, size_t *size) {
     *start = b->at;
     *size = b->kind == KIND_VMM ? b->size : b->asked;
@@ -152,7 +152,7 @@ static size_t attribute_size(int which) {
     }
 }
 
-/* For an unknown pointer all attributes are 0, and the call succeeds. */
+/* For an unknown pointer the call succeeds. The device ordinal is -2, and all other attributes are 0. */
 API(cuPointerGetAttributes, NEEDS_INIT, (unsigned count, int *which, void **out, CUdeviceptr at),
     (count, which, out, at)) {
     if (!count || !which || !out) return CUDA_ERROR_INVALID_VALUE;

@@ -1,6 +1,6 @@
-# A device has no memory for a request, because idle models have it. These models leave, by policy, and the program does
-# not notice. The trace has the decisions. Each case of _rescue.c runs by itself, over the simulated driver (a test
-# double).
+# A device has no memory for a request, because idle models use all of it. By their policies, these models leave the
+# device, and the program does not notice. The trace has the decisions. Each case of _rescue.c runs by itself, over the
+# simulated driver (a test double).
 import json
 
 import support

@@ -1,5 +1,5 @@
 /* sim.h — shared by the files of the simulated driver: its objects, and the functions that lead from one to another.
- * In: calls of CUDA's driver interface. Out: their effects on host memory that stands for the devices' memory.
+ * In: calls of CUDA's driver interface. Out: their effects on host memory, which takes the place of device memory.
  * Everything here is read and changed under one lock, which call_enter takes and call_leave gives back. The engine's
  * thread takes it, too. */
 #ifndef SIMCUDA_SIM_H
@@ -163,7 +163,7 @@ struct sim_phys *handle_find(CUmemGenericAllocationHandle handle);
 CUmemGenericAllocationHandle handle_add(struct sim_phys *self);
 void handle_unref(struct sim_phys *self);
 
-/* ---- multicast.c: objects to which memory of several devices is bound */
+/* ---- multicast.c: multicast objects, which bind together memory of several devices */
 bool multicast_complete(const struct sim_multicast *self);
 void multicast_drop(struct sim_multicast *self);
 
@@ -223,7 +223,7 @@ struct pinned {
     struct sim_context *ctx;
 };
 struct pinned *host_find(const void *at);
-bool host_leaves(uint64_t at, uint64_t bytes); /* a range that begins in pinned memory and ends outside of it */
+bool host_leaves(uint64_t at, uint64_t bytes); /* whether the range begins in pinned memory and ends outside of it */
 void host_forget(struct sim_context *ctx);
 /* Managed memory; `model` has its context or its pool. */
 CUresult managed_take(CUdeviceptr *out, size_t bytes, struct device *device, struct block model);
@@ -337,7 +337,7 @@ struct sim_stream {
     struct op *head, *tail;
     struct sim_capture *capture;
 };
-/* A copy of the model goes to the end of the stream, or into the graph of the stream's capture. */
+/* Adds a copy of `model` to the end of the stream, or to the graph of the stream's capture. */
 CUresult engine_add(struct sim_stream *stream, const struct op *model, struct mark **mark);
 /* Waits until everything that is on the stream now, or in the context, has been executed. */
 CUresult engine_drain_stream(struct sim_stream *stream);

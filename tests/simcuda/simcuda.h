@@ -10,20 +10,20 @@
  *   SIMCUDA_LATENCY_US=0     how long each operation on a stream takes before its effect
  *   SIMCUDA_PAGEABLE=0       1: devices read all of the host's memory (HMM)
  *   SIMCUDA_PEERS=1          0: devices cannot reach each other's memory
- *   SIMCUDA_MIG=0            1: each is an instance of a device, with a uuid of its own
- *   SIMCUDA_MPS=0            1: they are shared through a server
+ *   SIMCUDA_MIG=0            1: each device is an instance of a larger device, with its own uuid
+ *   SIMCUDA_MPS=0            1: processes share the devices through a server
  *   SIMCUDA_MULTICAST=0      1: memory can be bound to multicast objects, as where there is an NVSwitch
  *   SIMCUDA_FILL=1           0: fresh memory is not filled with random bytes (for benchmarks)
  *   SIMCUDA_VMM_US=0         how long each call takes that makes, maps, opens, unmaps or frees physical memory
  *   SIMCUDA_COPY_MIB_S=0     how many MiB a second are copied between a device and the host; 0: no limit
- *   SIMCUDA_PIN_US_MIB=0     how long each MiB takes that is pinned or unpinned
+ *   SIMCUDA_PIN_US_MIB=0     how long pinning or unpinning takes for each MiB
  *   SIMCUDA_DRAINS=0         1: unmapping and setting access first wait for all work on all devices
  *   SIMCUDA_FIRST=0          memory that a context takes at its first stream or pinned memory
  *   SIMCUDA_FAIL=NAME:N:ERROR[:TIMES],…   the N-th call of NAME ("*": of any) returns ERROR, TIMES times (1)
  *   SIMCUDA_LOG=FILE         a line for each call: number, thread, name, result, two details
  *   SIMCUDA_ASKED=FILE       a line for each request to cuGetProcAddress: name, version, flags, status
  *
- * Like the real driver's, cuInit calls InitializeInjection of the library that CUDA_INJECTION64_PATH names.
+ * As in the real driver, cuInit calls InitializeInjection of the library that CUDA_INJECTION64_PATH names.
  */
 #ifndef SIMCUDA_H
 #define SIMCUDA_H

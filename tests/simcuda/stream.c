@@ -106,7 +106,7 @@ static bool listed(const struct sim_stream *self) {
     return false;
 }
 
-/* Operations of the stream are still executed. This call waits for them, unlike the real driver's. */
+/* Operations of the stream are still executed. This call waits for them; the real driver's call does not. */
 static CUresult destroy(CUstream handle) {
     struct sim_stream *self = stream_get(handle);
     if (!self || self->legacy || self->per_thread) return CUDA_ERROR_INVALID_HANDLE;

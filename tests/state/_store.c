@@ -244,7 +244,8 @@ static uint64_t cached(const struct memstow_state_value *value) {
     return there * 4096;
 }
 
-/* A value of two gibibytes is put from a buffer of eight mebibytes, so that all other memory is the store's. */
+/* Puts a value of two gibibytes. All of its parts are the same buffer of eight mebibytes, so that all other memory is
+ * the store's. */
 static void large(void) {
     enum { PIECE = 8 * MIB + 64, PIECES = 256 };
     int64_t loop = open_loop("large", NULL, 1);

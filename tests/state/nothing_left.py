@@ -35,8 +35,8 @@ for where in ("ram", "file", "prefix"):
                 store.close()
                 """, folder)
         assert not list(folder.iterdir()), (where, ending, list(folder.iterdir()))
-# The store asks the kernel for a queue (io_setup) only before it writes something large to a file, because to end a
-# queue takes a process some 20 ms.
+# The store asks the kernel for a queue (io_setup) only before it writes something large to a file, because the end of a
+# queue costs a process some 20 ms.
 _state.python("""
     import ctypes
 

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""The store used by a C program: when values become visible, views, owners and moves, limits, bad arguments, forks,
-threads, two gibibytes in a file. _store.c has the checks of each case. This file checks that the program ends well,
-leaves no file, and has a correct ledger."""
+"""A C program uses the store. Each case runs by itself, and _store.c has its checks. This file checks that the program
+ends well, leaves no file, and has a correct ledger."""
 import _state, support
 
 program, folder = _state.program(), _state.real_disk()

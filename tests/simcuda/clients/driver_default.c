@@ -1,4 +1,4 @@
-/* driver_default.c — route: libcuda opened RTLD_GLOBAL, entries looked up with dlsym(RTLD_DEFAULT). */
+/* driver_default.c — route: the client opens libcuda with RTLD_GLOBAL, and finds functions by dlsym(RTLD_DEFAULT). */
 #include <dlfcn.h>
 
 #include "driver_client.h"

@@ -1,4 +1,5 @@
-/* driver_dlsym.c — route: libcuda opened by name, RTLD_LOCAL, every entry looked up with dlsym (Triton, JAX, numba). */
+/* driver_dlsym.c — route: the client opens libcuda by its name with RTLD_LOCAL, and finds every function by dlsym, as
+ * Triton, JAX and numba do. */
 #include <dlfcn.h>
 
 #include "driver_client.h"

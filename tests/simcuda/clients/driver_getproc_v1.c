@@ -1,4 +1,5 @@
-/* driver_getproc_v1.c — route: cuGetProcAddress with four arguments (CUDA 11.3), found by dlsym, finds all others. */
+/* driver_getproc_v1.c — route: dlsym finds cuGetProcAddress with four arguments (CUDA 11.3), which finds all other
+ * functions. */
 #include <dlfcn.h>
 
 #include "driver_client.h"

@@ -1,4 +1,4 @@
-/* driver_linked.c — route: libcuda.so.1 is DT_NEEDED, its exported symbols are called. */
+/* driver_linked.c — route: the client is linked with libcuda.so.1, and calls its exported symbols. */
 #include "driver_client.h"
 
 #define F(member, name, symbol, version, parameters) CUresult symbol parameters;

@@ -1,4 +1,4 @@
-/* runtime_dlopen.c — route: a runtime opened by name, RTLD_LOCAL, entries looked up with dlsym. */
+/* runtime_dlopen.c — route: the client opens the runtime by its name with RTLD_LOCAL, and finds functions by dlsym. */
 #include <dlfcn.h>
 
 #include "runtime_client.h"

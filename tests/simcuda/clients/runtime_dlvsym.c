@@ -1,4 +1,5 @@
-/* runtime_dlvsym.c — route: a runtime opened by name, RTLD_LOCAL, entries looked up with dlvsym by their version. */
+/* runtime_dlvsym.c — route: the client opens the runtime by its name with RTLD_LOCAL, and finds functions by dlvsym
+ * with their symbol version. */
 #include <dlfcn.h>
 
 #include "runtime_client.h"
