@@ -36,7 +36,7 @@ class Graph:
 
 
 def expected(stacks):
-    """The frames of a graph: {(name, bytes): how many}, of {stack: bytes}."""
+    """The frames that a graph of {stack: bytes} must have: {(name, bytes): how many}."""
     sums = collections.Counter()
     for stack, size in stacks.items():
         names = tuple(stack.replace("<", "(").replace(">", ")").split(";")) # as flamegraph.pl does

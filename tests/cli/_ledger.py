@@ -147,7 +147,7 @@ class Ledger:
                                         resident if anonymous is None else anonymous, self.string(path), flags))
 
     def line(self, number=None, **members):
-        """The next line of the trace of decisions. It gets a number, and a time one second after the last line."""
+        """The next line of the trace of decisions. It gets a number, and a time one second after the line before."""
         self.lines.append(number or (self.lines[-1] + 1 if self.lines else 1))
         text = json.dumps({"n": self.lines[-1], "t": (1 + len(self.lines)) * 10**9, **members}, ensure_ascii=False)
         self.raw_line(self.lines[-1], text.encode())
@@ -174,7 +174,8 @@ class Ledger:
                 for (thread, index), sites in groups.items()], wide
 
     def picture(self):
-        """The picture of the peak. Each site has three numbers: distance from the last site, bytes, and 1 block."""
+        """The picture of the peak. Each site has three numbers: how far its id is from the id before, bytes, and 1
+        block."""
         steps = zip(sorted(self.peaks), [0, *sorted(self.peaks)])
         return b"".join(leb128(number) for site, before in steps for number in (site - before, self.peaks[site], 1))
 
@@ -239,7 +240,7 @@ def simple(live=3 * MIB, blocks=30, **header):
 
 
 def path_of(module):
-    """The name that a HELD line has for a site without a call stack in this module."""
+    """The name that a HELD line gives to a site of this module that has no call stack."""
     found = 0xcbf29ce484222325
     for byte in module.encode():
         found = (found ^ byte) * 0x100000001b3 % 2**64

@@ -46,8 +46,8 @@ MESSAGES = messages()
 
 @functools.cache
 def pprof_message():
-    """The class of pprof's profiles. It reads a profile in milliseconds. protoc would need a process for each, and
-    profiles might come faster than they are read."""
+    """The class of pprof's profiles, which reads a profile in milliseconds. The test does not run protoc for that: a
+    process for each profile might be slower than the profiles come."""
     subprocess.run(["protoc", f"-I{ROOT}/tools/export", "--descriptor_set_out=pprof.pb", "pprof.proto"], check=True)
     files = descriptor_pb2.FileDescriptorSet.FromString(pathlib.Path("pprof.pb").read_bytes())
     pool = descriptor_pool.DescriptorPool()

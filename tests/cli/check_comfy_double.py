@@ -77,8 +77,8 @@ assert (document["result"], document["runs"], document["baseline_runs"],
         document["warm_up"]) == ("pass", 6, 2, 2), document
 assert "the node pack is not in this ComfyUI" in done.stderr
 
-# A workflow that keeps 1 MiB of each run grows by 3 MiB from the second run to the fifth. With 512 KiB of each run
-# there is a warning.
+# A workflow that keeps 1 MiB of each run grows by 3 MiB from the second run to the fifth. A workflow that keeps 512 KiB
+# of each run gets a warning.
 done = check(f"--comfy={workflow('leaky.json', kilobytes=1024)}", "--runs=6", "--warm-up=1", "--fail-over=2M", status=1)
 assert re.search(
     r"(?s)memstow: all memory grew by 3\.0 MiB and \d+ blocks?: over the limit of 2M; most\s+of it \(\+3\.0 MiB\) at "

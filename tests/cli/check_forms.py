@@ -36,7 +36,7 @@ check(0, "--update-baseline")
 text = pathlib.Path("base.txt").read_text()
 assert r'model "```sh\n| x | y |\x1b[31m\x07" ' in text, text
 assert 'model "caf\xe9 \\xff \uffff \U0001f600"' in text, text
-# With limits for owners only, three of the four are over. The first did not grow.
+# With limits for owners only, three of the four owners are over their limit. The first owner did not grow.
 limits = ("--fail-over=owner:512K,site:100M", "--text=o.txt", "--json=o.json", "--junit=o.xml", "--github=o.github",
           "--markdown=o.md")
 check(2, *limits, status=1)

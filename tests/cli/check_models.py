@@ -67,7 +67,8 @@ assert f"{B} grew by 7.0 MiB" in " ".join(done.stderr.split()), done.stderr
 done = check(2, 9, "--fail-over=site:5M", status=1)
 assert B in " ".join(done.stdout.split()) and NOTE not in done.stdout, done.stdout
 
-# A suppression may name the file or not. What is suppressed of one model is not subtracted from the other.
+# A suppression may give the model's name with or without its file. Suppressing the growth of one model does not reduce
+# the growth of the other.
 for owner, status in (("model:MODEL WAN21", 0), ("MODEL WAN21 (b.st)", 0), ("MODEL WAN21 (a.st)", 1)):
     pathlib.Path("known.txt").write_text(f'owner="{owner}"\n')
     check(2, 9, "--fail-over=owner:5M,site:5M", "--suppressions=known.txt", status=status)
@@ -76,7 +77,7 @@ done = check(16, 9, "--fail-over=owner:5M", "--suppressions=known.txt", "--json"
 over = [one["name"] for one in json.loads(done.stdout)["findings"] if one["verdict"] == "over"]
 assert over == ["model MODEL WAN21 (b.st)"], over
 
-# A baseline as an earlier version of memstow wrote it: a call site of both models has their sums.
+# An earlier version of memstow wrote one line for a call site of both models, with the sum of their bytes.
 earlier = text.replace("baseline 3", "baseline 1").replace(TWO, f"site {11 * MIB} 2 {SITE}\n")
 pathlib.Path("earlier.txt").write_text(earlier)
 assert NOTE in check(9, 2, "--fail-over=0,owner:0,site:0", baseline="earlier.txt").stdout

@@ -126,7 +126,8 @@ assert """
   0 kept,""" in text and "it was not moved" not in text, text
 assert text.count("the disk is full, 128.0 MiB") == 1 and text.count("\nAlso ") == 1 and '"me"}' in text, text
 assert "\n\nRefused  feature cache (custom 5): not moved: locked in memory (mlock), 1.0\n         MiB\n" in text, text
-# A line REFUSED within a trigger, of an owner that the trigger did not look at. Its memory was to be brought back.
+# Among a trigger's lines is a line REFUSED of an owner that the trigger did not look at. This owner's memory was to be
+# brought back.
 _decisions.clean([
     *full[:3], {**refused, "owner": _decisions.CLIP, "move": "back", "because": "the disk answered with an error"},
     *full[3:]
@@ -135,7 +136,8 @@ text = memstow("decisions", "other.mst", "--check").stdout
 assert ("\nRefused  clip.safetensors (model 2): not brought back: the disk answered with\n         an error, 128.0 "
         "MiB\n") in text, text
 
-# Names are the registered names. If there is no name or no list of owners, the name is that of the last SET.
+# A decision has the registered name of its owner. If the ledger lists no owners, it has the name in the owner's last
+# SET, or only the owner's number.
 ledger = Ledger()
 for line in _decisions.LINES[:1] + _decisions.LINES[10:11]:
     ledger.line(**line)

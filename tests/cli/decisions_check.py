@@ -53,7 +53,7 @@ lines = changed(clip, rule="default", patcher=110, inner=210)
 expect("ids_differ", lines, clip, 1, CLIP)
 last = position("READ", owner=CLIP, rule="inner")
 expect("ids_differ", changed(last, rule="patcher"), last, 2, CLIP) # the patcher's policy was removed
-# If the beginning is gone, the line that set the policy may be gone, too.
+# If the beginning of the trace is gone, the line that set the policy may be gone, too.
 assert faults(changed(vae, rule="patcher")[2:], first=50) == []
 
 # A policy was set, and not found.
@@ -106,7 +106,7 @@ empty = position("DECISION", why="empty")
 lines[empty]["why"] = "nothing_said" # so it has no reason
 expect("wrong_category", lines, empty, 1, _decisions.IDLE)
 
-# A kept model is gone: a line says so, or nothing is left of it.
+# A kept model is gone if a line LOST says so, or if nothing is left of the model.
 lost = dict(kind="LOST", by="comfyui", owner=VAE, name="vae", phase="after the run",
             stack=["reset (execution.py:612)", "run (main.py:7)"])
 lines = LINES[:act + 1] + [lost] + LINES[act + 1:]

@@ -1,6 +1,6 @@
 """Flags that other programs set on a model are in the trace. `memstow decisions` shows them. --check finds a flag that
-was set on one object and read on another, one that was overlooked, and one that was never set. A policy counts before a
-flag."""
+was set on one object and read on another, a flag that was overlooked, and a flag that was read but never set. If there
+is a policy, a flag does not count."""
 import json
 
 import _decisions

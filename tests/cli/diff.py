@@ -78,7 +78,8 @@ assert document["rows"] == [{
 assert memstow("diff", "a.mst", "b.mst", "--peak", "--by=thread", status=2).stderr.startswith(
     "memstow: the peak is not known by thread ")
 
-# Runs of two servers are unrelated: all runs of one server are one row. Runs of one process are told apart.
+# Runs of two servers cannot be matched, so the row of a site sums up all runs of each server. For two ledgers of one
+# process, each run has its own rows.
 def server(pid, runs):
     made = Ledger(pid=pid)
     stack = made.node([made.python("sample", "/opt/nodes.py", 3)])

@@ -80,7 +80,7 @@ assert rows(ours) == rows(theirs) and len(rows(ours)) == 6, (ours, theirs)
 assert "1270B, 34.70% of 3660B total" in ours, ours
 assert "py:load" in pprof("-top", "-tagfocus=model=unet", "diff.pb.gz")
 
-# Owners as outermost frames, and the stacks that --top leaves out.
+# With --by=model the outermost frames are owners. The stacks that --top leaves out are summed as "(3 more)".
 write("by.pb.gz", "diff", "a.mst", "b.mst", "--pprof", "--by=model", "--top=2")
 found = samples(pprof("-raw", "by.pb.gz"))
 assert found[("py:load", "model:unet (a.st)"), False] == (80, 800), found

@@ -1,4 +1,4 @@
-"""diff --fail-over --suppressions: known growth does not count for the total, for its owner and for its call site.
+"""diff --fail-over --suppressions: known growth counts neither for the total nor for its owner nor for its call site.
 Lines that suppress nothing are named. A file with a fault is refused with line and column."""
 import json, pathlib
 from _ledger import MIB, Ledger

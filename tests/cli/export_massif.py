@@ -118,7 +118,7 @@ deep.save("deep.mst")
 found, shown, _ = massif("deep.mst")
 assert [one[1] for one in found] == [0, 2000] and shown.count("py:again") == 90, shown.count("py:again")
 
-# ---- several snapshots of a process, in their order; others are refused
+# ---- several snapshots of one process, in the order of their times; another order, or another process, is refused
 
 for number, (live, peak, end) in enumerate(((400, 0, 2), (900, 1000, 4), (300, 2000, 6))):
     one = Ledger(end_ns=end * 10**9, total_peak=peak, host_peak=peak,

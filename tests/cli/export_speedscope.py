@@ -12,8 +12,8 @@ UNITS = {"none", "nanoseconds", "microseconds", "milliseconds", "seconds", "byte
 
 
 def check(document):
-    """Raises an error unless the document has the form that speedscope's schema asks of sampled profiles, and its
-    indices and sums are right. The schema says nothing about these."""
+    """Raises an error unless the document has the form that speedscope's schema asks of sampled profiles, and unless
+    its indices and sums are right. The schema says nothing about indices and sums."""
     assert document["$schema"] == "https://www.speedscope.app/file-format-schema.json"
     assert set(document) <= {"$schema", "shared", "profiles", "name", "activeProfileIndex", "exporter"}
     assert type(document["name"]) is type(document["exporter"]) is str

@@ -151,7 +151,7 @@ for path, content in (("cut.mst", open("x.mst", "rb").read()[:9000]), ("text.mst
     done = memstow("leaks", path, status=3)
     assert done.stderr.startswith(f"memstow: {path}: ") and not done.stdout, done
 
-# ---- garbage that Python has not collected: later runs are not judged
+# ---- garbage that Python has not collected: runs that ended after the last collection are not judged
 
 ledger = program()
 ledger.line(kind="COLLECTED", by="python")
@@ -161,8 +161,8 @@ ledger.save("garbage.mst")
 document = leaks("garbage.mst", status=1)
 assert document["runs"]["uncollected"] == 20 and not document["leaks"], document["runs"]
 assert "gc.collect()" in memstow("leaks", "garbage.mst", status=1).stdout
-# No run is counted twice: judged runs (0) and left-out runs add up to all runs. A program that has ended cannot be
-# asked again.
+# No run is counted twice: judged runs (0) and left-out runs add up to all runs. The advice is not to look again,
+# because the program has ended.
 for count, young in ((40, 36), (3, 1), (1, 0)):
     ledger = Runs(count)
     ledger.line(kind="COLLECTED", by="python")
@@ -201,13 +201,13 @@ assert "shot1.mst was taken earlier than the file before it" in memstow(
 shot(3, 5, pid=1001)
 assert "shot3.mst is of another process" in memstow("leaks", "shot2.mst", "shot3.mst", status=2).stderr
 
-# ---- a series is read alone; a series that does not add up is refused
+# ---- a ledger with a series is read alone, without other files; a series that does not add up is refused
 
 SERIES = 40
 
 
 def series(path, body):
-    """Writes x.mst to `path` with a series behind it, whose readings are `body`."""
+    """Writes the ledger x.mst to `path`, and behind it a series whose readings are `body`."""
     whole = bytearray(open("x.mst", "rb").read())
     whole += struct.pack("<IHHQQQ", SERIES, 1, 1, 32 + -(-len(body) // 8) * 8, len(body),
                          0) + body + bytes(-len(body) % 8)

@@ -118,7 +118,8 @@ assert changing((0, CHANGE, 100, 0), (CHANGE, RUNS, 4096, 4096)) == [(4096, 9, f
 assert changing((0, 4, 4096, 0), (CHANGE, RUNS, 4096, 4096)) == [(4096, 9, f"run {CHANGE}")], "no run between"
 assert changing((0, RUNS, 4096, 0), (CHANGE, RUNS, 4096, 4096)) == [(4096, 9, f"run {CHANGE}")], "the other goes on"
 
-# ---- the trace names a holder: its memory is one cause, whoever allocated it; the last line counts
+# ---- the trace names a holder: the memory that a holder has is one cause, whoever allocated it. Among several lines
+# ---- about the same memory, the last line counts
 
 ledger, held = Runs(), {"/opt/a": "memo", "/opt/b": "memo", "/opt/c": "other", "/opt/d": None}
 nodes = {module: ledger.owner(NODE, f"Node {module[-1]}", "node 1") for module in held}
@@ -190,7 +191,8 @@ text = memstow("leaks", "two.mst", status=1).stdout
 assert 0 < text.index("held by lora.backups['a']") < text.index("held by memo.kept[0]") < text.index(
     "model UNET (unet.st)"), text
 
-# ---- two models of one name are gone: the latest search that found a name counts, not one that found a nameless object
+# ---- two models of one name are gone: the latest search that found a named holder counts, even if a later search
+# ---- found a nameless object
 
 
 def held_by(*places):
@@ -211,8 +213,8 @@ assert held_by(("memo", "memo.kept"), nameless) == ("memo", ["memo.kept[0]"])
 assert held_by(nameless, ("memo", "memo.kept"), nameless) == ("memo", ["memo.kept[1]"])
 assert held_by(nameless, nameless)[1] == [f"{nameless[1]}[1]"]
 
-# ---- a place holds memory that grows, and some of what a model left. If another place has the rest, that is another
-# ---- cause, unless a finding names that place, too
+# ---- a place holds memory that grows, and also a part of what a model left. If another place holds the rest, the rest
+# ---- is another cause, unless a finding names that other place, too
 
 
 def pack_place(name):

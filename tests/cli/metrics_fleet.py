@@ -1,7 +1,7 @@
 # needs: deb:prometheus
-"""The files of examples/fleet: Prometheus's own tool accepts the configuration and the rules; each alert fires for its
-fault and not for a harmless case that looks similar, and none of them is left untested; rules and dashboard use figures
-that memstow metrics writes, and nothing else of memstow's."""
+"""The files of examples/fleet. Prometheus's own tool accepts the configuration and the rules. Each alert is tested: it
+fires for its fault, and not for a harmless case that looks similar. Of memstow's figures, rules and dashboard use only
+those that memstow metrics writes."""
 import json, re, shutil
 
 import support

@@ -13,7 +13,7 @@ support.wait_for(lambda: pid in support.memstow("ps").stdout, what="the ledger o
 
 
 def without_proc(*argv, status):
-    """Runs the command as a shell finds it, where /proc is not mounted."""
+    """Runs the command from a shell in whose mount namespace /proc is not mounted."""
     command = f"umount -l /proc && exec {shlex.join(map(str, argv))}"
     return support.run("unshare", "-m", "sh", "-c", command, status=status)
 

@@ -1,5 +1,5 @@
-"""A ledger that would replace a foreign file is wrong usage (2), in every command that writes one. A page that cannot
-be written, or would replace a ledger, is failed output (3)."""
+"""In every command that writes a ledger, it is wrong usage (2) if the ledger would replace a foreign file. It is failed
+output (3) if a page cannot be written, or would replace a ledger."""
 import pathlib, subprocess
 
 import support

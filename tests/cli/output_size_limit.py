@@ -1,5 +1,5 @@
-"""Output beyond RLIMIT_FSIZE is a failure with a message, not a death by SIGXFSZ. No unfinished file stays. Programs
-that the command starts inherit what the command inherited: SIGXFSZ is ignored or not."""
+"""Output beyond RLIMIT_FSIZE is a failure with a message, not a death by SIGXFSZ. No unfinished file stays. A program
+that the command starts ignores SIGXFSZ only if the command was started with SIGXFSZ ignored."""
 import json, os, resource, signal, subprocess
 from _ledger import simple
 from support import HERE, MEMSTOW, features, start

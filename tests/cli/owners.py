@@ -50,7 +50,7 @@ assert owners[gone]["policy"] is None and owners[gone]["state"] == "retired"
 assert sum(o["live_bytes"] for o in owners.values() if o["kind"] in ("model", "custom")) == 10 * MIB
 
 # Stowed memory is shown with the name. The ledger has the figure of the last move, which may be more than is live now.
-# The shown figure is never more.
+# The figure that is shown is never more than what is live.
 ledger = Ledger()
 module = ledger.module("/opt/program")
 for name, stowed in (("put away", 3), ("read again", 9)):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""`memstow push` waits ten seconds for a server, also for the look-up of its name: name servers that say nothing cost
-no more time, over HTTP and over HTTPS. The name server is a test double, in a namespace of its own."""
+"""`memstow push` waits ten seconds for a server. The look-up of its name is a part of this time, so name servers that
+say nothing cost no more time, over HTTP and over HTTPS. The name server is a test double, in a namespace of its own."""
 import fcntl, os, pathlib, socket, struct, subprocess, sys, time
 
 from support import HERE, MEMSTOW, PYTHON, features, run, skip, start

@@ -14,8 +14,8 @@ pathlib.Path("lib.c").write_text("""
 #include <stdlib.h>
 void *KEPT(size_t size) { return malloc(size); }
 """)
-# The program writes machine code into a page and calls it. The code calls malloc with the argument that it got. This
-# stands for JIT-compiled code.
+# The program writes machine code into a page and calls it, as a JIT compiler does. The code calls malloc with the
+# argument that it got.
 pathlib.Path("program.c").write_text(r"""
 #include <stdio.h>
 #include <stdlib.h>

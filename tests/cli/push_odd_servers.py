@@ -35,13 +35,14 @@ def reset(connection):
 
 
 def refuse_early(connection):
-    """Closes with a part of the request unread, so the kernel resets the connection behind the answer."""
+    """Answers, and closes the connection with a part of the request unread. So the kernel resets the connection after
+    the answer."""
     connection.recv(1)
     connection.sendall(b"HTTP/1.1 413 Too Large\r\n\r\ntoo large")
 
 
 def push(answer, *words):
-    """Pushes one profile to a server that answers so. Returns the complaint."""
+    """Pushes one profile to a server, for which answer(connection) answers. Returns the complaint of `memstow push`."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         def serve():
             connection = server.accept()[0]

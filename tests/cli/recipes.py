@@ -1,6 +1,6 @@
 # needs: cc stacks
-"""Tests what README.md and docs/*.md show and no other test runs. Each option that a page gives a command is in the
-command's --help. The commands of docs/formats.md write what the page says. The Python programs of docs/python.md,
+"""Tests what README.md and docs/*.md show, as far as no other test does. Each option that a page gives a command is in
+the command's --help. The commands of docs/formats.md write what the page says. The Python programs of docs/python.md,
 docs/state.md and docs/endings.md run as they stand there. The line of docs/misuse.md and the output of docs/endings.md
 for reap are still the same, except for figures and names."""
 import os, pathlib, re, signal
@@ -48,7 +48,7 @@ assert len(written) >= 10, written
 
 
 def program(page, first, before="", after=""):
-    """Writes the Python program of a page that begins with these words. Returns its path."""
+    """Writes a Python program of `page` to a file: the program that begins with `first`. Returns the file's path."""
     [body] = [body for body in re.findall(r"```python\n(.*?)```", PAGES[page], re.S) if body.startswith(first)]
     path = HERE / f"{page.removesuffix('.md')}.py"
     path.write_text(before + body + after)
@@ -59,7 +59,8 @@ def tracked(path):
     return memstow("run", "--quiet", "-o", f"{path.stem}.mst", "--", PYTHON, path, env=env).stdout
 
 
-# docs/python.md: the model has its memory, and the trigger ends. (Not every system can stow memory in use.)
+# docs/python.md: the model has its memory, and the trigger ends. What the trigger does is not checked, because not
+# every system can stow memory in use.
 path = program("python.md", "import memstow\n", before="model = bytearray()\n"
                "def load(model):\n    model += bytes(8 << 20)\ndef sample(model):\n    pass\n",
                after="print(memstow.decisions()[0][-1]['kind'])\n")

@@ -1,5 +1,6 @@
-"""The report has memory over time as a curve, of blocks or of ASCII as the locale says, as wide as the terminal. Marks
-have their names where there is room. A few points make no curve. The summary of a run has the curve in one line."""
+"""The report shows memory over time as a curve that is as wide as the terminal. The curve is drawn with block
+characters or in ASCII, as the locale says. Marks have their names where there is room. A few points make no curve. The
+summary of a run has the curve in one line."""
 import os, re
 
 import _hostile, _terminal

@@ -1,11 +1,11 @@
-"""The column "at peak" has the figures of a moment near the peak: those of a picture, or the live ones if these
-are nearer. A sentence says how far from the peak the moment was."""
+"""The column "at peak" has the figures of a moment near the peak: those of a picture, or those of live memory if live
+memory is nearer to the peak than the picture. A sentence says how far from the peak the moment was."""
 from _ledger import MIB, Ledger
 from support import memstow, report
 
 
 def ledger(live, peak, picture, late=MIB // 2, **header):
-    """Two modules have equal parts of the picture. Live memory is of the first."""
+    """Two modules have equal parts of the picture. All live memory belongs to the first module."""
     made = Ledger(total_peak=peak, host_peak=peak, picture=picture and (picture, picture - late, 2 * 10**9), **header)
     half = (picture - late + MIB // 2) // 2
     parts = (half - MIB // 2, half) if picture else (None, None)

@@ -36,7 +36,7 @@ text = memstow("report", "reader.mst", "--absolute").stdout
 assert re.search(rf"read_table  {re.escape(str(source))}:4$", text, re.MULTILINE), text
 assert str(source) not in memstow("report", "reader.mst").stdout
 
-# diff and leaks do the same. The two options are refused with any form but text.
+# diff and leaks also have the options --all-frames and --absolute. Each command refuses both with any form but text.
 assert "pool_alloc" not in memstow("diff", "less.mst", "reader.mst").stdout
 assert "pool_alloc" in memstow("diff", "less.mst", "reader.mst", "--all-frames").stdout
 assert f"{source}:4" in memstow("diff", "less.mst", "reader.mst", "--absolute").stdout

@@ -1,5 +1,5 @@
-"""The report divides RSS by what the ledger knows of each region. If much of it is freed memory that the allocator
-keeps, the report says that this is no leak."""
+"""The report splits RSS into parts, by what the ledger knows of each region. If much of RSS is freed memory that the
+allocator keeps, the report says that this is no leak."""
 from _ledger import EXECED, EXITED, MIB, RESIDENCY, RUNNING, Ledger
 from support import memstow, report
 
@@ -28,14 +28,15 @@ assert part["rest_bytes"] == MIB // 8
 assert part["advice"].startswith("glibc keeps 58.0 MiB of freed memory: this is not a leak."), part["advice"]
 assert "glibc keeps 58.0 MiB of freed memory: this is not a leak." in memstow("report", "x.mst").stdout
 
-# Stowed memory is in a file that never had a name, or whose name was removed. The part that was read since is resident.
+# Stowed memory is in a file that never had a name, or whose name was removed. The part that has been read since it was
+# stowed is resident.
 for name in ("#1234", "memstow-stow.77.1"):
     ledger = Ledger(flags=RESIDENCY)
     ledger.region(0x7d0000000000, MIB, MIB // 16, f"/var/tmp/{name} (deleted)", anonymous=0)
     part = report(ledger.save("stowed.mst"))["residency"]
     assert part["stowed_resident_bytes"] == MIB // 16 and not part["files"], (name, part)
 
-# Nothing was freed, so no memory is reported as freed, whatever the estimate of the overhead is.
+# Only 1 MiB was freed, so only 1 MiB is reported as freed, whatever the estimate of the overhead is.
 ledger = Ledger(flags=RESIDENCY, header_overhead=16)
 ledger.count(ledger.site(ledger.module("/opt/program")), alloc=(48 * MIB, 3 * MIB), free=(MIB, MIB // 16))
 ledger.region(0x1000000, 200 * MIB, 188 * MIB, "[heap]")

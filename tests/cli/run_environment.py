@@ -74,7 +74,7 @@ for pressure, idle, wanted in (("lots", "300", ["MEMSTOW_PRESSURE"]), ("150%", "
     assert [note.split()[0]
             for note in notes] == wanted and all("not set" in note for note in notes), (pressure, idle, notes)
 
-# The same holds for variables that the command itself would set.
+# The report also has a note for a wrong value of a variable that the command itself would set.
 for variable, wrong, right in (("MEMSTOW_STACKS", "some", "full"), ("MEMSTOW_STACKS", "sample:0", "sample:4096"),
                                ("MEMSTOW_STACK_MEMORY", "64M", "67108864"), ("MEMSTOW_ALLOCATOR", "jemalloc", "keep")):
     for value, wanted in ((wrong, [variable]), (right, []), ("", [])):

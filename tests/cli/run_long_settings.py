@@ -50,7 +50,8 @@ for over in (1, 2, 3, 1000, 100_000):
 refused = subprocess.run([MEMSTOW, "run", "-o", "/" * PATH_MOST + "x.mst", "true"], capture_output=True, text=True)
 assert refused.returncode == 2 and "the name is too long" in refused.stderr, refused
 
-# A name that leaves no bytes for the ledgers of children is refused: they would be lost without a word.
+# A ledger's name is refused if it leaves no bytes for the suffixes of the children's ledgers: those ledgers would be
+# lost without a word.
 NAME_MOST = 255 - len(".4194304.x99999")
 tree = ["sh", "-c", "(exec sh -c 'exec sh -c :'); exec sh -c 'exec sh -c :'"]
 name = "n" * NAME_MOST

@@ -1,5 +1,5 @@
 """If nobody reads the output of run and watch, the program's exit code stays, and its remaining processes are ended as
-requested. A program that writes to such a pipe ends as without memstow."""
+requested. If the program itself writes to a pipe that nobody reads, it ends as without memstow."""
 import os, subprocess
 
 from support import MEMSTOW

@@ -1,5 +1,6 @@
-"""Code that belongs to no file gets its names from /tmp/perf-PID.map, if that file is the process's own: of its user or
-ours, a regular file, written while the process ran. Each good line is used, also beside bad ones."""
+"""Code that belongs to no file gets its names from /tmp/perf-PID.map, if that file is the process's own. It must belong
+to the process's user or to ours, be a regular file, and have been written while the process ran. Each good line is
+used, even if other lines are bad."""
 import atexit, os, pathlib, subprocess, time
 from _ledger import Ledger
 from support import memstow, report
@@ -59,8 +60,8 @@ assert "py::second:/srv/a b.py  (no module)" in memstow("report", "x.mst").stdou
 folded = memstow("report", "x.mst", "--folded").stdout
 assert folded.startswith("py::second"), folded
 
-# Maps of another process: written before the process began or after it ended, when another process had its PID, or
-# before this boot.
+# Maps of another process are not used. Such a map was written before the process began, after it ended (when another
+# process had its PID), or before this boot.
 now = time.time_ns()
 assert names(0x7000, start_wall_ns=now + SECOND) == [None]
 assert names(0x7000, end_ns=2 * SECOND) == [None]

@@ -77,7 +77,8 @@ assert {number(one, "address") for one in document["location"] if number(one, "m
 churn = profile("x.mst", "--churn")
 assert churn["string_table"][number(churn, "default_sample_type")] == "alloc_space"
 
-# Owners as outermost frames; Python only; small stacks, or those beyond --top, together: the sum is always the whole.
+# --by makes owners the outermost frames, --python leaves out native frames, --min and --top merge stacks. The sum is
+# always the whole.
 tree = Ledger()
 lib = tree.module("/opt/libx.so")
 top = tree.node([tree.frame(0x10, lib), tree.python("main", "/a.py", 1)])

@@ -56,7 +56,7 @@ for command, options in allocators:
         assert abs(live["remainder_bytes"]) < 6 * live["error_bytes"], live
         assert 0 < live["error_bytes"] < live["bytes"] / 5, live
 
-# The totals while the program runs, and those of a snapshot, which has the same raw data as the ledger.
+# The running program, its snapshot and its ledger have the same totals, because a snapshot has the ledger's raw data.
 running = start(MEMSTOW, "run", "--quiet", "-o", "live.mst", "--stacks=sample:32K", "--", program, "wait",
                 stdout=(out := open("ready", "wb")))
 wait_for(lambda: os.path.getsize("ready"))

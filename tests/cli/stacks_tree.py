@@ -55,7 +55,7 @@ usual = tree("--top=5")
 assert "py leak app.py:30" in functions(usual) and len(usual) <= 60, usual
 assert any(re.search(r" … \d+ more, one 2\.\d % \(--top=N shows more\)$", line) for line in usual), usual
 
-# Frames inside of Python are counted; --all-frames shows them.
+# Native frames further in than the innermost Python frame are only counted; --all-frames shows them.
 ledger = Ledger()
 program = ledger.module("[program]")
 native = [ledger.frame(0x1000 * i, program) for i in range(1, 10)]

@@ -44,7 +44,7 @@ def tell(line):
 
 
 def size(text):
-    """The figure that a size on the screen stands for, and by how much it may be off."""
+    """The number of bytes that a size on the screen shows, and by how much it may be off."""
     number, unit = re.fullmatch(r"([+-]?[\d.]+) (B|KiB|MiB|GiB)", text).groups()
     factor = 1024 ** ("B", "KiB", "MiB", "GiB").index(unit)
     return float(number) * factor, 0.051 * factor if factor > 1 else 0

@@ -1,6 +1,6 @@
 # timeout: 200
-"""memstow top looks on while four threads allocate and stacks are folded all the time: afterwards its figures are those
-of the report."""
+"""memstow top watches a program in which four threads allocate, and stacks are folded all the time. Afterwards its
+figures are those of the report."""
 import select, subprocess, sys
 
 import _terminal

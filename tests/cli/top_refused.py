@@ -40,7 +40,7 @@ assert "no such process" in said(2**22 + 1, status=3) # the kernel has no larger
 
 
 def watched(file):
-    """A program with 50 MiB and that ledger, and top that shows it."""
+    """A program that has 50 MiB and writes the ledger `file`, and top that shows it."""
     program = "kept = bytearray(50 << 20); print('ready', flush=True); input()"
     process = start(MEMSTOW, "run", "--quiet", "-o", file, "--exec", "--", sys.executable, "-c", program,
                     stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)

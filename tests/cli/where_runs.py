@@ -1,5 +1,5 @@
-"""The sentence "where" names the line that holds most, also if its memory is divided among twenty runs, of which each
-holds less than another line. Without call sites, it names none."""
+"""The sentence "where" names the line that holds most, also if its memory is divided among twenty runs, so that each
+part is smaller than what another line holds. Without call sites, the sentence names no line."""
 import os, pathlib
 
 import support

@@ -1,6 +1,6 @@
 # needs: cc
-"""Words for a new user: no heading without content, no figure that contradicts another, hints after what they are
-about, singular and plural."""
+"""Words for a new user: no heading is without content, no figure contradicts another, hints come after what they are
+about, and singular and plural are right."""
 import re
 import support
 from _ledger import MIB, RUNNING, Ledger
@@ -13,8 +13,8 @@ def text(*words, **more):
     return shown
 
 
-# A program that has freed everything: an empty list says so, and a peak that is too small to be noted is not shown as
-# 0.
+# A program has freed everything. The report says which list is empty, and does not show a peak of 0 if the peak was too
+# small to be noted.
 program = support.compile("""
 #include <stdlib.h>
 int main(int argc, char **argv) { /* BYTES */

@@ -164,7 +164,7 @@ FRAME static void in_library(struct job *job) {
     __atomic_store_n(&library->held, false, __ATOMIC_RELEASE);
 }
 
-/* A coroutine begins without an argument, so it finds itself here. */
+/* A coroutine begins without an argument, so it reads here which coroutine it is. */
 static __thread struct coroutine *resumed;
 
 FRAME static void run_coroutine(void) {

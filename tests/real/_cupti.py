@@ -84,7 +84,7 @@ NUMBER(CUPTI_API_EXIT, CUPTI_EXIT)
 NUMBER(CUPTI_CB_DOMAIN_RESOURCE, CUPTI_DOMAIN_RESOURCE)
 NUMBER(CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING, CUPTI_CONTEXT_DESTROY_STARTING)
 """
-# Stands for crt/host_defines.h, a header of NVIDIA's compiler. The test needs no other file of the compiler's package.
+# Replaces crt/host_defines.h, a header of NVIDIA's compiler. The test needs no other file of the compiler's package.
 HOST_DEFINES = """
 #define __device_builtin__
 #define __device_builtin_texture_type__

@@ -4,7 +4,8 @@ import re
 
 import support
 
-# Capitals do not matter, except in the short names of other interfaces: cudaMalloc and cuMemAlloc both allocate.
+# Parts of the names of functions that are about memory. Capitals do not matter, because both cudaMalloc and cuMemAlloc
+# allocate; they matter only in the short names of other interfaces (GL, VDPAU).
 ABOUT = re.compile(r"Captur|Alloc|Free|Bind|Pool|Export|External|Import|Ipc|Multicast|Array|Shareable|Graphics|"
                    r"Mem(Create|Map|Unmap|Release|Retain)|Address(Reserve|Free)|Host(Un)?Register|Endpoint|"
                    r"GreenCtx|Checkpoint|(?-i:GL|VDPAU)", re.I)
@@ -75,7 +76,7 @@ reasons = {reason: re.compile(f"({names})(_v[0-9])?(_ptsz)?") for reason, names 
 
 
 def reasons_of(name):
-    """Why a function of NVIDIA's, by its name with or without suffix, needs no line."""
+    """The reasons why the function with this name of NVIDIA's, with or without suffix, needs no line."""
     return [reason for reason, matches in reasons.items() if matches.fullmatch(name)]
 
 

@@ -24,8 +24,8 @@ def names(frame):
 
 
 def missing(stack, chain):
-    """The first element of a chain that a stack lacks. Other frames may lie between the elements. Elements may contain
-    wildcards."""
+    """The first element of `chain` that `stack` lacks in the order of the chain; None if it has all. Other frames may
+    lie between the elements. Elements may contain wildcards."""
     rest = iter(stack)
     return next((pattern for pattern in chain if not any(fnmatch.fnmatchcase(name, pattern) for name in rest)), None)
 

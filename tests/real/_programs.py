@@ -422,7 +422,7 @@ gcc -g -O0 -fno-builtin it.c -o it"""), differs=((r"\(process \d+\)|process \d+"
         bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /mnt --bind "$PWD/.." "$PWD/.." \
             --unshare-all --die-with-parent perl -e 'my @a = map { "x" x $_ } 1 .. 3000;
                      print scalar(@a), " $$\n"; exit 6'; echo $?""",
-            # The sandbox's first process is ended with the outer one, if it has not ended before (--die-with-parent).
+            # The sandbox's first process is killed when the outer process ends (--die-with-parent), or ends before.
             names=("bwrap", "perl"), killed=("bwrap",)),
     Program("unshare", ["deb:util-linux"], r"""
         unshare --user --map-root-user --pid --fork --mount-proc \

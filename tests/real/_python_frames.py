@@ -41,7 +41,8 @@ def compare(status, text, want, more=False):
     assert status == len(got) + 1, (status, len(got), got, want)
     assert len(got) == len(want) or more and len(got) > len(want), f"{len(got)} frames, not {len(want)}:\n{got}\n{want}"
     for level, (a, b) in enumerate(zip(got, want)):
-        # The frame that compares goes on between the two looks, within one line.
+        # Frame 0 is the function that takes both looks, in one line: between them its instruction changes, but not its
+        # line.
         assert a[:4] == b[:4] and (a[4] == b[4] or level == 0), f"frame {level}: {a}, not {b}\n{got}\n{want}"
     counts["chains"] += 1
     counts["frames"] += len(got)
@@ -279,8 +280,8 @@ def compiled_code():
 
 
 def dying_code():
-    """Code objects at the same addresses, again and again. Code that was seen before is found again, not recorded
-    anew."""
+    """Code objects are made at the same addresses again and again. Code that was seen before is found again, not
+    recorded anew."""
     for i in range(10000):
         space = {"check": check}
         exec("\n" * (i % 7) + f"def f{i % 50}():\n  {'x = 1;' * (i % 3)} check()\nf{i % 50}()", space)

@@ -1,5 +1,5 @@
-/* A library that Python loads with ctypes, for python_frames.py: the Python frames of the calling thread by
- * preload/stacks/python.c. Native frames come from libunwind. The records are read from a ledger in memory. */
+/* A library that Python loads with ctypes, for python_frames.py. It finds the Python frames of the calling thread with
+ * preload/stacks/python.c, and the native frames with libunwind. It reads the records from a ledger in memory. */
 #define UNW_LOCAL_ONLY
 #include <errno.h>
 #include <libunwind.h>
@@ -39,7 +39,7 @@ EXPORT void probe_child_begins(void) {
     begin();
 }
 
-/* Record `id` of a type, as a reader of the file finds it. */
+/* Returns the record `id` of a type, as a reader of the file finds it. */
 static const void *record(uint32_t type, uint64_t id) {
     const char *start = (const char *)ledger_head;
     for (uint64_t at = SNAP_HEADER_SIZE; at < ledger_head->size;) {
@@ -100,8 +100,8 @@ static bool same(const struct stack *stack, size_t eval) {
                        stack->eval[eval].count);
 }
 
-/* Whether the frames of each loop are unchanged. If `damaged` is a frame, its loop must be found to differ, and no
- * other. */
+/* Whether the frames of each loop are unchanged. If `damaged` is the index of a frame, the loop of that frame must be
+ * found to differ, and no other loop. */
 static bool verify(struct stack *stack, size_t damaged) {
     bool right = true;
     if (damaged < stack->count) stack->frame[damaged].instruction += 2;

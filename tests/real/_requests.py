@@ -1,7 +1,7 @@
-"""Which functions of CUDA libraries ask for: by dlsym, and by the driver's resolver. Here the libraries run over the
+"""Which functions CUDA libraries ask for: by dlsym, and by the driver's resolver. Here the libraries run over the
 simulated driver of tests/simcuda, a test double. It writes down the requests to the resolver, and a preloaded dlsym
-writes down the others. The requests are compared with preload/cuda/cuda_table.h and NVIDIA's headers. Those to the
-resolver are made again under memstow."""
+writes down the requests to dlsym. All requests are compared with preload/cuda/cuda_table.h and NVIDIA's headers. The
+requests to the resolver are made again under memstow."""
 import os, pathlib, sys
 
 import support, _entries

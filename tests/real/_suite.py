@@ -35,7 +35,7 @@ def excused(execute, test, plain, tracked, repeats):
 
 
 def command(argv, tracked, folder):
-    """The command, under memstow or not; its ledgers go to a folder."""
+    """The command that runs argv: under memstow, with its ledgers in `folder`, or without memstow."""
     if not tracked:
         return argv
     pathlib.Path(folder).mkdir(exist_ok=True)
@@ -43,7 +43,7 @@ def command(argv, tracked, folder):
 
 
 def check_ledgers(folder, named=1):
-    """Asserts that each process of the suite left a file that can be read. One file of `named` is reported with the
+    """Asserts that each process of the suite left a file that can be read. One in `named` files is reported with the
     names of its functions, which takes most of the time."""
     files = sorted(pathlib.Path(folder).iterdir())
     assert len(files) > 1, files

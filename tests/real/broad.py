@@ -22,7 +22,7 @@ import support
 from _programs import PROGRAMS, SHARED
 from _report import check_report
 
-SECOND = 1.0      # of processor time, user and system: the limit for a report, however busy the machine is
+SECOND = 1.0      # the limit for a report: processor time, user and system, so that a busy machine does not matter
 SKIPPED = 77
 FEWEST = 40       # programs that must have run, when all were to run
 ENDS_IN = 5       # seconds: a program leaves processes running, and they have this time to end by themselves

@@ -14,8 +14,8 @@ NOISE = 20_000 # memory that libraries keep after their first use
 
 
 def build():
-    """Builds the program and its libraries. Some libraries have the same layout, so that they get the addresses of
-    others."""
+    """Builds the program and its libraries. Each library has a copy with the same layout, so that one may be loaded at
+    the addresses where the other was."""
     support.run("c++", "-O1", "-g", "-fno-builtin-malloc", "-pthread", "-o", "churn", REAL / "_churn.cc", timeout=300)
     libraries = []
     for number in (1, 2, 3, 4):

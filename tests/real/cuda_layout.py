@@ -101,8 +101,7 @@ NUMBER(CU_MEMPOOL_ATTR_USED_MEM_HIGH, CUDA_POOL_USED + 1)
 NUMBER(CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, CUDA_GRAPH_USED)
 NUMBER(CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, CUDA_GRAPH_RESERVED)
 """
-# This stands for crt/host_defines.h, a header of NVIDIA's compiler. The test needs no other file of the compiler's
-# package.
+# Replaces crt/host_defines.h, a header of NVIDIA's compiler. The test needs no other file of the compiler's package.
 HOST_DEFINES = """
 #define __device_builtin__
 #define __device_builtin_texture_type__

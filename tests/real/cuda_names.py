@@ -17,7 +17,7 @@ def base_of(name):
 
 
 def unknown_in(include, entries):
-    """The names that are neither in the table nor have a reason."""
+    """The names of functions that are about memory, have no line in the table, and no reason why they need none."""
     declared = {name for name in _entries.declared(include) - _entries.names if base_of(name) not in _entries.bases}
     unknown = set()
     for name in {base for base in entries if base not in _entries.bases} | declared:

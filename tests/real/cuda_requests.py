@@ -32,7 +32,8 @@ from comfy_aimdo import model_vbar
 vbar = model_vbar.ModelVBAR(256 << 20, 0)
 assert vbar.fault(vbar.alloc(32 << 20)[1], 32 << 20) is not None
 """
-# A runtime asks for these, of these versions and flags. With the flags 2, each thread has its own default stream.
+# A runtime asks for these functions, in these versions and with these flags. The flag 2 means that each thread has its
+# own default stream.
 ASKED = {("cuMemAlloc", 3020, 0), ("cuMemFree", 3020, 0), ("cuMemAllocAsync", 11020, 0), ("cuMemFreeAsync", 11020, 0),
          ("cuMemAllocAsync", 11020, 2), ("cuMemAllocManaged", 6000, 0)}
 

@@ -40,7 +40,7 @@ for library in found:
     assert cupti["state"] == "refused" and (cupti["failed_call"], cupti["result"]) == wanted, (cupti, alone)
     assert cupti["version"] == version, cupti
     assert pathlib.Path(cupti["library"]).name == library.name, cupti["library"]
-    # As the source of a ledger, too, CUPTI has no records without a driver. The reason is given.
+    # Without a driver, CUPTI has no records either if it is to be the source of a ledger. The reason is given.
     done = support.memstow("run", "--cupti", "-o", "source.mst", "--", sys.executable, "-c", INJECTED, library,
                            support.BUILD / "libmemstow_cupti.so")
     source = support.report("source.mst")

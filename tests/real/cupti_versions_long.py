@@ -6,7 +6,8 @@
 import support, _cupti
 
 WANTED = [(11, 8), *((12, n) for n in (0, 1, 2, 3, 4, 5, 6, 8, 9)), *((13, n) for n in range(6))] # as cmake/setup.sh
-# The first releases of CUDA 13 have only some functions of the second generation: too few to be one of several clients.
+# The first releases of CUDA 13 have only some functions of the second generation. These are too few for memstow to be
+# one of several clients of CUPTI.
 PARTLY = {(13, 0): {"cuptiSubscribe_v2"}, (13, 1): {"cuptiSubscribe_v2"},
           (13, 2): {"cuptiSubscribe_v2", "cuptiActivityRegisterCallbacks_v2", "cuptiActivityEnable_v2",
                     "cuptiActivityDisable_v2", "cuptiActivitySetAttribute_v2"}}

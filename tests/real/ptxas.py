@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # needs: cc pip:nvidia-cuda-nvcc>=13,<14
-"""NVIDIA's assembler takes the kernels of the GPU suite (tests/gpu/gpu.h) and memstow's own
-(preload/copies/vram_hash_text.h), for devices from Turing to Blackwell. On a GPU the driver does the same. ptxas needs
-no driver. Every ptxas that is found is asked: PyPI's, and one in PATH or of the toolkit."""
+"""NVIDIA's assembler, ptxas, accepts the kernels of the GPU suite (tests/gpu/gpu.h) and memstow's own kernel
+(preload/copies/vram_hash_text.h), for devices from Turing to Blackwell. On a GPU the driver assembles them; ptxas needs
+no driver. The test asks every ptxas that it finds: PyPI's, and one in PATH or of the toolkit."""
 import pathlib, re, shutil, sys
 
 import support

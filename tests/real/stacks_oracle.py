@@ -1,6 +1,6 @@
 # timeout: 600
-"""Every recorded call stack is libunwind's. A library made for this test compares each of them when it is recorded: in
-small C and C++ programs, a threaded one, lua, sqlite3, jq, and in Python with each object from malloc."""
+"""Every recorded call stack is the same as libunwind's. A library made for this test compares each stack when it is
+recorded: in small C and C++ programs, a threaded one, lua, sqlite3, jq, and in Python with each object from malloc."""
 import os, shutil, struct, sys
 
 import support

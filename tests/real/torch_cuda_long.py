@@ -3,9 +3,9 @@
 # timeout: 3600
 # needs: cc torch
 """PyTorch's CUDA build (PyPI's default wheel), without a device. torch.cuda.MemPool, use_mem_pool, and the functions of
-its library have the signatures that memstow's pools call. The functions that memstow calls before it makes a pool give
-the expected answers for each allocator. tests/real/torch_pool_signatures.py reads the signatures from a PyTorch without
-CUDA.
+its library have the signatures with which memstow's pools call them. The functions that memstow calls before it makes a
+pool give the expected answers for each allocator. tests/real/torch_pool_signatures.py reads the signatures from a
+PyTorch without CUDA.
 
 The build takes 4.7 GB on the disk, in the test's own folder, and is deleted at the test's end. Last, it is imported
 under memstow, without a driver and over the simulated driver, a test double. Both times the program runs to its end."""
@@ -54,7 +54,8 @@ if len(sys.argv) > 1:
     said["after"] = torch.cuda.get_allocator_backend(), memstow_pools.possible(torch)
 print(json.dumps(said))
 """
-# This program uses the module like a program on a machine with a device. Without a device nothing enters a pool.
+# This program uses the module memstow as it would on a machine with a device. Here, without a device, nothing enters a
+# pool.
 USE = """
 import json, torch, memstow
 net = memstow.owner("net", keys=(1, 0))

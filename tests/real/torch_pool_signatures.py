@@ -1,7 +1,7 @@
 # needs: torch
 """memstow's pools call PyTorch's functions as PyTorch declares them. The test imports torch.cuda.MemPool and
-use_mem_pool, and reads the declarations of the library's two functions in the stub file. A PyTorch without CUDA has the
-same declarations, and cannot make a pool."""
+use_mem_pool, and reads the declarations of the two functions of torch._C in its stub file. A PyTorch without CUDA has
+the same declarations, although it cannot make a pool."""
 import inspect, pathlib, re, sys
 
 import support
@@ -14,8 +14,8 @@ assert all(p.name == "self" or p.default is not p.empty for p in makes), makes #
 assert isinstance(inspect.getattr_static(torch.cuda.MemPool, "id"), property)
 enters = list(inspect.signature(torch.cuda.use_mem_pool).parameters)
 assert enters == ["pool", "device"], enters
-# PyTorch counts the uses of a pool. Entering takes a use, and leaving gives it back. So memstow's own release gives
-# back the pool's first use.
+# PyTorch counts the uses of a pool. Making the pool is the first use. Entering adds a use, and leaving gives that use
+# back. So memstow's own release gives back the first use.
 left = inspect.getsource(torch.cuda.use_mem_pool).partition("finally:")[2]
 assert re.search(r"_cuda_endAllocateToPool\(.*?\)\s+_cuda_releasePool\(", left, re.S), left
 stub = (pathlib.Path(torch.__file__).parent / "_C/__init__.pyi").read_text()

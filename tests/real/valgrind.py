@@ -2,7 +2,7 @@
 # needs: cc
 # timeout: 300
 """Memcheck, Helgrind and DRD report no error for a program without errors that runs under memstow: not in memstow's
-system calls, nor in data that its threads share without a lock, nor in blocks of functions that Valgrind does not
+system calls, nor in memstow's data that threads share without a lock, nor in blocks of functions that Valgrind does not
 replace. They still report the error of a program with an error."""
 import shutil
 

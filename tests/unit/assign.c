@@ -119,7 +119,7 @@ static void *grow(void *unused) {
     return unused;
 }
 
-/* Each model takes sites and counters, until the ledger must grow for one. */
+/* Assigns the block to one model after the other. Each takes sites and counters, until the ledger must grow for one. */
 Test(assign, while_the_ledger_grows, .init = begin_in_file, .fini = end_file) {
     pthread_t grower;
     given_up_before = lock_given_up();
@@ -136,7 +136,7 @@ Test(assign, while_the_ledger_grows, .init = begin_in_file, .fini = end_file) {
     cr_expect_eq(live_of(models[MODELS - 1]), SIZE);
 }
 
-/* A refused assignment leaves nothing of its own, and everything that was there before. */
+/* A refused assignment adds nothing, and changes nothing of what was there before. */
 static void refused(uint32_t model, uint64_t start, uint64_t length) {
     struct host_block before = block;
     uint64_t nobodys = live_of(0), firsts = live_of(models[0]), lost = ledger_head->lost[SNAP_LOST_FILE];
@@ -173,8 +173,8 @@ Test(assign, without_room, .init = begin_in_memory) {
     cr_expect_eq(live_of(models[1]), SIZE);
 }
 
-/* The counts of a mapping are moved by whichever thread applies the queued event. It cannot answer the caller, so the
- * caller checks for room first. */
+/* The counts of a mapping are moved by whichever thread applies the queued event. That thread cannot answer the caller
+ * of assign_range, so the caller checks beforehand whether there is room. */
 Test(assign, of_a_mapping_without_room, .init = begin_in_memory) {
     mappings_add(MAPPING, SIZE, SNAP_MAP_ANONYMOUS, false, block.site);
     cr_assert_eq(assign_range(MAPPING, SIZE, models[0]), 0);

@@ -10,7 +10,7 @@ static void add(struct figures *figures, enum figure_kind kind, const char *name
     cr_assert_not_null(figures_add(figures, kind, name, bytes, bytes / 100));
 }
 
-/* A run with awkward names, and a model's file in this home. */
+/* Adds a run whose names need escaping, and whose model has its file below `home`. */
 static void add_run(struct figures *figures, uint64_t bytes, const char *home) {
     char name[FIGURE_KEY_MOST] = "at", path[200];
     snprintf(path, sizeof path, "%s/models/wan \"2\".safetensors", home);
@@ -68,7 +68,7 @@ static const char *const with_devices = BEGIN("2") "cuda-total 7000 70\n"
 static const char *const devices_and_origins = BEGIN("3") "cuda-total 7000 70\n"
                                                           "cuda-site 2000 20 " SITE_OF_TWO "\n";
 
-/* A person has written it: an owner of another kind has an origin. */
+/* Only a person could have written this line: it gives an origin to an owner that is neither a model nor custom. */
 static const char *const other_kind = BEGIN("3") "site 2000 20 at \"f@m\" of \"other:a\" from \"b\"\n";
 
 /* Figures of host and devices have the same names. They are separate, in the text and when it is read back: lines of
@@ -125,7 +125,8 @@ Test(baseline, is_read_as_it_was_written) {
     figures_end(&figures);
 }
 
-/* Only call sites of models and custom owners have origins. So a file without such sites is complete in any version. */
+/* A file of an earlier version has no origins. Its figures are complete nevertheless if it has no call site of a model
+ * or of a custom owner, because other call sites have no origin. */
 Test(baseline, without_origins_is_known_as_such) {
     static const struct {
         const char *text;

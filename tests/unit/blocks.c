@@ -29,8 +29,8 @@ Test(blocks, added_found_taken_gone, .init = begin) {
     cr_assert_not(blocks_find(0x7000, &out));
 }
 
-/* The model has one flag for each address. Addresses are in steps of a page, as in reality, so that hashing must handle
- * them. */
+/* The model has for each address the number of the block there, or 0. Addresses are some pages apart, as in reality, so
+ * that hashing must handle them. */
 static void random_operations(uintptr_t base, uintptr_t step, unsigned seed) {
     enum { ADDRESSES = 20000, OPERATIONS = 300000 };
     static uint32_t model[ADDRESSES];

@@ -70,7 +70,7 @@ static inline struct snap_section *builder_head(struct builder *self, size_t off
     return (struct snap_section *)(void *)(self->bytes + offset);
 }
 
-/* Strings "": 0, "/bin/a": 1, "/lib/b.so": 8; modules of them: 0 and 1. */
+/* Adds the strings "" at 0, "/bin/a" at 1 and "/lib/b.so" at 8, and modules 0 and 1, whose paths are the last two. */
 static inline void builder_modules(struct builder *self) {
     static const char strings[] = "\0/bin/a\0/lib/b.so";
     struct snap_module modules[2] = {{.path = 1}, {.path = 8}};

@@ -137,7 +137,7 @@ Test(cfi_entries, without_an_index) {
     image.bytes[image.header + 3] = DATAREL | SDATA8; /* an index of another kind */
     expect_many();
     build_many(&image);
-    memset(image.bytes + image.header + 4, 0x7f, 4); /* .eh_frame lies elsewhere, and the index does not need it */
+    memset(image.bytes + image.header + 4, 0x7f, 4); /* a wrong address of .eh_frame, which the index does not need */
     expect_many();
     image.bytes[image.header + 3] = 0xff;
     cr_expect_eq(image_rule(&image, 0).why, CFI_MALFORMED);

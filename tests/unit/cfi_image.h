@@ -1,6 +1,6 @@
 /* cfi_image.h — unwind tables in memory, for tests of the CFI reader. In: shapes of CIEs and instructions of functions.
  * Out: .eh_frame and .eh_frame_hdr as a linker makes them, correct except for what a test makes wrong on purpose. The
- * code that they describe would lie CODE bytes behind their beginning. It is never read. */
+ * tables describe code that would begin CODE bytes behind the beginning of the tables. Nobody reads that code. */
 #ifndef CFI_IMAGE_H
 #define CFI_IMAGE_H
 

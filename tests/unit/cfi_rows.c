@@ -104,7 +104,7 @@ Test(cfi_rows, remembered_rows_come_back_whole) {
     REFUSED(CFI_MALFORMED, RESTORE_STATE);
 }
 
-/* Rows that the CIE remembered are not the function's. restore goes back to the registers of the CIE. */
+/* A function cannot restore a row that its CIE remembered. restore (of a register) goes back to the CIE's rule. */
 Test(cfi_rows, restore_goes_back_to_the_shared_row) {
     static const uint8_t program[] = {DEF_CFA, SP, 8, OFFSET | RA, 1, OFFSET | BP, 5, REMEMBER};
     struct shape shape = usual_shape;

@@ -59,7 +59,7 @@ static bool at_work;
 void mover_begin_work(void) { __atomic_store_n(&at_work, true, __ATOMIC_RELAXED); }
 void mover_end_work(void) { __atomic_store_n(&at_work, false, __ATOMIC_RELAXED); }
 void mover_begin_call(void) {}
-/* A move of owner 5 out is under way until it has been asked about three times. */
+/* A move of owner 5 out is under way. It has ended when mover_is_on is called for the third time. */
 int64_t mover_end(uint32_t owner, bool out) { return out && (owner == 5 || !owner) ? 77 : -ENOENT; }
 bool mover_is_on(uint64_t number, uint64_t *so_far, uint64_t *wanted) {
     static int asked;

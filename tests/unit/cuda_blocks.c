@@ -93,7 +93,8 @@ Test(cuda_blocks, only_what_it_is_thought_to_be_is_taken, .init = begin) {
     cr_assert(cuda_blocks_find(CUDA_ADDRESS, 8192, &out) && out.users == 3);
 }
 
-/* The holder of a record may be a thread that a signal handler has interrupted, so nobody waits for ever. */
+/* A take gives up after a while if the record is held: the holder may be the very thread that the taking signal handler
+ * has interrupted. */
 Test(cuda_blocks, a_record_that_stays_held_is_counted_as_lost, .init = begin) {
     struct snap_cuda_block in = some(4096, 5), out;
     struct cuda_hold hold;
@@ -108,7 +109,7 @@ Test(cuda_blocks, a_record_that_stays_held_is_counted_as_lost, .init = begin) {
 
 enum { THREADS = 4, EACH = 60000 };
 
-/* Each thread has addresses of its own, like threads that allocate; they share counters. */
+/* Each thread has addresses of its own, like threads that allocate. All threads share the counters. */
 static void *churn(void *context) {
     uint64_t base = (uint64_t)(uintptr_t)context << 32;
     unsigned seed = (unsigned)(uintptr_t)context;

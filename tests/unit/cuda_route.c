@@ -36,7 +36,8 @@ static void be_first(void) {
     _exit(wrong != 0);
 }
 
-/* A function whose name is not found at the first look-up counts as one without a hook until the program ends. */
+/* A name that is not found at its first look-up counts as the name of a function without a hook until the program ends.
+ * So the first look-ups must find all names, whichever thread makes them. */
 Test(cuda_route, each_name_is_found_by_all_who_ask_first) {
     for (int i = 0; i < 1500; i++) {
         int status = 0;

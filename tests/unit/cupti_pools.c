@@ -17,7 +17,7 @@ static void went(const struct pool *pool) {
     there--;
 }
 
-/* In the ledger, a pool that the program has not made belongs to the device. */
+/* The bytes in use of a pool that the program has not made. In the ledger such a pool belongs to the device. */
 static uint64_t of_device;
 
 static void figures(const struct pool *pool) { of_device = pool->used; }

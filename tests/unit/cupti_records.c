@@ -86,7 +86,7 @@ Test(cupti_records, an_empty_buffer) {
 static uint8_t *answers[8];
 static size_t answered, answer_count;
 
-/* Stands for CUPTI's function that finds the next record. It returns the places in `answers`, whatever they are. */
+/* A double of CUPTI's function that finds the next record. It returns the places in `answers`, whatever they are. */
 static int say(uint8_t *at, size_t valid, void **record) {
     (void)at, (void)valid;
     cr_assert_lt(answered, answer_count, "asked without end");

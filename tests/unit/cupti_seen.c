@@ -37,7 +37,8 @@ static void begin(void) {
     memset(&ledger, 0, sizeof ledger);
 }
 
-/* Allocations and frees of one address in turn: the n-th call, at this time. Each block has a size of its own. */
+/* Gives the record of the n-th call, made at time `when`. The calls allocate and free one address in turn. Each
+ * allocation has a size of its own. */
 static void say(int n, uint64_t when) {
     struct cupti_memory record = {.kind = CUPTI_KIND_MEMORY2,
                                   .operation = n % 2 ? CUPTI_RELEASE : CUPTI_ALLOCATION,
@@ -132,7 +133,8 @@ Test(cupti_seen, a_context_takes_its_memory_with_it_but_not_its_pools) {
     cr_assert(ledger.allocated == 3 && ledger.freed == 2);
 }
 
-/* A program may make and end contexts for days. Only the last ends are remembered: late records are of these. */
+/* A program may make and end contexts for days. Only the last ends are remembered. That is enough, because a late
+ * record belongs to a context that ended a short time ago. */
 Test(cupti_seen, records_of_any_context_may_come_after_its_end) {
     begin();
     for (uint32_t context = 1; context <= 1000; context++) {

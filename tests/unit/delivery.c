@@ -1,5 +1,5 @@
-// The queue of `memstow push` is bounded by requests and by bytes: the oldest goes first. Addresses of servers are
-// read as they are meant, or refused.
+// The queue of `memstow push` is bounded by requests and by bytes: if it is full, the oldest request is dropped.
+// Addresses of servers are read as they are meant, or refused.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>

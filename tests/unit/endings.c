@@ -53,7 +53,7 @@ static pid_t sleeper(void) {
     return pid;
 }
 
-/* Another start time with the same pid is another process: it is left alone. */
+/* A process with the same pid but another start time is another process, so it is left alone. */
 Test(endings, a_recycled_pid_is_left_alone) {
     struct process process;
     pid_t pid = sleeper();

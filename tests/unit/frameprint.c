@@ -1,4 +1,5 @@
-/* frameprint.c — a later image of the same ledger fits, also when it has grown; any other image does not. */
+/* frameprint.c — a later image of the same ledger begins with the frames of the earlier image, also when the ledger has
+ * grown. No other image does. */
 #include <criterion/criterion.h>
 
 #include "tools/symbols/frameprint.h"

@@ -46,7 +46,8 @@ static const struct finding *find(const struct gate *gate, enum figure_kind kind
     return NULL;
 }
 
-/* Growth is the gap between the range of values before and the range now; 0 if they overlap. 0 ends a list. */
+/* Growth is the gap between the range of values before and the range of values now; if the ranges overlap, growth is 0.
+ * In the lists of values, a 0 ends the list. */
 static const struct {
     uint64_t before[4], now[4];
     int64_t growth;
@@ -155,8 +156,8 @@ Test(gate, suppressed_growth_counts_nowhere) {
     }
 }
 
-/* Models of one name differ by file: what is suppressed of one model is not subtracted from the other. A site without a
- * file may belong to either. */
+/* Models of one name differ by their files. Suppressed growth of one model is not subtracted from the other model. A
+ * site without a file may belong to either model. */
 #define OF_FILE(file) "at \"load@prog\" of \"model:UNET\" from \"" file "\" \"node:KSampler\""
 
 Test(gate, a_call_site_is_of_the_model_of_its_file) {

@@ -55,8 +55,9 @@ Test(header, only_small_blocks_are_small) {
     }
 }
 
-/* The word in front of a block is a small number, as in front of glibc's blocks: writing a 0 there changes nothing. Any
- * other change of a byte is noticed, and so is any run of bytes that ends at the block. */
+/* The word in front of a block is a small number, as in front of glibc's blocks, so writing a 0 to one of its high
+ * bytes changes nothing. Any other change of one byte is noticed, and so is a change of all bytes from any place up to
+ * the block. */
 Test(header, no_byte_changes_unseen) {
     const uint32_t mark = header_mark(0, 16);
     const struct header whole = sealed(mark, 4711, 24);

@@ -49,8 +49,8 @@ Test(html_track, without_moments_nothing_is_chosen) {
     free(chosen.list);
 }
 
-/* All items change at each moment, more often than changes are kept. The small ones are dropped; the large ones are
- * exact. */
+/* All items change at each moment, which makes more changes than are kept. The changes of small items are dropped;
+ * those of large items are exact. */
 Test(html_track, small_items_make_room, .timeout = 60) {
     enum { ITEMS = 100000, LARGE = 100, MOMENTS = 30 };
     uint64_t *bytes = calloc(ITEMS, sizeof *bytes), first[MOMENTS];

@@ -1,4 +1,5 @@
-// Sets of ids: their members; the lowest free id from a number on; two threads never take the same id.
+// A set of ids: it has the ids that were added; the lowest id from a number on is taken first; two threads never take
+// the same id.
 #include <criterion/criterion.h>
 #include <pthread.h>
 

@@ -1,4 +1,5 @@
-// A table of records: inserted records are found, and removed records are not. Neither takes more room over time.
+// A table of records: inserted records are found, and removed records are not. However often records come and go, the
+// table takes no more room.
 #include <criterion/criterion.h>
 #include <stdlib.h>
 

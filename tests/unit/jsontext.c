@@ -1,4 +1,4 @@
-// Strict JSON: which texts are objects, and reading their members.
+// Strict JSON: which texts are objects, and what their members are.
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -6,7 +6,8 @@
 
 #include "preload/shared/jsontext.h"
 
-/* In memory that ends with the text: a sanitizer notices each byte beyond the end. */
+/* Whether the text is an object. It is read from memory that ends with the text, so a sanitizer notices each byte that
+ * is read beyond the end. */
 static bool is_object(const char *text, size_t length) {
     char *copy = malloc(length ? length : 1);
     memcpy(copy, text, length);

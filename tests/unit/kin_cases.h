@@ -1,5 +1,5 @@
-/* kin_cases.h — who is kin: cases for the coordinator in C (tests/unit/kin.c) and for the one in Python, which does
- * without memstow (tests/ends/kin.py reads this file as text: a line is a call). The program is SELF, start 1000.
+/* kin_cases.h — who is kin: cases for the coordinator in C (tests/unit/kin.c) and for the coordinator in Python, which
+ * works without memstow (tests/ends/kin.py reads this file as text: a line is a call). The program is SELF, start 1000.
  *   KIN(case, parent, group, session): the program's own numbers; the lines behind it say which processes descend from
  *   the program.
  *   SURVIVORS(case, parent, group, session): the same; the lines behind it say which processes live on with a survivor.

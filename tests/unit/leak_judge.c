@@ -1,4 +1,5 @@
-/* leak_judge.c — verdicts on sites with known changes, as a table: leaks, and growth that only looks like one. */
+/* leak_judge.c — a table of sites with known changes, and the verdict on each: leaks, and growth that only looks like a
+ * leak. */
 #include <criterion/criterion.h>
 #include <stdlib.h>
 #include <string.h>

@@ -12,7 +12,7 @@ enum { RUNS_MOST = 1200, MODEL_OWNER = 1, NODE_OWNER = 2, FIRST_RUN = 3 };
 static char strings[] = "\0model\0node\0run\0origin";
 static struct leak_sites sites;
 
-/* A process with this many runs, each of which left memory at a site of the model; and one site without an owner. */
+/* A process of up to RUNS_MOST runs. Each run left memory at a site of the model. One more site has no owner. */
 struct process {
     struct snap_owner owners[RUNS_MOST + 2];
     struct snap_tag tags[RUNS_MOST + 1];
@@ -127,7 +127,7 @@ Test(leak_sites, readings_say_what_changed) {
     free(process);
 }
 
-/* If there are too many readings, two become one: sums and numbers of runs stay. */
+/* If there are too many readings, every two of them become one. Their sums and numbers of runs stay. */
 Test(leak_sites, readings_are_bounded) {
     struct process *process = make();
     take_points(process, 0, 1100);

@@ -9,8 +9,8 @@ static const uint64_t MANY = 100 << 20, FEW = 10 << 10;
 
 static char strings[] = "\0model\0run\0origin";
 
-/* A process that has made as many runs as it had models of one name. Each model was retired in the next run after its
- * own, the last one after all runs. */
+/* A process with some models of one name, and with one run for each model. Each model was retired in the run after its
+ * own. The last model was retired after all runs. */
 struct process {
     struct snap_owner owners[2 * MOST];
     struct snap_tag tags[MOST + 1];
@@ -20,7 +20,8 @@ struct process {
     struct leaks leaks;
 };
 
-/* Looks for leaks. All owners allocated the same, and have `left` bytes left; but the owner `other` has `others`. */
+/* Looks for leaks. Each owner has allocated MANY bytes and still has `left` of them; only the owner at index `other`
+ * has `others` of them. */
 static const struct leak_retired *look(struct process *self, uint32_t count, uint64_t left, uint32_t other,
                                        uint64_t others) {
     for (uint32_t i = 0; i < count; i++) {

@@ -145,7 +145,8 @@ Test(mappings, taken_is_not_mixed_up_with_new, .init = begin) {
     check(0);
 }
 
-/* A refused call does not extend the mapping over the range that it asked for. */
+/* If the kernel refuses a call, the table is restored: no mapping is longer than before, although the call asked for a
+ * longer range. */
 Test(mappings, restored_is_as_it_was, .init = begin) {
     mappings_add(at(4), 2 * PAGE, SNAP_MAP_ANONYMOUS, false, SNAP_SITE_FIRST);
     mappings_add(at(9), PAGE, SNAP_MAP_FILE, false, SNAP_SITE_FIRST);

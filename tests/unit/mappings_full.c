@@ -1,5 +1,5 @@
-// If no event for the table of mappings can be had, an assignment is refused, and changes nothing. Here a thread has
-// lost the processor inside of the table until others have used up the events.
+// If the table of mappings has no event left, an assignment is refused, and changes nothing. Here a thread stands still
+// inside of the table until other threads have used up the events.
 // build: -Wl,--wrap=account_map
 #include <criterion/criterion.h>
 #include <errno.h>
@@ -22,7 +22,7 @@ static uint64_t assigned_bytes;
 void __real_account_map(uint32_t site, uint64_t bytes, uint64_t blocks);
 void __wrap_account_map(uint32_t site, uint64_t bytes, uint64_t blocks);
 
-/* The thread that applies the event of three pages stays in the table. */
+/* The thread that applies an event of three pages waits here, inside the table, until it is let go. */
 void __wrap_account_map(uint32_t site, uint64_t bytes, uint64_t blocks) {
     __real_account_map(site, bytes, blocks);
     if (bytes != 3 * PAGE) return;

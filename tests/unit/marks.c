@@ -131,7 +131,7 @@ static void *count_in_rounds(void *argument) {
     return NULL;
 }
 
-/* At most as many blocks are live as `passed` has places, and one more for each thread. */
+/* No site can have more live blocks than `passed` has places, plus one for each thread. */
 static void expect_possible(const struct sampling *sampling) {
     uint64_t most = sizeof passed / sizeof **passed + THREADS;
     for (size_t i = FIRST; i < sampling->site_capacity; i++)

@@ -29,8 +29,8 @@ static bool first_is_on;
 
 uint32_t owner_kind(uint32_t owner) { return (void)owner, MEMSTOW_MODEL; }
 
-/* The `stops_in`-th call of owner_final on a thread stops that thread. By then the thread has seen that the present
- * move is the owner's, and it still has the lock. */
+/* The `stops_in`-th call of owner_final on a thread stops that thread. At this call the thread has already seen that
+ * the present move is the owner's, and it still has the lock. */
 static __thread int stops_in;
 static bool is_stopped, move_is_over;
 static void wait_until(bool *is) {
@@ -84,7 +84,8 @@ static void *end_it(void *nothing) {
     return nothing;
 }
 
-/* The engine's last report before the end says fewer bytes than it had moved by then. */
+/* A double of the engine. Its only report says that nothing is moved yet. At the end it says that it has moved MOVED
+ * bytes, times the number of the owner. */
 int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options) {
     (void)count;
     options->tell(0, WANTED * pieces->owner, options->context);
@@ -130,7 +131,7 @@ __attribute__((noinline)) static void write_over_the_stack(void) {
 }
 
 /* The thread that cancels the move has found it, and stops with the lock held. The mover gives up waiting for the lock.
- * When the cancelling thread goes on, the move is over and its frame is gone. */
+ * When the cancelling thread goes on, the move is over, and the stack frame that held the move is gone. */
 Test(moving, who_ends_a_move_that_is_gone_writes_to_nothing_that_is_gone, .timeout = 60) {
     ledger_head = &head;
     engine_waits = true;

@@ -24,7 +24,8 @@ static inline void *moving_function(const char *name) {
     return NULL;
 }
 
-/* `function`: moving_function, or a function of the test that calls it and replaces some of its answers. */
+/* `function` is moving_function, or the test's own function, which calls moving_function and replaces some of its
+ * answers. */
 static inline void moving_begin(void *(*function)(const char *)) {
     proof_begin();
     cr_assert(vram_driver_begin(function));

@@ -1,4 +1,5 @@
-// A file of ours that can be written to never gets the number of a standard stream that the program has closed.
+// A descriptor of memstow's that can be written to never gets the number of a standard stream that the program has
+// closed.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-/* owners_mark.c — what owners have at marks. Two threads note it at the same moment, each for a mark of its own. */
+/* owners_mark.c — what owners have at marks. Two threads write down what owners have at the same moment, each for a
+ * mark of its own. */
 #include <criterion/criterion.h>
 
 /* Test doubles: one model with as many bytes as the test says, and a list in place of the ledger's records. */
@@ -49,8 +50,8 @@ Test(owners_mark, only_a_change_is_noted) {
     expect_last(300, 6);
 }
 
-/* Thread A marks at 100 and adds up 5 bytes. Thread B marks at 200, adds up 6 bytes and notes them before A comes. At
- * 300 there are 5 bytes again. */
+/* Thread A marks at 100 and adds up 5 bytes. Before A notes them, thread B marks at 200, adds up 6 bytes and notes
+ * them. At 300 there are 5 bytes again, which must be noted. */
 Test(owners_mark, a_thread_that_comes_late_does_not_hide_the_next_change) {
     note(200, 6);
     note(100, 5);

@@ -51,7 +51,7 @@ static void take_all(void) {
     parts_take(BEHIND, ignore, NULL);
 }
 
-/* Every second page is a part. A later block has parts, too. */
+/* Every second page of BLOCK is a part. The later block BEHIND has a part, too. */
 static void assign_every_second_page(uint32_t n) {
     for (uint32_t i = 0; i < n; i++) assign(BLOCK, (2 * i + 1) * PAGE, PAGE, SITE);
     assign(BEHIND, 0, PAGE, OTHER);
@@ -99,7 +99,7 @@ Test(parts, the_block_is_freed_during_a_visit, .fini = take_all) {
     cr_expect(seen.bytes[SITE] < MOST * PAGE && seen.bytes[SITE] > 0);
 }
 
-/* The record is that of a smaller block, which took the address when the block with these parts was freed. */
+/* The block with these parts was freed. The record is that of a smaller block, which then took the block's address. */
 Test(parts, beyond_the_block_are_not_visited, .fini = take_all) {
     assign_every_second_page(MOST);
     for (uint32_t pages = 1; pages < 2 * MOST; pages++) {

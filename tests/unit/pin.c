@@ -1,4 +1,5 @@
-// Threads that hold ids: a pin of a thread without a slot ends with the thread, with its reason, or with a fork.
+// Threads that hold ids. The pin of a thread without a slot ends when the thread ends, when the thread is found outside
+// of the hook that pinned it, or in a forked child.
 #include <criterion/criterion.h>
 #include <pthread.h>
 #include <sys/syscall.h>
@@ -80,7 +81,7 @@ Test(pin, pins_end_with_their_thread) {
     cr_expect(becomes_quiet());
 }
 
-/* The thread ends within a hook, by a system call, so no code that ends a thread in order runs. */
+/* The thread ends within a hook, by a system call. So none of the code runs that usually ends a thread. */
 static void *pin_and_end(void *unused) {
     thread_slot();
     cr_expect_eq(pin_begin((uintptr_t)__builtin_frame_address(0)), PIN_OWN);

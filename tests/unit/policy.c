@@ -164,7 +164,7 @@ Test(policy, what_is_in_a_device_is_memory_too) {
     cr_expect(found[0].live_bytes == 0 && found[0].device_bytes == 100);
 }
 
-/* Memory that leaves a device goes to the host, where memory is short. */
+/* Memory that leaves a device goes to the host, so it stays where it is while the host's memory is short. */
 Test(policy, under_pressure_what_is_in_a_device_stays_there) {
     struct policy_question asked = question(MEMSTOW_PRESSURE);
     struct owner_state owners[] = {
@@ -395,8 +395,8 @@ Test(policy, a_rescue_ends_when_what_is_needed_has_left_the_device) {
           {2, STOW, STOW, MEMSTOW_WHY_POLICY}, {1, KEEP, STOW, POLICY_WHY_RESCUE});
 }
 
-/* Memory that is in files already does not count towards the needed amount, nor does memory that only the program could
- * free. */
+/* Memory that is already in files does not count towards the needed amount. Memory that only the program could free
+ * does not count either. */
 Test(policy, only_what_gives_something_counts_for_what_is_needed) {
     struct policy_question asked = question(MEMSTOW_PRESSURE);
     struct owner_state owners[] = {

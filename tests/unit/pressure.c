@@ -142,7 +142,8 @@ Test(pressure, what_is_missing) {
     cr_expect_eq(pressure_missing(&percent, 0, UINT64_MAX), UINT64_MAX);
 }
 
-/* On this machine: without a wish nothing is missing; if more must be left than exists, most of it is missing. */
+/* On this machine: without a wish nothing is missing. If the wish is to leave more memory than the machine has, most of
+ * the wished memory is missing. */
 Test(pressure, of_this_machine) {
     const char *text;
     cr_expect_eq(pressure_wish("", ""), 0);

@@ -62,7 +62,8 @@ Test(progress, is_shown_after_a_second) {
     cr_expect_str_eq(shown ? shown + 3 : strchr(text, '\n') + 1, shown ? "\r\033[K" : "", "the line is removed once");
 }
 
-/* A step that takes long says nothing meanwhile. The line comes back after a complaint, below it. */
+/* A long step calls nothing of progress.h while it lasts, and the line is shown nevertheless. After a complaint, the
+ * line comes back below the complaint. */
 Test(progress, is_shown_during_a_long_step) {
     const struct timespec step = {.tv_sec = 1, .tv_nsec = 600000000};
     int terminal = terminal_as_stderr();

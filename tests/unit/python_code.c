@@ -1,5 +1,5 @@
-// CPython's objects, with tables that 3.11, 3.12 and 3.13 made themselves: lines of instructions, text as UTF-8, and
-// offsets.
+// How CPython's objects are read: the line of an instruction, text as UTF-8, and offsets. The tables were made by
+// Python 3.11, 3.12 and 3.13 themselves.
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -130,7 +130,7 @@ Test(layout, of_3_13_is_read_from_the_interpreter) {
 }
 
 /* The offsets of 3.14 are taken from its header, because no 3.14 was at hand. 3.14 has more words than 3.13: two groups
- * in front of the group of code objects are longer, and one group behind it. */
+ * in front of the group of code objects and one group behind it are longer. */
 static void make_314(uint64_t words[81], bool free_threaded) {
     memset(words, 0, 81 * sizeof *words);
     memcpy(words, offsets_313, 4 * sizeof *words);

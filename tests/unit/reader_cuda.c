@@ -102,7 +102,8 @@ Test(reader_cuda, sums_and_back_through_a_snapshot) {
     builder_end(&builder);
 }
 
-/* There is a line for each device, and NVML's part is searched for each line. Still, no file makes this take long. */
+/* A report has a line for each device, and searches NVML's part for each line. No file makes this take long, because
+ * the reader keeps only as many devices and processes as there can be. */
 Test(reader_cuda, no_more_devices_than_there_can_be) {
     enum { MANY = 100000, KEPT = 64 * SNAP_CUDA_DEVICES };
     static struct snap_cuda_device devices[MANY];
@@ -124,7 +125,7 @@ Test(reader_cuda, no_more_devices_than_there_can_be) {
     builder_end(&builder);
 }
 
-/* An older library writes the name of one unknown entry, and its record is shorter. */
+/* An older library writes the name of only one unknown entry, so its record is shorter. */
 Test(reader_cuda, names_of_unknown_entries) {
     struct snap_cuda head = {.unknown_entries = 7, .unknown = "cuMemOne", .unknown_more = {"cuMemTwo", "cuMemThree"}};
     const size_t sizes[] = {offsetof(struct snap_cuda, unknown_more), sizeof head};

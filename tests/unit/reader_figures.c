@@ -4,7 +4,7 @@
 #include "builder.h"
 #include "tools/reader/image_load.h"
 
-/* A block of a model with a stack, and a mapping; the curve of memory; the start of a thread. */
+/* A ledger with a block of a model (with a stack), a mapping, the curve of memory, and the start of a thread. */
 static void build(struct builder *builder) {
     const struct snap_frame frame = {.address = 0x10, .module = 1};
     const uint32_t words[] = {0, 0, SNAP_RUN_FIRST | SNAP_RUN_LAST | SNAP_RUN_END};

@@ -71,7 +71,8 @@ static void expect_sound(const struct image *image) {
     cr_expect_eq(image->owner_marks[2].live, 30);
 }
 
-/* Checks what every form shows: also the present, the peak, and the words for an owner that is not known. */
+/* Checks the history that every form of a report shows. It also has the present, the peak, and words for an owner that
+ * is not known. */
 static void expect_history(const struct image *image) {
     struct history history;
     cr_assert_eq(history_make(&history, image), 0);

@@ -113,7 +113,8 @@ Test(reader_ledger, a_word_counts_blocks_of_one_size) {
     builder_end(&builder);
 }
 
-/* The section with the wide counter was made after the list of sections was read; the image says so. */
+/* The section with the wide counter was made after the reader had read the list of sections. So the counter cannot be
+ * read, and the totals are marked as inexact. */
 Test(reader_ledger, a_running_process_may_have_newer_counters) {
     struct builder builder;
     struct source source;
@@ -146,7 +147,8 @@ Test(reader_ledger, killed_in_the_middle_of_a_fold_is_inexact) {
     builder_end(&builder);
 }
 
-/* As after a fold: site 2 is free, and thread 2's counts there are now at site 3, in the shared slot. */
+/* A ledger after a fold: site 2 is free. What thread 2 had counted there now counts at site 3, in the slot that all
+ * threads share. */
 Test(reader_ledger, leaves_out_what_free_sites_counted) {
     struct builder builder;
     struct snap_site sites[4] = {{0}, {0}, {SNAP_SITE_FREE}, snap_site(0, 0, 2)};

@@ -36,7 +36,7 @@ static void three_sites(struct builder *builder, uint32_t kind) {
     if (kind == SNAP_LEDGER) builder_counter(builder, 2, 2, (struct snap_counter){100, 1, 0, 0});
 }
 
-/* Adds origins, but no count in the head of their section, which the reader does not need. */
+/* Adds origins. The count in the head of their section is 0, because the reader does not need it. */
 static void add_origins(struct builder *builder, uint32_t type, const struct snap_origin *origins, uint64_t count) {
     size_t at = builder_section(builder, type, sizeof *origins, origins, count, 0);
     builder_head(builder, at)->count = 0;
@@ -95,8 +95,8 @@ Test(reader_origins, a_snapshot_has_none) {
     image_clear(&image);
 }
 
-/* As many sections as a file may have, and as many origins: a search through all sections for each would take many
- * minutes. */
+/* As many sections as a file may have, and nearly as many origins. A reader that searched all sections for each origin
+ * would take many minutes. */
 Test(reader_origins, as_many_sections_as_births) {
     enum { SECTIONS = 1000000, ORIGINS = 800000 };
     const struct snap_origin origin = {.kind = SNAP_ORIGIN_FILE, .site = 3};

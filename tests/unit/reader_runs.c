@@ -81,7 +81,7 @@ Test(reader_runs, leads_nowhere) {
     image_clear(&image);
 }
 
-/* For any words the conversion ends, and nodes come out in order. */
+/* With random words, too, the conversion ends, and each node comes after its parent. */
 Test(reader_runs, any_words) {
     unsigned seed = 1;
     for (int round = 0; round < 20000; round++) {

@@ -7,9 +7,10 @@
 #include "tools/views/stacks.h"
 #include "tools/subject/writer.h"
 
-/* Frames 0, 1: native, of modules 0 and 1; 2: Python. Segments at word 1: {0}, at 3: {1, 2}, at 6: {0, 1}. */
+/* Frames 0 and 1 are native, of modules 0 and 1; frame 2 is a Python function. The segment at word 1 has frame 0, that
+ * at word 3 has frames 1 and 2, that at word 6 has frames 0 and 1. */
 static const uint32_t words[] = {0, 1, 0, 2, 1, 2, 2, 0, 1};
-/* Frames of node 1: 0; of node 2: 0 1 2, in two pieces; of node 3: 0 1, in one piece. */
+/* Node 1 has frame 0. Node 2 has frames 0, 1 and 2 in two segments. Node 3 has frames 0 and 1 in one segment. */
 static const struct snap_node nodes[] = {{0}, {0, 1, 0}, {1, 3, 0}, {0, 6, 0}};
 
 static void build(struct builder *builder, const struct snap_node *node, size_t node_count, const uint32_t *word,
@@ -60,7 +61,7 @@ Test(reader_stacks, innermost_first) {
     builder_end(&builder);
 }
 
-/* Frames count as they are: neither the address of a module nor the pieces of a stack make a difference. */
+/* Equal frames have equal hashes, wherever their modules are mapped, and in however many segments a stack is stored. */
 Test(reader_stacks, equal_paths_have_equal_hashes) {
     static const uint32_t other_words[] = {3, 0, 1, 2, 1, 2, 2, 0, 1};
     static const struct snap_node other_nodes[] = {{0}, {0, 0, 0}, {0, 6, 0}, {2, 4, 0}};
@@ -85,7 +86,7 @@ Test(reader_stacks, equal_paths_have_equal_hashes) {
     builder_end(&other_builder);
 }
 
-/* Long stacks: one piece or two makes no difference. Native frames do not change the hashes of Python frames. */
+/* A long stack has the same hashes in one segment and in two. Native frames do not change hashes of Python frames. */
 Test(reader_stacks, python_frames_alone) {
     enum { LONG = 20, CUT = 9 };
     uint32_t all[64] = {LONG}, *cut = all + 1 + LONG, *other = cut + 2 + LONG;

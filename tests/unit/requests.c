@@ -147,7 +147,7 @@ static bool worker_is_ended(void) {
 }
 
 /* A cancel of a request that the worker has taken ends the worker's work. A cancel of another request does not, even if
- * the worker had taken that one before. */
+ * the worker has worked on that other request before. */
 Test(requests, of_the_worker_end_its_work_for_them_alone) {
     struct memstow_request got;
     int64_t first = requests_add(MEMSTOW_ASK_STOW, 1, ""), second = requests_add(MEMSTOW_ASK_STOW, 2, "");

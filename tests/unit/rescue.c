@@ -87,7 +87,8 @@ Test(rescue, not_for_ever, .init = begin) {
     cr_assert_eq(rescues, 1);
 }
 
-/* More than the device ever had: a wrong size, or a negative number that is read without its sign. */
+/* A request for more than the device ever had: its size is wrong, or is a negative number that is read without its
+ * sign. */
 Test(rescue, not_for_what_no_device_has, .init = begin) {
     total = 48 * MIB;
     struct rescue all = rescue_begin(48 * MIB, true), more = rescue_begin(48 * MIB + 1, true);

@@ -1,5 +1,5 @@
-// Which blocks are samples: distances are exponentially distributed, as libm computes them to one part in 100 million.
-// Each block is taken with its own chance, whatever came before.
+// Which blocks are samples: distances are exponentially distributed, and agree with those that libm computes to one
+// part in 100 million. Each block is taken with its own chance, whatever came before.
 #include <criterion/criterion.h>
 #include <math.h>
 
@@ -95,7 +95,7 @@ Test(sample, there_is_no_countdown_without_samples) {
     cr_expect_eq(thread.always, thread.here);
 }
 
-/* A sample stands for its size divided by its chance, as libm computes it. */
+/* The weight of a sample is its size divided by its chance; expm1 of libm gives the chance to compare with. */
 Test(sample, weights_are_sizes_by_their_chances) {
     static const uint64_t sizes[] = {1, 16, 1000, 65536, 524288, 600000, 10 << 20, UINT64_C(1) << 40};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {

@@ -21,7 +21,7 @@ static bool guards_begin, signal_comes, called_off_early;
 
 static void begin_another(void);
 
-/* Stands for the function that starts threads. During begin() it keeps the thread of a limit, but does not run it. At
+/* A double of the function that starts threads. During begin() it keeps the thread of a limit, but does not run it. At
  * other times it starts none. */
 struct stow_thread *stow_thread_start(void (*work)(void *context), void *context, bool *own_files) {
     (void)own_files;
@@ -43,8 +43,9 @@ static int begin(const char *reason, uint64_t limit_ns, int status) {
     return result;
 }
 
-/* The thread that cancelled the first ending waits here for the thread of that ending's limit, which has not yet looked
- * whether the ending is over. Meanwhile a signal begins the second ending, whose time is over at once. */
+/* A double: shutdown_end(true), which cancels the first ending, waits here for the thread of that ending's limit. That
+ * thread has not yet seen that the ending is over. If `signal_comes`, a signal begins the second ending during this
+ * wait, and the limit of the second ending is 0. */
 void stow_thread_join(struct stow_thread *self) {
     self->joined = true;
     if (!signal_comes) return;
@@ -53,7 +54,7 @@ void stow_thread_join(struct stow_thread *self) {
 }
 
 /* The first ending is cancelled, and another one begins. At that moment the thread that began the first ending has not
- * yet noted the thread of its limit. */
+ * yet noted which thread watches the first ending's limit. */
 static void begin_another(void) {
     called_off_early = guards_begin = false;
     shutdown_end(true);
@@ -72,7 +73,7 @@ static void call_off_and_begin(void) {
     MUST(started == 2 && threads[0].joined && !threads[1].joined);
 }
 
-/* The thread of the first limit looks only now, after the first ending is over. */
+/* The thread of the first limit looks at the endings only now, when the first ending is over. */
 static void look_first(void) {
     call_off_and_begin();
     threads[0].work(threads[0].context);

@@ -16,7 +16,7 @@ static uint64_t older_by_ns; /* how much older the record is than the thread */
 static bool yes(void) { return true; }
 static uint64_t no_bytes(void) { return 0; }
 
-/* Stands for the ledger. The machine is busy: the answer comes late. */
+/* A double of the ledger. It answers late, as on a busy machine. */
 static bool thread_after_a_pause(uint32_t tid, struct shutdown_origin *out) {
     cr_assert_eq(tid, os_tid());
     usleep(PAUSE_MS * 1000);

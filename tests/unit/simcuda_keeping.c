@@ -97,7 +97,7 @@ Test(simcuda_keeping, only_the_block_that_has_changed_is_copied) {
     cr_assert_eq(vram_backup_kept(), 12 * MIB);
 }
 
-/* Content that is exchanged between two blocks, or between two places of one. */
+/* Content that is exchanged between two blocks, or between two places of one block, counts as changed. */
 Test(simcuda_keeping, content_in_another_place_has_changed) {
     uint64_t first = served(4 * MIB, 1), second = served(4 * MIB, 1);
     fill(first, 4 * MIB, 1);
@@ -245,7 +245,7 @@ Test(simcuda_keeping_without, kernels) {
     cr_assert(!vram_backup_kept() && unchanged.error);
 }
 
-/* --- a kernel that does not begin, because the program keeps the device busy after all */
+/* --- a kernel that does not begin, because the program keeps the device busy */
 
 static int holds_now;
 

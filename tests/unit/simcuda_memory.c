@@ -5,7 +5,7 @@
 
 TestSuite(simcuda_memory, .init = proof_begin);
 
-/* Half of the bits of random bytes are set; those of zeros, or of a pattern, are not. */
+/* About half of the bits of random bytes are set. Zeros, and bytes of a pattern, have another share of set bits. */
 static bool looks_random(const unsigned char *at, size_t bytes) {
     size_t bits = 0;
     for (size_t i = 0; i < bytes; i++) bits += (size_t)__builtin_popcount(at[i]);

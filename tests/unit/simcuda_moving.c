@@ -7,7 +7,8 @@
 #include "preload/cuda/cuda_captures.h"
 #include "preload/copies/vram_stock.h"
 
-/* A thread writes to the memory that moves, between copy and comparison. */
+/* The copy from the device before which the test changes the memory, as if a thread wrote to it between copy and
+ * comparison: 1 for the next copy, 2 for the copy after it. 0: none. */
 static int spoil_at;
 
 /* A thread wants to assign the memory that moves. */
@@ -167,8 +168,8 @@ Test(simcuda_moving, a_context_that_ends_takes_its_blocks) {
     cr_assert_eq(out(ANY, &moved), VRAM_REFUSAL_DONE);
 }
 
-/* A new context may get the handle of a context that has ended. Another thread may be at work in the new one before
- * memstow knows of that end. */
+/* A new context may get the handle of a context that has ended. Another thread may be at work in the new context before
+ * memstow knows that the old context has ended. */
 Test(simcuda_moving, what_was_served_in_the_next_context_stays) {
     cuda_handle contexts[VRAM_CONTEXTS], context = (cuda_handle)proof_context;
     uint64_t moved;
@@ -341,8 +342,8 @@ Test(simcuda_moving_calls, per_gibibyte, .init = more_than_a_quarter_of_a_gibiby
     for (uint32_t i = 0; i < 9; i++) cr_assert(holds(at + i * 32 * MIB, 32 * MIB, i));
 }
 
-/* Pinned backups take one copy for a block, and none through the buffers. What was pinned stays pinned: the second time
- * nothing is pinned or unpinned. */
+/* A block with a pinned backup is copied by one call, and not through the buffers. What was pinned stays pinned: from
+ * the second time on, nothing is pinned or unpinned. */
 Test(simcuda_moving_calls, of_pinned_memory, .init = more_than_a_quarter_of_a_gibibyte) {
     uint64_t moved, at = served(64 * MIB, 1);
     struct vram_move_options options = {.milliseconds = 10000, .limits = {.pinned = 64 * MIB}};
@@ -363,7 +364,7 @@ Test(simcuda_moving_calls, of_pinned_memory, .init = more_than_a_quarter_of_a_gi
     cr_assert_eq(proof_usage(0).registered, 0);
 }
 
-/* A context that ends takes its pinning with it. The content of a block that outlives it is still there. */
+/* When a context ends, its pinning ends. A block that outlives the context keeps its content. */
 Test(simcuda_moving, content_outlives_the_context_that_pinned_it) {
     struct vram_move_options options = ANY;
     CUcontext other;
@@ -406,8 +407,8 @@ Test(simcuda_moving, content_in_two_pieces_of_pinned_memory) {
     cr_assert(holds(both, 8 * MIB, 5));
 }
 
-/* While the device copies a block, the block before it is unmapped. On the way back, memory is made for the next block
- * meanwhile. */
+/* While the device copies one block, memstow prepares another: on the way out it unmaps the block before, and on the
+ * way back it makes memory for the next block. */
 static void log_of(char *text, size_t room) { cr_assert(sim_log_text(text, room) < room); }
 
 Test(simcuda_moving, blocks_follow_one_another) {
@@ -431,8 +432,8 @@ Test(simcuda_moving, blocks_follow_one_another) {
     for (uint32_t i = 0; i < 8; i++) cr_assert(holds(at[i], 2 * MIB, i));
 }
 
-/* Content that is given up costs no copy, no buffer and no host memory; blocks that are given up and blocks that are
- * not come back together. */
+/* Content that is given up costs no copy, no buffer and no host memory. Blocks whose content was given up come back
+ * together with the other blocks. */
 Test(simcuda_moving, content_that_is_given_up) {
     struct vram_move_options options = ANY, keep = ANY;
     uint64_t before = proof_usage(0).used, moved, cache = served(4 * MIB, 1), weights = served(4 * MIB, 2);

@@ -21,14 +21,15 @@ struct slot {
     uint32_t owner, seed;
 };
 
-/* A thread that takes steps: one thread for all owners, or a thread for each, with its own blocks. */
+/* A thread that takes steps, with its own blocks. Either one thread takes them for all owners, or each owner has a
+ * thread. */
 struct walker {
     struct slot slots[SLOTS];
     uint32_t random, owner; /* 0: any */
 };
 
-/* Memory in use does not move, like memory of an owner that is not idle. Moves of all owners take all of these locks,
- * in this order. Frees take none. */
+/* A lock for each owner. Whoever uses or moves memory of an owner holds the owner's lock, because memory in use does
+ * not move. A move of all owners takes all locks, in this order. A free takes none. */
 static pthread_mutex_t using[OWNERS + 1] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER,
                                             PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 
@@ -120,7 +121,7 @@ static void look_and_free(struct walker *self) {
     }
 }
 
-/* A copy that did not end keeps its memory until another copy has ended. */
+/* Makes one more copy: a copy that did not end keeps its memory until another copy has ended. */
 static void one_more_copy(void) {
     uint64_t moved, at = served(2 * MIB, 1);
     int result;
@@ -129,8 +130,8 @@ static void one_more_copy(void) {
     vram_memory_free(at, &result);
 }
 
-/* Everything comes back, is checked, and is freed. Only the ring is left in the driver, and pinned memory that is given
- * back on demand. */
+/* Everything comes back, is checked, and is freed. What is left in the driver is the ring, and pinned memory that is
+ * given back on demand. */
 static void finish(struct walker *walkers, int count, uint64_t before) {
     uint64_t moved;
     int result;

@@ -1,5 +1,5 @@
-// What moves and frees of device memory wait for, over the simulated CUDA driver (a test double): running work,
-// streams, and captures, which are not broken.
+// What a move or a free of device memory waits for: running work, streams, and captures, which it does not break. The
+// driver is the simulated CUDA driver, a test double.
 #include "moving_proof.h"
 
 #include <inttypes.h>
@@ -362,8 +362,8 @@ Test(simcuda_waits, a_stream_that_does_not_get_on_is_asked_a_few_times) {
 }
 
 /* A search moves the blocks that it looks at to the end of the queue. If it gives up, blocks that were freed later
- * stand at the beginning. Their events have not come, but those of the earlier blocks may have come by the next search.
- * So that search does not skip the earlier blocks. */
+ * stand at the beginning. At the next search, the events of the earlier blocks may have come, but not those of the
+ * later blocks. The next search must find the earlier blocks nevertheless. */
 Test(simcuda_waits, what_was_freed_before_is_not_skipped) {
     uint64_t at[IN_EACH];
     CUstream stream;

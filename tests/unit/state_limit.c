@@ -69,7 +69,7 @@ static void *move_on(void *owner) {
     return NULL;
 }
 
-/* For ThreadSanitizer: a put looks at places that a move changes. */
+/* This test is for ThreadSanitizer: a put looks at places of values while a move changes them. */
 Test(state_limit, puts_and_moves) {
     pthread_t mover;
     int64_t first = put("first"), moved = state_owner_store.move((uint32_t)first, true, (struct move_end){0});

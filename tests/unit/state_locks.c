@@ -38,7 +38,7 @@ enum { LARGE = 9 << 20, PIECE = 2 << 20 };
 static bool is_moving;
 static __thread bool is_reader;
 static int reads;
-static uint64_t emptied, longest; /* bytes that were given back by madvise, in all and at once */
+static uint64_t emptied, longest; /* bytes that were given back by madvise: in all, and the most at once */
 
 long __real_os_call6(long number, long a, long b, long c, long d, long e, long f);
 long __wrap_os_call6(long number, long a, long b, long c, long d, long e, long f);
@@ -165,7 +165,7 @@ static void add_bytes(uint32_t owner, uint64_t bytes, bool in_file, void *contex
 
 static void *do_visit(void *context) { return state_owner_store.visit(add_bytes, NULL), context; }
 
-/* Calls on another thread, and holds the lock until that thread has waited in vain. */
+/* Runs `call` on another thread, and holds the lock until that thread has waited for the lock in vain. */
 static int64_t call_while_held(struct lock *lock, void *call(void *)) {
     pthread_t caller;
     uint32_t before = lock_given_up();

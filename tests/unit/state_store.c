@@ -76,7 +76,7 @@ static void begin(void) {
     cr_assert(mkdtemp(first) && mkdtemp(second));
 }
 
-/* The first loop's folder stays, because state_close was told to keep it. */
+/* Removes both folders. The first loop's own folder is still in `first`, because state_close was told to keep it. */
 static void end(void) {
     char path[128];
     snprintf(path, sizeof path, "%s/p.state/lock", first);

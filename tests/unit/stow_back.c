@@ -1,5 +1,6 @@
-// Memory comes back also when the kernel has no memory in the middle of a step that cannot be undone: the range is
-// unmapped by then, and the content is nowhere else. The mover asks again, and sleeps in between.
+// A range comes back even if the kernel has no memory for a while in the middle of a step that cannot be undone. At
+// that moment the range is unmapped, and only the mover has its content. So the mover tries again, and sleeps in
+// between.
 // build: -Wl,--wrap=os_call6
 #include <criterion/criterion.h>
 #include <errno.h>

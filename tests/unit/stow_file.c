@@ -1,5 +1,5 @@
-// The file for moved memory under bad conditions: short writes, no files without a name, a kill before the name is
-// removed, a descriptor number that now belongs to another file, a folder that is gone.
+// The file for moved memory under bad conditions: short writes, a folder where no file can be made without a name, a
+// kill before the name is removed, a descriptor number that now belongs to another file, a folder that is gone.
 // build: -Wl,--wrap=os_call6 -Wl,--wrap=os_open
 #include <criterion/criterion.h>
 #include <dirent.h>

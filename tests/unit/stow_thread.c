@@ -1,4 +1,5 @@
-// Threads of memstow's own: a thread that is a process of its own ends even if somebody has stopped it.
+// memstow's own threads. A thread that is a process of its own ends when it is joined, even if somebody has stopped it
+// with SIGSTOP.
 #include <criterion/criterion.h>
 #include <poll.h>
 #include <signal.h>

@@ -74,7 +74,7 @@ static const struct {
     {"module=libjson*.so", true, false, false},
     {"module=/usr/lib/*", false, false, false},
     {"function=json_* module=libjson*", true, false, false},
-    {"function=main module=libjson*", false, false, false}, /* both globs must match one frame */
+    {"function=main module=libjson*", false, false, false}, /* both globs must match the same frame */
     {"owner=model:UNET*", true, true, false},
     {"owner=\"UNET 1\"", true, true, false},
     {"owner=\"UNET 1 (origin.bin)\"", true, true, false},

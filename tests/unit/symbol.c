@@ -32,7 +32,7 @@ Test(symbol, of_another_object_is_not_found) {
     cr_assert_eq(symbol_find(libc, "symbol_find", NULL), 0);
 }
 
-/* All objects of this process, also the vDSO, whose tables are not relocated. */
+/* A name can be looked up in any object of this process, even in the vDSO, whose tables are not relocated. */
 Test(symbol, any_object_will_do) {
     void *self = dlopen(NULL, RTLD_NOW);
     struct link_map *object;

@@ -1,4 +1,5 @@
-/* top_layout.c — lines of `memstow top` fit their width, whatever the figures and names; and its curve. */
+/* top_layout.c — the lines of `memstow top` fit their width, whatever the figures and names are. The curve is bounded,
+ * and keeps its peak. */
 #include <criterion/criterion.h>
 #include <string.h>
 
@@ -60,7 +61,7 @@ Test(top_layout, a_curve_shows_the_latest_on_the_right) {
     cr_expect_eq(curve_looks(&curve, 80), 3);
 }
 
-/* A peak is seen however long ago it was, and the curve never has more than its points. */
+/* A peak is seen however long ago it was, and the curve never has more than CURVE_POINTS points. */
 Test(top_layout, a_long_curve_is_bounded_and_keeps_its_peak) {
     static struct curve curve;
     for (uint64_t i = 0; i < 100000; i++) {

@@ -71,7 +71,8 @@ static void expect_module(struct grouping *grouping, uint64_t module, int64_t li
     cr_expect_eq(grouping->rows.live[row], live, "module %d: %lld", (int)module, (long long)grouping->rows.live[row]);
 }
 
-/* A fold freed the id of the site, or a thread has just taken a new id. The site gets its word only after the look. */
+/* At the first look the site has no word: a fold has freed its id, or a thread has just taken the id. The site gets its
+ * word after that look. */
 static void word_comes_later(uint64_t before) {
     struct seen seen;
     struct grouping grouping;
@@ -93,7 +94,8 @@ static void word_comes_later(uint64_t before) {
 Test(top_sampling, an_id_is_used_again) { word_comes_later(SNAP_SITE_FREE); }
 Test(top_sampling, an_id_has_no_word_yet) { word_comes_later(0); }
 
-/* The modules cannot be read while their section says that others come before them. They are read after the counts. */
+/* Makes a look fail: the modules cannot be read while their section says that other modules come before its own. The
+ * look reads the counts before the modules. */
 static void modules_spoil(struct seen *seen, uint64_t first) {
     const struct reader *reader = &seen->sampling.reader;
     for (size_t i = 0; i < reader->section_count; i++)
@@ -153,7 +155,7 @@ Test(top_sampling, the_first_chunk_is_always_read) {
     seen_end(&seen);
 }
 
-/* A fold moves counters to other sites and writes no marks. */
+/* A fold moves counters to other sites and writes no marks, so after a fold everything must be read. */
 Test(top_sampling, after_a_fold_everything_is_read) {
     struct seen seen;
     seen_begin(&seen);
@@ -165,7 +167,7 @@ Test(top_sampling, after_a_fold_everything_is_read) {
     seen_end(&seen);
 }
 
-/* A process may be killed after it has counted and before it has written the mark. */
+/* A process may be killed after it has counted, before it has written the mark. So the last look reads everything. */
 Test(top_sampling, the_last_look_reads_everything) {
     struct seen seen;
     seen_begin(&seen);
@@ -212,7 +214,7 @@ Test(top_sampling, an_impossible_chunk_is_refused) {
     seen_end(&seen);
 }
 
-/* A section may say that it begins with a site of any number. */
+/* A damaged section may say that its first site has any number. */
 Test(top_sampling, impossible_sites_are_refused) {
     struct seen seen;
     seen_begin(&seen);
@@ -222,7 +224,8 @@ Test(top_sampling, impossible_sites_are_refused) {
     seen_end(&seen);
 }
 
-/* This process has no ledger of its own, so no next program is found. */
+/* The header says that its process is this one. This process has no ledger, so the ledger of a next program is never
+ * found. */
 Test(top_sampling, an_exec_is_waited_for) {
     struct seen seen;
     seen_begin(&seen);
@@ -275,7 +278,7 @@ Test(top_sampling, a_focus_holds_for_devices) {
     grouping_end(&grouping);
 }
 
-/* After an execve there may be as many modules as before. */
+/* After an execve there may be as many modules as before, so their number does not tell that they are others. */
 Test(top_sampling, modules_of_the_next_program) {
     char strings[] = "\0/bin/a\0/bin/b";
     struct snap_module same[] = {{.path = 1}, {.path = 1}}, other[] = {{.path = 1}, {.path = 8}};

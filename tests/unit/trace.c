@@ -1,5 +1,5 @@
-// The trace of decisions: numbers without gaps; whole lines, however often the ring is filled, from any thread; refused
-// lines. The tools' reader reads the file, as after kill -9.
+// The trace of decisions: its numbers have no gaps; its lines are whole, however often the ring is filled, and
+// whichever thread writes; wrong lines are refused. The tools' reader reads the file, as after kill -9.
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <pthread.h>
@@ -114,7 +114,8 @@ Test(trace, without_a_line_there_is_no_ring, .init = begin, .fini = end) {
     image_clear(&image);
 }
 
-/* Lines of all lengths end at every place in the ring: each is whole, and the last ones are there. */
+/* Lines of many lengths are added until they have filled the ring twice. Each line that is left is whole, and the last
+ * lines are all there. */
 Test(trace, the_ring_goes_round, .init = begin, .fini = end) {
     char text[TRACE_TEXT_MOST], line[SNAP_LINE_MOST];
     uint64_t added = 0;

@@ -120,8 +120,8 @@ Test(tree, gives_hidden_stacks_to_others) {
 
 static uint32_t any_frame(unsigned *seed) { return (uint32_t)rand_r(seed) % FRAMES; }
 
-/* Short stacks replace long ones, and long stacks replace short ones. After many rounds as many stacks fit as at
- * first. */
+/* Short stacks replace long ones, and long stacks replace short ones. After many rounds, still as many stacks fit as in
+ * the first rounds. */
 Test(tree, fits_as_many_after_many_lives) {
     enum { MEMORY = 2 << 20, LIVES = 60, STAY = 8 };
     static uint32_t live[STACKS];
@@ -151,7 +151,7 @@ Test(tree, fits_as_many_after_many_lives) {
     }
 }
 
-/* Words that short stacks gave away can hold runs of any length. */
+/* Words that short stacks gave away are joined, so they can hold a run of frames of any length. */
 Test(tree, joins_what_is_free) {
     enum { MEMORY = 2 << 20, SHORT = 4, LEAST = 1000 };
     uint32_t frames[SNAP_RUN_MOST], made = 0;

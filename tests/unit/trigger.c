@@ -191,8 +191,8 @@ Test(trigger, what_does_not_work_is_blocked_and_says_why, .init = begin, .fini =
     cr_expect(strstr(lines("CATEGORY"), "\"error\":\"other\""));
 }
 
-/* Memory on a device: the amount before, the part that is out, the part that was dropped. A model that only has device
- * memory counts as a model. */
+/* The trace says how much device memory each owner had before, how much it has afterwards, and how much of it is
+ * stowed. A model that only has device memory counts as a model. */
 Test(trigger, what_is_in_a_device_counts, .init = begin, .fini = end) {
     const struct memstow_decision *decisions;
     struct owner_state *freed = owner(FREE, 0), *stowed = owner(STOW, 500), *left = owner(FREE, 0);
@@ -291,7 +291,7 @@ Test(trigger, whoever_began_one_is_gone, .init = begin, .fini = end) {
     pthread_join(thread, NULL);
     cr_assert_eq(result, 1);
     for (int i = 0; i < 1000 && (result = trigger_begin(MEMSTOW_REQUEST, "", 0, true, &decisions)) == -EBUSY; i++)
-        usleep(1000); /* a thread that has been joined is there for a moment more */
+        usleep(1000); /* a thread that has been joined may still be there for a moment */
     cr_assert_eq(result, 1);
     cr_expect_eq(trigger_end(), 0);
 }

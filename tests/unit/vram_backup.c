@@ -1,5 +1,6 @@
-/* Pinned memory is kept as long as the device may write to it, even if another thread has the list of such memory for
- * long, as when it stands still on a busy machine. The driver is a test double of a few functions. */
+/* Pinned memory is kept as long as the device may write to it, even if another thread holds the lock of the list of
+ * such memory for long, for example because a busy machine lets it wait. The driver is a test double of a few
+ * functions. */
 #include <criterion/criterion.h>
 #include <pthread.h>
 

@@ -78,13 +78,14 @@ Test(vram_ring, no_handler_runs_on_a_thread_that_copies) {
     for (int i = 0; i < VRAM_SLOTS; i++) free(ring.slot[i]);
 }
 
-/* Copies into the device at once. Here the device's memory is ordinary memory of the test. */
+/* A double of the driver's copy into the device: the device's memory is ordinary memory of the test, and the copy is
+ * done when the function returns. */
 static int to_device(uint64_t to, const void *from, size_t bytes) {
     memcpy((void *)(uintptr_t)to, from, bytes);
     return 0;
 }
 
-/* Streaming stores copy whole lines: what is before, between and behind them must arrive, too. */
+/* Streaming stores copy whole cache lines. The bytes before, between and behind these lines must arrive, too. */
 Test(vram_ring, content_arrives_whole_at_any_length_and_from_any_address) {
     enum { MOST = (3 << 20) + 100 };
     static const uint64_t lengths[] = {1, 15, 16, 63, 64, 65, 4096, (1 << 20) - 1, 1 << 20, (2 << 20) + 7, MOST};

@@ -178,7 +178,8 @@ Test(vram_stock, nothing_is_left_of_what_the_driver_does_not_pin) {
     cr_assert(take(2, 2) && vram_stock_bytes() == GRANULES(2));
 }
 
-/* The content stays where it is. The piece is pinned again when memory is next taken from it. */
+/* When a context ends, its pinning ends. The content of the piece stays where it is, and the piece is pinned again when
+ * memory is next taken from it. */
 Test(vram_stock, what_a_context_has_pinned_ends_with_it) {
     char *first = take(1, 3);
     *first = 7;

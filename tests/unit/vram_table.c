@@ -147,7 +147,8 @@ static void use_from_handler(int number) {
     (void)number;
 }
 
-/* A handler that waited for the table would wait for its own thread for ever. */
+/* The table's lock may be held by the very thread that a handler interrupts. A handler that waited for the table would
+ * then wait for its own thread for ever. */
 Test(vram_table, a_handler_does_without_the_table_that_its_thread_has, .timeout = 20) {
     signal(SIGUSR1, use_from_handler);
     come(0);
@@ -161,8 +162,8 @@ Test(vram_table, a_handler_does_without_the_table_that_its_thread_has, .timeout 
     cr_assert(handler.runs == 2 && handler.found == 1 && handler.taken == 1 && handler.entered == 1);
 }
 
-/* A thread's descriptor, by which the lock names its holder, is on the thread's stack. The stacks here are 64 GiB
- * apart. */
+/* The lock names its holder by the address of the thread's descriptor, which is on the thread's stack. The stacks here
+ * are 64 GiB apart, so the low 36 bits of the two addresses may be equal. */
 enum { STACK = 1 << 20 };
 static bool has_it, may_let_go, taken_for_another;
 

@@ -25,7 +25,7 @@ static size_t arena_bytes(void) {
     return bytes;
 }
 
-/* A program that compiles code for ever: each word lives for a while. */
+/* As in a program that compiles code for ever, words are put in all the time, and each is taken out after a while. */
 Test(words, churn_takes_no_memory) {
     static struct words words;
     size_t settled = 0;
