@@ -1,7 +1,7 @@
 /* capacity.h — arrays that grow.
  * In: an array, how many items it has memory for (its capacity), how many it needs. Out: the same items in a larger
- * array. Only the thread that changes the array may call this, even inside a hook. The old memory is never freed. All
- * old arrays together take less memory than the present one. */
+ * array. Only the thread that changes the array may call this; it may do so inside a hook. The old memory is never
+ * freed. All old arrays together take less memory than the present one. */
 #ifndef MEMSTOW_CAPACITY_H
 #define MEMSTOW_CAPACITY_H
 

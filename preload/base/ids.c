@@ -1,5 +1,6 @@
-/* ids.c — see ids.h. Each bit of the summary stands for one 64-bit word of the set. If the bit is set, the word may
- * have ids, but may also be empty. While a thread adds an id, the bit can be missing for a moment. */
+/* ids.c — see ids.h. Each bit of the summary belongs to one 64-bit word of the set. If the bit is set, the word may
+ * have ids, but may also be empty. If the bit is not set, the word is empty, unless a thread is just changing the
+ * word. */
 #include "preload/base/ids.h"
 
 #include <string.h>

@@ -39,8 +39,8 @@ static uint32_t *table_of(const struct index *self, uint32_t bits) {
     return bits <= INDEX_LAST_BITS ? __atomic_load_n(&self->tables[bits], __ATOMIC_ACQUIRE) : NULL;
 }
 
-/* Where the search for a hash begins. The slot's content has the low 8 bits of the hash. All bits of the hash choose
- * the position. */
+/* Where the search for a hash begins. All bits of the hash choose the position, although a slot stores only the low 8
+ * bits. */
 static uint32_t index_slot_of(uint32_t hash, uint32_t bits) { return (hash * 0x9E3779B1u) >> (32 - bits); }
 
 /* Searches from the hash's position on, up to the first slot that has an equal record, is empty, or is sealed. Returns
@@ -214,8 +214,9 @@ static void index_sweep(uint32_t *table, uint32_t from, uint32_t end, struct ind
 }
 
 /* Takes records out of the cluster that begins at slot `from` (see index_prune). Returns how many slots it has passed,
- * including the empty slot at the end. In a dense table, the records that stay move up, so no search goes on past a
- * slot that is GONE. Moving takes longer, because it needs the hashes of the records. */
+ * including the empty slot at the end. In a dense table, the records that stay move up, so that no search for them
+ * passes a slot that is GONE, and index_sweep can make all these slots empty. Moving takes longer, because it needs the
+ * hashes of the records. */
 static uint32_t prune_cluster(const struct index *self, uint32_t from, const struct ids *stay, struct ids *removed,
                               struct index_walk *walk) {
     uint32_t *table = table_of(self, walk->bits), mask = (1u << walk->bits) - 1, i = from, slot, passed = 1;

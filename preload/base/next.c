@@ -18,8 +18,9 @@ void *__libc_memalign(size_t, size_t);
  * its functions, and replaced_usable is its malloc_usable_size. */
 static size_t (*replaced_usable)(void *);
 
-/* glibc has no __libc_malloc_usable_size. The layout of a chunk's size word is fixed since 2.0, because debuggers and
- * emacs depend on it: size | flags at p-8; flag bit 1 means a mapping (16 bytes of overhead, not 8). */
+/* Computes the usable size from the chunk's size word, because glibc has no __libc_malloc_usable_size. The word lies at
+ * p - 8, and is the size with flags in its lowest bits. The flag with the value 2 means a mapping, which has 16 bytes
+ * of overhead, not 8. This layout is fixed since glibc 2.0, because debuggers and emacs depend on it. */
 static size_t libc_usable(void *p) {
     if (unlikely(replaced_usable != NULL)) return replaced_usable(p);
     size_t word = ((size_t *)p)[-1];

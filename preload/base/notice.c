@@ -56,8 +56,8 @@ void notice_number(struct notice *self, uint64_t number) {
     notice_put(self, digits);
 }
 
-/* Writes on a thread that has signals blocked. Takes back the signal of a write that fails (a pipe without a reader, a
- * file at its limit), unless the same signal was pending before. */
+/* Writes the notice. The caller has blocked the thread's signals. A write that fails may raise a signal (SIGPIPE: a
+ * pipe without a reader; SIGXFSZ: a file at its limit). This signal is taken back, unless it was pending before. */
 static void write_quietly(const struct notice *self) {
     uint64_t pending = 0;
     os_call(SYS_rt_sigpending, &pending, sizeof pending);

@@ -16,7 +16,8 @@ struct tables {
 };
 enum { HIDDEN = 0x8000 }; /* a flag of a symbol's version: only programs that were linked long ago use that version */
 
-/* The loader makes addresses in the dynamic section absolute, except where it cannot write to the section. */
+/* The address that an entry of the dynamic section gives. Usually the loader has made it absolute. Where the loader
+ * cannot write to the section, the address is still relative to l_addr. */
 static const void *symbol_address(const struct link_map *object, ElfW(Addr) value) {
     return (const void *)(value < object->l_addr ? object->l_addr + value : value);
 }
@@ -96,8 +97,8 @@ static const struct link_map *first_object(void) {
     return object;
 }
 
-/* libc is the object that defines gnu_get_libc_version. The address of a libc function does not lead to libc: in a
- * program at a fixed address, it can be the address of a jump in the program itself. */
+/* Finds libc as the object that defines gnu_get_libc_version. It does not ask which object has the address of a libc
+ * function: in a program at a fixed address, this can be the address of a jump in the program itself. */
 static const struct link_map *symbol_libc(void) {
     static const struct link_map *known;
     const struct link_map *object = __atomic_load_n(&known, __ATOMIC_RELAXED);

@@ -19,7 +19,8 @@ uintptr_t symbol_find(const struct link_map *object, const char *name, size_t *s
 
 /* Looks a symbol up in libc. NULL: libc does not have it. */
 void *symbol_of_libc(const char *name);
-/* Whether the address lies in libc. A function with the name of a libc function may be another library's. */
+/* Whether the address lies in libc. The name of a function does not tell that, because another library may define a
+ * function with the same name. */
 bool symbol_is_in_libc(const void *address);
 
 /* The next definition of this name behind ours, in the objects up to libc. NULL: there is none. */

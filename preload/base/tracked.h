@@ -28,7 +28,7 @@ struct tracked_page {
     uint32_t small; /* blocks smaller than this may take the fast path; the value is 0 or SNAP_LARGE_BYTES */
     uint32_t stage;
     uint32_t entering; /* the number of threads that are entering a sandbox (sandbox.c) */
-    /* a number in the notes that memstow leaves in freed blocks; by it, a note is told from other bytes
+    /* memstow leaves notes in freed blocks. This number is a part of each note, and tells notes from other bytes
      * (header_note_sign) */
     uint32_t note;
     /* as `mark`, but over a foreign allocator (next.h), where `mark` stays 0: headers there have a key (host.h) */

@@ -55,8 +55,8 @@ static void words_insert(struct words_table *table, uint64_t word, uint32_t numb
     __atomic_store_n(&table->words[slot], word, __ATOMIC_RELEASE);
 }
 
-/* Makes slots that are GONE empty if an empty slot follows: no search goes on behind them. Returns how many words are
- * left. */
+/* Makes a slot that is GONE empty if the next slot is empty: a search that passes the first slot ends at the next one
+ * anyway. Returns how many words are left. */
 static uint32_t words_sweep(struct words_table *table) {
     uint32_t mask = words_size_of(table) - 1, live = 0;
     for (uint32_t slot = 0; slot <= mask; slot++) live += words_word_at(table, slot) > GONE;

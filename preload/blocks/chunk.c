@@ -13,8 +13,8 @@
  * distance hold the sum. header_mark takes a distance in bytes: the sum times UNIT. */
 enum { CHUNK_MAPPED = 2, UNIT = sizeof(struct header), SUMS = 4095 };
 
-/* The check sum of glibc's header. A change of one byte always changes the sum: it adds or takes away a power of two
- * times a number below 256, and 4095 divides no such product. */
+/* The check sum of glibc's header. It is a remainder of the division by 4095. The change of one byte changes the
+ * dividend by a power of two times a number from 1 to 255. 4095 divides no such product, so the sum always changes. */
 static uint32_t chunk_sum(const uint64_t chunk[2]) {
     return (uint32_t)((chunk[0] % SUMS + chunk[1] % SUMS * 2) % SUMS + 1);
 }

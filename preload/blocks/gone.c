@@ -23,8 +23,8 @@ static bool can_be_read(const void *word) {
     return seal_settles() && os_peek(&copy, word, sizeof copy);
 }
 
-/* The second probe is of our own memory. If it fails too, a system call filter forbids probes, and the first probe says
- * nothing. */
+/* The second can_be_read is a test with our own memory. If it fails, a system call filter forbids such reads, so the
+ * failure of the first one does not show that the block is unmapped. */
 bool gone_is_unmapped(const void *p) {
     return gone_has(p) && !can_be_read((const uint64_t *)p - 1) && can_be_read(gone_entries);
 }

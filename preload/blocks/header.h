@@ -91,8 +91,8 @@ static inline bool header_is_plain(uint32_t mark) {
     return mark == header_mark(header_generation(mark), sizeof(struct header));
 }
 
-/* Whether a block with this mark can have this size. The seal has only the lower 16 bits of the size. A block of 2^16
- * bytes or more has one of the flags HEADER_LISTED and HEADER_EARLY. */
+/* Whether a block with this mark can have this size: a block of 2^16 bytes or more has one of the flags HEADER_LISTED
+ * and HEADER_EARLY. The seal does not show a wrong upper part, because it has only the lower 16 bits of the size. */
 static inline bool header_size_fits(uint32_t mark, uint64_t size) {
     return size >> 16 == 0 || (mark & (HEADER_LISTED | HEADER_EARLY) && size >> HEADER_SIZE_BITS == 0);
 }

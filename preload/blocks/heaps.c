@@ -77,8 +77,8 @@ static struct heap *heaps_of(uint32_t owner) {
 
 /* --- blocks of a heap, and the end of the heap with its last block --- */
 
-/* Pages of this heap belong to nobody else, so they go back to the system now. The by_heap entry goes first: a new heap
- * may soon get the same address. */
+/* Destroys the heap and gives its pages back to the system. The entry in by_heap is removed before that, because a new
+ * heap may get the same address at once. */
 static void heaps_destroy(struct heap *self) {
     words_take_out(&by_heap, (uintptr_t)self->heap);
     mi_heap_destroy(self->heap);

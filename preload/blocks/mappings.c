@@ -135,7 +135,8 @@ static void mappings_submit(struct event *event) {
     while (!__atomic_compare_exchange_n(&queue_head, &head, (uint32_t)(event - events + 1), true, __ATOMIC_SEQ_CST,
                                         __ATOMIC_RELAXED));
     uint64_t signals = 0;
-    /* Signals stay blocked until this thread has looked at the queue again: other threads rely on that. */
+    /* Signals stay blocked until this thread has looked at the queue again, because other threads leave events in the
+     * queue for the thread that has the table. */
     bool blocked = lock_out_signals(&signals);
     while (__atomic_load_n(&queue_head, __ATOMIC_SEQ_CST) && take_table()) {
         apply_queue();
@@ -314,7 +315,8 @@ static void apply_drop(const struct event *event) {
 }
 
 /* Puts back the pieces that were taken for the event's ticket, one behind the other from the new address on, in their
- * old order and size. The piece with the highest address takes up the difference in length. */
+ * old order and size. If the range has become longer, the last piece becomes longer. If the range has become shorter,
+ * pieces are cut off at its end. */
 static void apply_put(const struct event *event) {
     uint64_t at = event->address, end = event->address + event->length;
     uint32_t last = SERIES_NONE, pieces = mappings_untake(event->ticket);
@@ -381,9 +383,8 @@ static bool is_counted(const struct snap_mapping *record) {
     return record->kind != SNAP_MAP_FILE && record->kind != SNAP_MAP_RESERVED;
 }
 
-/* Moves the counts to sites of the new owner; nothing is counted twice. event->site is the id of the new owner here.
- * The thread is pinned (pin.h), so that fold.c does not remove the new sites before they are marked as sites of
- * mappings. */
+/* Moves the counts to sites of the new owner, whose id is in event->site. The thread is pinned (pin.h), so that fold.c
+ * does not remove the new sites before they are marked as sites of mappings. */
 static void apply_assign(const struct event *event) {
     enum pin pin = pin_begin((uintptr_t)__builtin_frame_address(0));
     uint32_t position, end = mappings_isolate(event->address, event->length, &position);
@@ -462,8 +463,8 @@ void mappings_protect(uintptr_t address, uint64_t length, bool accessible) {
         .operation = PROTECT, .address = address, .length = whole_pages(length), .accessible = accessible});
 }
 
-/* How many bytes of a record lie in a range. Records are read without a lock. That is safe: the program mapped the
- * range before, and does not unmap it meanwhile. Records do not overlap. */
+/* How many bytes of a record lie in a range. No byte lies in two records, so the results for all records can be added.
+ * No lock is needed, because the program mapped the range before, and does not unmap it meanwhile. */
 static uint64_t mappings_overlap(const struct snap_mapping *record, uint64_t address, uint64_t end) {
     if (!record || !record->length || address >= mappings_end_of(record) || end <= record->address) return 0;
     return (end < mappings_end_of(record) ? end : mappings_end_of(record)) -

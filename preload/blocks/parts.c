@@ -115,8 +115,8 @@ bool parts_join(uintptr_t block, uint32_t rest, const struct parts_counts *count
 }
 
 /* Takes the lock, and waits for it as long as it takes: if the parts of a freed block stayed, they would be taken for
- * parts of the next block at its address. In a sandbox it gives up after a while, and returns false: signals are not
- * blocked there, so the caller may be a signal handler that waits for its own thread. */
+ * parts of the next block at its address. In a sandbox it gives up after a while, and returns false, because signals
+ * are not blocked there: the caller may be a signal handler that has interrupted the holder of the lock. */
 static bool parts_hold(void) {
     if (seal_is_set()) return lock_wait(&busy);
     lock_hold(&busy);
@@ -150,8 +150,9 @@ static bool copy_parts(struct part_batch *to, const struct snap_large *block, ui
     return true;
 }
 
-/* Visits the parts of a batch, and the bytes in front of each. `done` is how far the block has been visited. Parts may
- * have changed since the batch before, so the first one may begin in front of it. Returns how far it is visited now. */
+/* Visits the parts of a batch, and the bytes in front of each. `done` is how far the block has been visited before.
+ * Parts may have changed since the previous batch, so the first part of this batch may begin in front of `done`.
+ * Returns how far the block has been visited now. */
 static uint64_t visit_batch(const struct part_batch *batch, uint64_t done, const struct snap_large *block,
                             parts_visit *visit, void *context) {
     for (uint32_t i = 0; i < batch->count; i++) {

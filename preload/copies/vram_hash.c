@@ -1,5 +1,5 @@
-/* vram_hash.c — see vram_hash.h. The kernels run on a stream of their own, beside the copies of a move. They write to
- * pinned memory, so that no device memory is needed: a device that a model leaves may be full. */
+/* vram_hash.c — see vram_hash.h. The kernels run on a stream of their own, beside the copies of a move. They write
+ * their results to pinned memory, because the device may have no free memory when blocks are taken off it. */
 #include "preload/copies/vram_hash.h"
 
 #include <string.h>

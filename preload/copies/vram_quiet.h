@@ -1,8 +1,9 @@
 /* vram_quiet.h — waits until no work runs in some contexts, for a limited time.
  * In: contexts. Out: 0 if no work runs, or the reason why that is not known. A kernel on a device can run for ever, and
- * nobody can interrupt the driver's wait. So a thread of ours waits. Meanwhile a second caller waits for the first,
- * within its own time. If the first caller gives up, our thread goes on waiting, and every other call of vram_quiet
- * fails until that wait ends. Any thread may call, outside of hooks. */
+ * nobody can interrupt a call that waits in the driver. So a thread of ours makes this call, and the caller waits for
+ * our thread until its own time limit. A second caller waits, up to its own limit, until the first caller has its
+ * result. If the first caller gives up, our thread goes on waiting, and all later calls of vram_quiet fail until our
+ * thread's wait ends. Any thread may call, outside of hooks. */
 #ifndef MEMSTOW_VRAM_QUIET_H
 #define MEMSTOW_VRAM_QUIET_H
 

@@ -47,8 +47,8 @@ uint64_t vram_stock_bytes(void) { return os_load(&stock_bytes); }
 
 static char *address_of(uint32_t granule) { return stock.at + granule * VRAM_GRANULE; }
 
-/* The ledger has one record for the whole stock. The record's address is one page below the stock, where there never is
- * memory: at the stock's own address, the first content has a record. */
+/* The ledger has one record for the whole stock. The record's address is one page below the stock, because content that
+ * lies at the start of the stock has a record with the stock's own address. No memory ever lies in the page below. */
 static void vram_stock_note(uint32_t device) {
     struct snap_cuda_block record;
     uint32_t end = 0;
@@ -247,7 +247,7 @@ char *vram_stock_take(const struct vram_driver *driver, const struct vram_stock_
 
 /* --- pinning ahead of need --- */
 
-/* Finds the first bare granule below `end`. Returns how many are bare from there on. */
+/* Finds the first bare granule below `end`. Returns the length of the row of bare granules that begins there. */
 static uint32_t first_bare(uint32_t end, uint32_t *first) {
     lock_hold(&stock.lock);
     const uint8_t *found = memchr(stock.states, BARE, end);
@@ -291,7 +291,7 @@ uint64_t vram_stock_whole(const char *at, uint64_t bytes) {
     return left;
 }
 
-/* --- how pieces end: unpinned, their context gone, or after a fork --- */
+/* --- how pieces end: by unpinning, with their context, or in a forked child --- */
 
 static bool vram_stock_is_gone(int error) {
     return !error || error == NOT_REGISTERED || error == NO_CONTEXT || error == CONTEXT_ENDED || error == DRIVER_ENDED;

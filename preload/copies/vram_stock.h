@@ -30,8 +30,8 @@ void vram_stock_give(const char *at, uint64_t bytes);
  * once. */
 uint64_t vram_stock_whole(const char *at, uint64_t bytes);
 
-/* Unpins all pieces without used memory, and gives them back to the system. A piece that the driver does not unpin
- * stays. */
+/* Unpins all pieces of which no part is in use, and gives them back to the system. A piece that the driver does not
+ * unpin stays. */
 void vram_stock_shrink(const struct vram_driver *driver);
 /* Call it when the context has ended: its pieces are not pinned any more, and keep their content. A piece is pinned
  * again when a move takes it, or ahead of need (vram_stock_ahead). */

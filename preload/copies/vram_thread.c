@@ -117,7 +117,8 @@ void vram_thread_run(bool (*is_over)(void), uint32_t (*step)(void)) {
 
 bool vram_thread_must_end(void) { return is_device_thread && thread_load(&leaving); }
 
-/* A forked child has the handler, too, but no device thread. */
+/* The exit handler: keeps the device thread from calling the driver while the program ends. In a forked child it does
+ * nothing, because the child has no device thread. */
 static void leave_driver_alone(void) {
     if (thread_load(&home) != os_pid()) return;
     uint64_t end = os_now() + AT_EXIT_MS * (uint64_t)1000000;

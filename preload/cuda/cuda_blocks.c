@@ -22,7 +22,8 @@ static struct level {
 static uint32_t level_count;
 static struct lock making_level;
 
-/* A number is an address, or a handle with any value. A number with more than NUMBER_BITS bits is hashed. */
+/* A number is an address or a handle. A handle may have any value, so a number with more than NUMBER_BITS bits is
+ * hashed. */
 static uint64_t key_of(enum cuda_space space, uint64_t number) {
     enum { NUMBER_BITS = 64 - SPACE_BITS - 1 };
     uint64_t rest = number >> NUMBER_BITS, fitting = (number ^ rest * 0x9E3779B97F4A7C15u) << (SPACE_BITS + 1);
@@ -84,7 +85,8 @@ static struct slot slot_at(const struct level *level, uint64_t index) {
     return (struct slot){&level->keys[index], &level->records[index]};
 }
 
-/* A walk through the table copies records without claiming them. So records are written and read in whole words. */
+/* A walk through the table may copy a record while another thread writes it. So each word of a record is written and
+ * read as a whole. */
 typedef uint64_t __attribute__((may_alias)) record_word;
 enum { RECORD_WORDS = sizeof(struct snap_cuda_block) / sizeof(record_word) };
 

@@ -20,9 +20,9 @@ bool cuda_captures_any(void);
 bool cuda_captures_hold_off(void);
 void cuda_captures_go_on(void);
 /* Call it before the driver begins a capture. Returns the capture's slot in the list, as one bit; 0: the list is full,
- * or its lock stayed taken. While a thread is between hold_off and go_on, it waits, but no longer than a second. A wait
- * of the driver that takes longer, because a kernel does not end, began long before the capture and does not break
- * it. */
+ * or its lock stayed taken. While another thread is between hold_off and go_on, this function waits, but no longer than
+ * a second. A wait of the driver that takes longer, because a kernel does not end, began long before the capture. Such
+ * a wait does not break the capture. */
 uint64_t cuda_captures_begin(cuda_handle stream, const struct cuda_target *target);
 /* began: the capture has begun with this number (cuda_device_capture); 0: the driver does not tell, and the capture
  * gets a number of ours. never_began: the call failed. */

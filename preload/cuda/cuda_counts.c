@@ -75,7 +75,8 @@ static struct snap_cuda_site *record_at(uint32_t id) {
     return record ? record : &nowhere;
 }
 
-/* The site, tag, kind and device of a record as one word. words.h reserves the words 0 and 1. */
+/* The site, tag, kind and device of a record as one word. It is an even number above 0, because words.h reserves the
+ * words 0 and 1. */
 static uint64_t word_of(uint32_t site, uint32_t tag, enum snap_cuda_kind kind, uint32_t device) {
     enum { SITE_BITS = 21, KIND_BITS = 4 };
     uint64_t above = (uint64_t)kind | (uint64_t)(device & 0xFF) << KIND_BITS;

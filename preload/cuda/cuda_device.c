@@ -16,10 +16,11 @@
 enum { SAMPLE_NS = 1000000000, SAMPLE_SOON_NS = 50000000, SAMPLE_BYTES = 64 << 20 };
 
 /* Looks up a function of the driver, and remembers in *known its address, or that the driver has no such function.
- * Before the driver is loaded, nothing is remembered: the runtime loads the driver within its first call, and the hook
- * of that call may ask already. After code was unloaded, find_function looks again. The address and the generation of
- * the loaded code share a word. Suppose that thread A looks up, thread B unloads code and looks up, and A writes after
- * B: then A's generation is old, and the next call looks again. */
+ * Before the driver is loaded, nothing is remembered, because our hooks may look up a function earlier: the runtime
+ * loads the driver only within its first call. After code was unloaded, find_function looks again. The address shares a
+ * word with the generation of the loaded code, so an old address is recognised. For example, thread A looks up, thread
+ * B unloads code and looks up, and then A writes its old address. A's generation is old, too, so the next call looks
+ * again. */
 enum { GENERATION_BITS = 16, LOOKED = 1 << (GENERATION_BITS - 1) };
 
 static void *find_function(uint64_t *known, const char *name) {
@@ -63,7 +64,8 @@ FUNCTION(cuMemPoolGetAttribute, (cuda_handle, int, void *))
 FUNCTION(cuPointerGetAttributes, (unsigned, int *, void **, cuda_address))
 FUNCTION(cuDeviceGetGraphMemAttribute, (int, int, void *))
 
-/* The target that cuda_device_now found most recently: the driver is asked for the device only after a change. */
+/* The target that cuda_device_now found most recently. The driver is asked for the device again only if the thread has
+ * another context, or if a context has ended since. */
 static __thread struct cuda_target last __attribute__((tls_model("initial-exec")));
 /* How many contexts had ended when `last` was set. */
 static __thread uint32_t last_ended __attribute__((tls_model("initial-exec")));
@@ -152,7 +154,7 @@ int cuda_device_ask_primary(uint32_t device, cuda_handle *context) {
     if (!cuDevicePrimaryCtxGetState() || !cuDevicePrimaryCtxRetain() || !cuDevicePrimaryCtxRelease_v2()) return 0;
     if ((error = cuDevicePrimaryCtxGetState()((int)device, &flags, &active)) || !active) return error;
     if ((error = cuDevicePrimaryCtxRetain()(&found, (int)device))) return error;
-    /* the release is not repeated after an error, which may be that of an earlier kernel */
+    /* not repeated after an error: the error may be that of an earlier kernel, although the release itself was done */
     cuDevicePrimaryCtxRelease_v2()((int)device);
     *context = found;
     return 0;

@@ -1,7 +1,8 @@
 /* cuda_device.h — harmless questions to the driver: the device and context of a thread, whether a stream is in capture,
  * how much memory there is.
  * In: threads that have just returned from a call of CUDA. Out: the driver's answers. No question makes a context or
- * initialises anything. While a stream is in capture, the driver is not asked what it then refuses to answer. */
+ * initialises anything. While a stream is in capture, questions that the driver refuses during a capture are left
+ * out. */
 #ifndef MEMSTOW_CUDA_DEVICE_H
 #define MEMSTOW_CUDA_DEVICE_H
 
@@ -47,11 +48,11 @@ uint32_t cuda_device_capture(cuda_handle stream);
  * the device; it may have ended since. */
 void cuda_device_primary(uint32_t device, cuda_handle context);
 cuda_handle cuda_device_primary_of(uint32_t device);
-/* Asks the driver for the device's primary context, but only if it exists, because asking would make one. *context is
- * NULL if there is none. Returns 0 or the driver's error. */
+/* Sets *context to the device's primary context; NULL: there is none. First asks the driver whether the context exists,
+ * because a request for a missing context would make one. Returns 0 or the driver's error. */
 int cuda_device_ask_primary(uint32_t device, cuda_handle *context);
-/* context_ended: counts a context that has ended. The next context may have the same address, on another device.
- * contexts_ended: returns the count. */
+/* context_ended: counts a context that has ended. contexts_ended: returns the count. When the count has grown, a
+ * context at a known address may be a new one, perhaps on another device. */
 void cuda_device_context_ended(void);
 uint32_t cuda_device_contexts_ended(void);
 /* Whether the device's primary context exists. True also if the driver does not tell. */

@@ -67,8 +67,9 @@ int cuda_route_named(const char *name) {
     return -1;
 }
 
-/* Among several versions, the answer is the newest version that is not newer than the request. Among entries for the
- * two default streams, the answer is the entry for the thread's own stream, if the flags ask for it and it exists. */
+/* The answer is the newest version of the entry that is not newer than the requested version. This version may exist
+ * twice: once for the usual default stream, and once for the thread's own default stream. If the flags ask for the
+ * thread's own stream, the answer is the latter. */
 int cuda_route_meant(const char *base, int version, uint64_t flags) {
     int best = -1;
     for (int i = 0; i < CUDA_ENTRIES; i++) {
@@ -197,8 +198,9 @@ static struct binding {
     const char *name; /* compared by address, not by its text */
 } first_bindings[FIRST_BINDINGS];
 
-/* A program with a compiler (Triton) has thousands of callers. If the slots for a caller are taken in one level, the
- * binding goes into the next level, which is four times as large. */
+/* The further levels of the table. They are needed because a program with a compiler (Triton) has thousands of callers.
+ * If the slots for a caller are taken in one level, the binding goes into the next level, which is four times as
+ * large. */
 static struct binding *more_bindings[BINDING_LEVELS];
 
 static struct binding *bindings_of(uint32_t level) {

@@ -50,7 +50,8 @@ void cuda_route_begin(const cuda_hooks *hooks);
 
 /* The function that the hook in this slot calls for a caller; NULL: the process has none. */
 void *cuda_route_real(enum cuda_entry_id entry, uint32_t slot, uintptr_t caller);
-/* As cuda_route_real, for any function by name. The name must have the same address in each call. */
+/* As cuda_route_real, for any function by name. All calls for a name must pass the same pointer, because pointers are
+ * compared, not texts. */
 void *cuda_route_bound(const char *name, uintptr_t caller);
 /* The hook that calls `real`. If `real` is itself a hook, or if all slots are taken, `real` is the answer. */
 void *cuda_route_hook(enum cuda_entry_id entry, void *real);

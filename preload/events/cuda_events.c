@@ -366,8 +366,8 @@ static bool cuda_events_mark_block(enum cuda_space space, uint64_t number, enum 
 }
 
 /* If the address lies in a mapping, the flag is for the physical memory that is mapped there, because this is the
- * memory that the program exports or binds. A mapping that begins at the address is looked up before a block, because a
- * block that is about to leave the table may have had this address. */
+ * memory that the program exports or binds. Mappings that begin at the address are looked up before blocks. In the
+ * other order, an old block at this address, which is just being removed from the table, could get the flag. */
 void cuda_events_mark(enum cuda_space space, uint64_t number, enum snap_cuda_flag flag) {
     struct snap_cuda_block mapping;
     bool is_address = space == CUDA_ADDRESS, mapped = is_address && cuda_blocks_find(CUDA_MAPPING, number, &mapping);

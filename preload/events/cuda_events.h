@@ -78,7 +78,7 @@ void cuda_events_made_of_another(const struct cuda_call *call, cuda_memory memor
 
 /* Counts one more handle of the memory that is mapped at `at`. */
 void cuda_events_retained(const struct cuda_call *call, cuda_memory memory, cuda_address at);
-/* Counts one handle less. Called after cuda_events_take_one. */
+/* Counts one handle of the memory less. Call it after cuda_events_take_one. */
 void cuda_events_released(struct cuda_call *call);
 void cuda_events_mapped(const struct cuda_call *call, cuda_address at, uint64_t bytes, cuda_memory memory);
 void cuda_events_unmapped(cuda_address at, uint64_t bytes);

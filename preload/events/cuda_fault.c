@@ -182,7 +182,8 @@ static void trace_fault(const char *name, const struct stowed *stowed, const str
     for (uint32_t i = 0; i < count; i++) trace_freed(&freed[i]);
 }
 
-/* Writes "unet (unet.safetensors)": models of one name differ by origin. */
+/* Writes the name and the origin of an owner, for example "unet (unet.safetensors)". Models of the same name have
+ * different origins. */
 static void put_owner(struct notice *self, uint32_t id) {
     const struct owner *owner = owner_known(id);
     notice_put(self, owner && owner->name ? owner->name : "no owner");

@@ -1,6 +1,6 @@
 /* cuda_teardown.c — see cuda_teardown.h. A teardown gets its number before the driver is called, and removes only
- * blocks that were there at that moment. After the driver's call, another thread may get the same numbers for new
- * blocks, and the same handle for a new graph or context. */
+ * blocks that were there at that moment, because after the driver's call another thread may get the same numbers for
+ * new blocks, and the same handle for a new graph or context. */
 #include "preload/events/cuda_teardown.h"
 
 #include "preload/base/forked.h"

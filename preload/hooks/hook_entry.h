@@ -39,8 +39,8 @@ struct hook_entry {
             ".size " #name ", .-" #name "\n"                                                                           \
             ".popsection\n");
 
-/* For use in a hook: the next definition, which is libc's function, or NULL if there is none. If the next definition is
- * not libc's, calls go past the hook. */
+/* For use in a hook: libc's function of this name, or NULL if there is none. (A hook runs only if the next definition
+ * of the name is libc's, or if there is no next definition.) */
 #define HOOK_NEXT(name) ((__typeof__(&name))next_##name)
 
 #endif

@@ -45,7 +45,7 @@ int __fcntl(int fd, int command, ...);
 mqd_t __mq_open_2(const char *name, int flags);
 /* glibc has these two functions since 2.36. They are declared here, because the library may be built with an older
  * glibc than it runs with. Newer functions whose names are plain words (fsopen, open_tree) have no hook: where libc
- * lacks them, a library that is opened later may define its own. */
+ * lacks such a function, a library that is opened later may define it, and the hook would not know this definition. */
 int pidfd_open(pid_t pid, unsigned flags);
 int pidfd_getfd(int process, int fd, unsigned flags);
 
@@ -118,7 +118,8 @@ HOOK_ENTRY(thrd_create)
 
 /* --- functions that open one descriptor --- */
 
-/* Whether descriptors are noted. It must not begin a ledger: a forked child that only execs never has one. */
+/* Whether descriptors are noted. It does not call process_tracked, which may begin a ledger: a forked child that only
+ * calls exec must not get a ledger. */
 static bool is_seen(void) { return tracked_page.stage == TRACKED_YES; }
 
 static int hook_files_note(int fd, enum snap_origin_kind kind, struct caller caller) {

@@ -89,7 +89,7 @@ static bool describe_bare(const void *p, uint64_t size, uint32_t site) {
 }
 
 /* Writes the header of a new block. If the block must be found by its address, it also goes into the table. If the
- * table is full, a large block stays counted. */
+ * table is full, a large block stays counted all the same, because it has a header. */
 static void hook_host_describe(void *p, uint64_t size, uint32_t mark, uint32_t site) {
     bool listed = size >= SNAP_LARGE_BYTES || (host_on_page(p) && next_found == NEXT_FOREIGN);
     mark |= listed ? HEADER_LISTED : 0;
@@ -129,8 +129,8 @@ static void *early_alloc(size_t alignment, size_t size, bool zero) {
     return p;
 }
 
-/* Serves blocks in a process that is not tracked. Over mimalloc these blocks come from glibc: a block of mimalloc
- * without a header could not be told from ours. */
+/* Serves blocks in a process that is not tracked. These blocks have no header. Over mimalloc they come from glibc,
+ * because our free gives blocks without a header to glibc. */
 static void *untracked_alloc(size_t alignment, size_t size, bool zero) {
     const struct next_allocator *from = next_found == NEXT_MIMALLOC ? &next_libc : &next;
     if (alignment > BEFORE) return from->memalign(alignment, size);
@@ -223,7 +223,8 @@ __attribute__((noinline)) static void *flushed(struct thread *self, void *p) {
     return p;
 }
 
-/* Counts a block at sample_here. `base` is tracked_page.mark_here. */
+/* Writes the header of a block, and counts the block at the site sample_here (sample.h). `base` is
+ * tracked_page.mark_here. */
 static inline void *stamp_here(struct thread *self, uint32_t base, struct header *header, size_t size) {
     /* An atomic store: otherwise the compiler merges two stores into one, with more instructions than it saves. */
     __atomic_store_n(&header->site, sample_here, __ATOMIC_RELAXED);
@@ -260,8 +261,8 @@ static inline void *stamp_pinned(struct thread *self, struct header *header, siz
     return header + 1;
 }
 
-/* Counts a block for its owner, without a call stack. This is for the time when owners are in use, and stacks are
- * sampled or not recorded. Samples go to stamp_slow, which records their stacks. */
+/* Counts a block for its owner, without a call stack. Called while owners are in use, and call stacks are sampled or
+ * not recorded. If the block is a sample, stamp_slow counts it and records its stack. */
 __attribute__((noinline)) static void *stamp_tagged(struct header *header, size_t size, uintptr_t slot,
                                                     uintptr_t address, uintptr_t rbp) {
     struct thread *self = thread_self;
@@ -299,7 +300,7 @@ static inline void *hook_host_stamp(struct header *header, size_t size, struct c
 
 /* --- the same over a foreign allocator --- */
 
-/* Looks up the site of a block that is no sample. The caller is pinned. */
+/* Looks up the site of a block that is no sample. The caller has pinned the thread (pin.h). */
 static inline uint32_t keyed_site(uintptr_t slot, uintptr_t address, uintptr_t rbp) {
     uint32_t site = sample_here ? sample_here : stack_site(slot, address, rbp);
     return unlikely(tags_used) ? tags_site(site) : site;
@@ -317,7 +318,7 @@ static inline void *stamp_keyed(struct header *header, size_t size, uintptr_t sl
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (sample_bytes) os_store(&self->until, until - size);
     uint32_t site = keyed_site(slot, address, rbp);
-    uint32_t mark = tracked_page.keyed; /* another value in a child that a signal handler forked meanwhile */
+    uint32_t mark = tracked_page.keyed; /* read again: in a child that a signal handler has just forked, it differs */
     return stamp_pinned(self, header, size, site, mark, host_key_of(p, mark));
 }
 
@@ -468,7 +469,7 @@ static inline void end_plain(struct header *header, uint64_t size, uint32_t site
 }
 
 /* Frees a plain block if the thread has no wide counter (counters.h) for its site. The fast path has checked only the
- * seal. If the site is impossible, there is no such block at the pointer. */
+ * seal, so the site may be impossible. In this case the pointer leads to no plain block, and host_free examines it. */
 __attribute__((noinline)) static void free_counted(struct header *header, uintptr_t slot) {
     uint64_t size = header->size;
     uint32_t site = header->site;
@@ -512,8 +513,8 @@ __attribute__((noinline)) static void free_keyed(void *p, uintptr_t slot) {
 __attribute__((noinline)) static void free_at_site(void *p, uintptr_t slot) {
     struct header *header = host_header(p);
     struct thread *self = thread_self;
-    /* Over a foreign allocator the mark is 0, and no header is compared with it: words in front of that allocator's
-     * blocks may be 0, too. */
+    /* Over a foreign allocator the mark is 0. A comparison with the mark would prove nothing there, because the words
+     * in front of that allocator's blocks may be 0, too. */
     uint32_t mark = tracked_page.mark;
     if (unlikely(!mark)) {
         free_keyed(p, slot);
@@ -617,16 +618,16 @@ static void *resize_by_copy(void *p, const struct host_known *block, size_t size
     return copy;
 }
 
-/* Moves the content to the start of the resized block (start_in). The allocator has left the content at raw + distance.
- * The block starts elsewhere if glibc has made a mapping for it, or had made one that is gone now. */
+/* Moves the content from raw + distance, where the allocator has left it, to the start of the resized block (start_in).
+ * These addresses differ if glibc has a mapping for the block now but had none before, or the other way round. */
 static char *hook_host_settle(char *raw, size_t distance, size_t usable, size_t size) {
     char *start = start_in(raw, size);
     if (start != raw + distance) memmove(start, raw + distance, usable < size ? usable : size);
     return start;
 }
 
-/* For a block that could not be resized: puts its header and table entry back, and makes a copy where that may help.
- * `entry`: the block's entry in the table; NULL: it had none. */
+/* For a block that the allocator could not resize: puts its header and table entry back. If a new block of the size may
+ * still be found, copies the content there. `entry`: the block's entry in the table; NULL: it had none. */
 static void *stays_as_it_is(void *p, const struct host_known *block, const struct block *entry, size_t size, int error,
                             struct caller caller) {
     bool readable = error != -EIO; /* otherwise a read would cause a SIGBUS */
@@ -635,8 +636,8 @@ static void *stays_as_it_is(void *p, const struct host_known *block, const struc
     return readable && (block->mark & HEADER_MAPPED || error) ? resize_by_copy(p, block, size, caller) : no_memory();
 }
 
-/* The next allocator resizes the block, with its header, in place or elsewhere. The table entry is taken out before,
- * and put back on failure. The counters follow the header, so they change afterwards. */
+/* Lets the next allocator resize the block together with its header, in place or elsewhere. The table entry is taken
+ * out before that, and put back on failure. The counters change only after success. */
 static void *resize_whole(void *p, const struct host_known *block, size_t size, struct caller caller) {
     struct block entry;
     size_t distance = (size_t)((char *)p - (char *)block->raw);
@@ -694,9 +695,9 @@ static void *resize_known(void *p, const struct host_known *block, size_t size, 
 }
 
 /* Lets the allocator behind ours resize a block that was freed before. If the allocator accepts the pointer, the
- * result is a block again. glibc's realloc hardly looks at a freed chunk. So it gets only a chunk that would be the
- * same without us. This excludes aligned blocks: without us, their chunks begin elsewhere. If nothing is mapped there
- * any more, the program ends by SIGSEGV, as without us. */
+ * result is a block again. glibc's realloc hardly examines a freed chunk, so it gets only a chunk that would be the
+ * same without us. (Chunks of aligned blocks would begin elsewhere without us, so glibc does not get them.) If the
+ * memory of the chunk is unmapped, the program ends by SIGSEGV, as without us. */
 static void *resize_freed(void *p, void *raw, size_t size, struct caller caller) {
     const struct host_known none = {0};
     const struct next_allocator *from = allocator_of(&none);
@@ -834,8 +835,9 @@ __attribute__((noinline)) static size_t host_usable(void *p) {
     return usable_in(p, &block);
 }
 
-/* Returns every byte that the allocator gave, as without us: some programs (redis) use all of them. If the header is
- * damaged, and the table knows the block, returns the size that the program asked for. */
+/* Returns how many bytes the allocator gave, not only how many the program asked for, because some programs (redis) use
+ * all of them. But if the header is damaged, and the table knows the block, returns the size that the program asked
+ * for. */
 HOOK size_t malloc_usable_size(void *p) {
     return likely(is_keyed(p)) ? next.usable(host_header(p)) - BEFORE : host_usable(p);
 }

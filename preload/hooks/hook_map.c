@@ -152,8 +152,8 @@ static bool make_whole_to_mark(uintptr_t start, size_t length) {
     return !error || error == -EPERM;
 }
 
-/* Some advice has another meaning for file-backed memory, or is refused there. So stowed memory is made plain first.
- * False: that failed, and the kernel must not be asked. */
+/* Some advice has another meaning for file-backed memory, or is refused there. Stowed memory is file-backed, so it is
+ * made plain first. False: it could not be made plain, and the kernel must not get the advice. */
 static bool prepare_advice(void *start, size_t length, int advice) {
     if (!is_range(start, length)) return true;
     if (advice == MADV_DONTNEED || advice == MADV_FREE || advice == ADVICE_DONTNEED_LOCKED ||
@@ -224,8 +224,8 @@ HOOK int pkey_mprotect(void *start, size_t length, int protection, int key) {
     return result;
 }
 
-/* The present move leaves all memory alone from here on. If the call locks the memory that exists (MCL_CURRENT),
- * stowed memory comes back first. Locked memory does not move later (STOW_LOCKED, STOW_LOCKS_FUTURE). */
+/* A move in progress touches no memory after stow_note_change. If the call locks the memory that exists (MCL_CURRENT),
+ * stowed memory comes back first. Later moves leave locked memory alone (STOW_LOCKED, STOW_LOCKS_FUTURE). */
 HOOK int mlockall(int flags) {
     uint32_t pass = stow_pass_begin();
     int result = -1;
@@ -251,7 +251,7 @@ void *hook_sbrk(intptr_t change) {
     return before;
 }
 
-/* Another library may define sbrk without brk. Its sbrk is not called here. */
+/* Takes the old break from libc's sbrk, because another library may define sbrk, but not brk. */
 int hook_brk(void *address) {
     void *before = LIBC(sbrk)(0);
     int result = HOOK_NEXT(brk)(address);

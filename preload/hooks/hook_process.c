@@ -193,7 +193,7 @@ HOOK int execle(const char *path, const char *first, ...) {
     return execve(path, arguments, environment);
 }
 
-/* --- forks that glibc does not announce (pthread_atfork announces fork) --- */
+/* --- forks for which glibc does not call the handlers of pthread_atfork --- */
 
 HOOK pid_t _Fork(void) {
     struct stow_forking forking = stow_fork_begin();
@@ -221,7 +221,7 @@ int hook_clone(int (*start)(void *), void *stack, int flags, void *argument, ...
     void *local = va_arg(list, void *);
     pid_t *child = va_arg(list, pid_t *);
     va_end(list);
-    /* libc refuses a missing function, and must see that it is missing */
+    /* if `start` is NULL, libc must get this NULL, so that it refuses the call */
     if (!start || flags & CLONE_VM) return HOOK_NEXT(clone)(start, stack, flags, argument, parent, local, child);
     struct clone_start begin = {start, argument, stow_fork_begin()};
     int pid = HOOK_NEXT(clone)(clone_begins, stack, flags, &begin, parent, local, child);
@@ -245,8 +245,8 @@ HOOK __attribute__((noreturn)) void _exit(int status) {
 
 HOOK __attribute__((noreturn)) void _Exit(int status) { _exit(status); }
 
-/* The process goes on until its last thread ends. The last thread must not be a thread of ours, so our threads stop. In
- * a sandbox they have stopped already, and the kernel is not asked for ids. */
+/* After the main thread has left, the process goes on until its last thread ends. The last thread must not be a thread
+ * of ours, so our threads stop. In a sandbox they have stopped already, and the kernel is not asked for ids. */
 static void main_thread_leaves(void) {
     if (seal_settles() && os_tid() == os_pid()) control_stop(CONTROL_PATIENCE);
 }
@@ -349,7 +349,8 @@ static long hook_process_enter(__typeof__(&syscall) call, long number, const lon
 }
 
 /* The range is restored first, because restored memory may be in a new mapping, which would not have the NUMA policy
- * that this call sets. In a sandbox, memory comes back in its old mapping, so -EPERM does no harm. */
+ * that this call sets. In a sandbox, stow_note_whole returns -EPERM and restores nothing. This does no harm, because
+ * memory comes back in its old mapping there. */
 static long bind_memory(__typeof__(&syscall) call, const long a[6]) {
     uint32_t pass = stow_pass_begin();
     long result = -1;

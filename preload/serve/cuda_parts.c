@@ -200,8 +200,8 @@ static int assign_of(uint64_t address, struct vram_block *served, uint64_t start
     return result;
 }
 
-/* Finds the block that contains the range, and assigns the range. The block is held meanwhile, so that it does not
- * move: a thread that moves it reads which owner has it. A block that is off its device cannot change its owner: the
+/* Finds the block that contains the range, and assigns the range. The block is held meanwhile, so that no thread moves
+ * it: the mover reads which owner has the block. A block that is off its device cannot change its owner, because the
  * owner that put it away must bring it back. */
 static int cuda_parts_assign_range(uint64_t start, uint64_t end, uint32_t model) {
     struct search search = {.start = start, .end = end};

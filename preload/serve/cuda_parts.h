@@ -1,5 +1,5 @@
-/* cuda_parts.h — parts of device blocks that belong to other owners than their blocks. PyTorch's segments hold tensors
- * of several models.
+/* cuda_parts.h — parts of device blocks that belong to other owners than their blocks. For example, a segment of
+ * PyTorch's allocator is one block, and has tensors of several models.
  * In: ranges that the program assigned (memstow_assign). Out: records of the parts in the table of blocks
  * (cuda_blocks.h). Each part is counted at the site of its block, under its own owner; the rest of the block stays with
  * the block's owner. One thread at a time assigns. */

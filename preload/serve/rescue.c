@@ -1,9 +1,9 @@
 /* rescue.c — see rescue.h.
  *
- * The asking thread may hold locks of the program or of Python; PyTorch's allocator asks with its own lock held. So it
- * must not wait for a thread that might wait for such a lock. A thread of memstow waits for the work on the device. The
- * asking thread waits for that thread, and for another thread's rescue or move, WAIT_MS at most each. Other locks of
- * memstow are held for a short time, and never while the program is called. */
+ * The asking thread may hold locks of the program or of Python: PyTorch's allocator, for example, asks with its own
+ * lock held. A thread for which the asking thread waits might wait for such a lock. So both waits have a limit, WAIT_MS
+ * each: the wait for the thread of memstow that waits for the work on the device, and the wait for another thread's
+ * rescue or move. Other locks of memstow are held for a short time, and never while the program is called. */
 #include "preload/serve/rescue.h"
 
 #include <string.h>
@@ -72,9 +72,9 @@ static bool wait_for_rescue(void) {
     return !lock_is_held(&rescuing);
 }
 
-/* Whether another rescue or a move has given memory back since the request was made or repeated. If not, waits for a
- * rescue or move in progress, and the answer is true if that ends in time. After the answer was true WAITS_MOST times,
- * it is false. */
+/* Whether another rescue or a move has given memory back since the request was made or repeated. If not, and if a
+ * rescue or move is in progress, waits for its end; true if it ends in time. A request gets the answer true at most
+ * WAITS_MOST times. */
 static bool others_gave(struct rescue *self) {
     if (self->waits == WAITS_MOST) return false;
     bool gave = vram_move_left() != self->left || wait_for_rescue() || vram_move_wait(WAIT_MS);
@@ -130,8 +130,8 @@ static bool rescue_rescue(struct rescue *self) {
     return gave;
 }
 
-/* The caller has noted before that the owner is in use. A rescue that takes the lock after this note sees it. So only a
- * rescue that has the lock already may have read that the owner was idle. */
+/* Waits for the rescue that has the lock now. A later rescue need not be waited for: the caller has already noted that
+ * the owner is in use, and a rescue that takes the lock after that sees this note. */
 bool rescue_is_over(void) {
     const struct timespec while_ = {.tv_nsec = 1000000};
     uint64_t end = os_now() + OVER_NS;

@@ -32,7 +32,7 @@ struct rescue {
     /* The stream in whose order the memory is requested: the memory comes from the stream's device. NULL: there is no
      * stream, and the memory comes from the thread's device. */
     cuda_handle stream;
-    bool judged, is_error; /* judged: is_error says whether the refusal was an error, or only a trial of the program */
+    bool judged, is_error; /* is_error: the refusal was an error, not a trial of the program; judged: is_error is set */
     uint32_t waits;        /* how often others gave back memory for the request, so that it was repeated */
     uint64_t left;         /* vram_move_left() when the request was made, or at the latest look (others_gave) */
     bool tried;            /* a rescue was tried for the request */

@@ -24,8 +24,8 @@ static struct cuda_target target_of(cuda_handle stream, const struct cuda_target
     return elsewhere ? cuda_device_in(context) : *now;
 }
 
-/* Whether memstow is to serve this request; if so, fills in *out. False if the thread's scope is no model's, if the
- * request is too small or short-lived, or if memory cannot be served now or must not move. */
+/* Whether memstow is to serve this request; if so, fills in *out. False if the thread is not in the scope of a model,
+ * if the request is too small, if its memory is short-lived or must not move, or if memory cannot be served now. */
 static bool serve_alloc_wants(uint64_t bytes, cuda_handle stream, bool in_stream, struct vram_request *out) {
     struct cuda_target target = cuda_device_now();
     serve_contexts_note_present(&target);

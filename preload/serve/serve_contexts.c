@@ -15,9 +15,9 @@ int serve_contexts_note(const struct cuda_target *target) {
     return vram_reach_works_on(target->device) ? vram_memory_reach() : 0;
 }
 
-/* Called at each allocation, for a model or not: work may run in the thread's context, and memstow may not have seen
- * that the context was made. A new context may have the address of a context that has ended. So after each end, all
- * threads note their contexts again. */
+/* Called at each allocation, whether or not it is for a model, because memstow does not see each context when it is
+ * made. A new context may have the address of a context that has ended, so after the end of any context, each thread
+ * notes its context again. */
 void serve_contexts_note_present(const struct cuda_target *target) {
     static __thread cuda_handle last;
     static __thread uint32_t last_ended;
@@ -32,8 +32,9 @@ void serve_contexts_made(cuda_handle context, uint32_t device) {
     serve_contexts_note(&(struct cuda_target){context, device});
 }
 
-/* Removes the context from the list, and only then has all threads note their contexts again. In the other order, a
- * thread could find the old context in the list, and not note a new one at the same address. */
+/* First removes the context from the list, and then tells all threads to note their contexts again. In the other order,
+ * a thread whose new context has the same address could find the old context in the list, and would not note the new
+ * one. */
 void serve_contexts_ended(cuda_handle context, bool goes_on, uint64_t end) {
     uint32_t device;
     cuda_handle heir = goes_on || !serve_wanted ? context : NULL;

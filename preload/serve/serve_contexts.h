@@ -1,8 +1,8 @@
 /* serve_contexts.h — notes the program's CUDA contexts, which come and go.
  * In: contexts that were made, used or ended. Out: a move off a device waits for the work in these contexts. Memory
- * that was served in a context ends with it. Memory that the program requested from a pool, and that memstow served
- * instead, goes to the context that lives on: the same context after a reset, or the device's primary context. If there
- * is none, it ends, too. Any thread may call. */
+ * that was served in a context ends with the context. But memory that memstow served in place of a pool goes to the
+ * context that lives on: the same context after a reset, or the device's primary context. If no context lives on, this
+ * memory ends, too. Any thread may call. */
 #ifndef MEMSTOW_SERVE_CONTEXTS_H
 #define MEMSTOW_SERVE_CONTEXTS_H
 

@@ -70,15 +70,15 @@ static uint64_t code_that_is_there(void) {
     return 1 + loads + __atomic_load_n(&generation_of_code, __ATOMIC_ACQUIRE);
 }
 
-/* While another thread examines the driver, the answer is false, and the request goes to the driver. */
+/* While another thread examines the driver, the answer is false, so a request for memory goes to the driver. */
 bool serve_driver_is_fit(void) {
     uint64_t now = code_that_is_there();
     if (likely(__atomic_load_n(&looked, __ATOMIC_ACQUIRE) == now)) return !__atomic_load_n(&cannot, __ATOMIC_RELAXED);
     if (!lock_try(&looking)) return false;
     enum vram_refusal why = look_at_driver();
     __atomic_store_n(&cannot, why, __ATOMIC_RELAXED);
-    /* Where nothing can be served, spares are not kept. comfy-aimdo needs that: its requests pass no hook of ours, so
-     * they could not get the memory of spares. */
+    /* Keeps no spares if nothing can be served. One reason for this is comfy-aimdo: its requests pass no hook of ours,
+     * so memstow could not give it the memory of spares. */
     vram_spare_stop(why != VRAM_REFUSAL_DONE);
     __atomic_store_n(&looked, now, __ATOMIC_RELEASE);
     lock_let_go(&looking);
@@ -86,8 +86,8 @@ bool serve_driver_is_fit(void) {
     return !why;
 }
 
-/* A thread with descriptors of its own (vram_thread.h) does not examine the driver: its calls of the driver would fail,
- * and memory would not be served on any thread any more. */
+/* A thread with descriptors of its own (vram_thread.h) does not examine the driver, because its calls of the driver
+ * would fail. The failure would be noted in `cannot`, so memory would be served on no thread any more. */
 enum vram_refusal serve_driver_refusal(void) {
     if (!vram_thread_apart) serve_driver_is_fit();
     return __atomic_load_n(&cannot, __ATOMIC_RELAXED);

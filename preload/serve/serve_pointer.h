@@ -17,8 +17,8 @@ bool serve_pointer_range(uint64_t address, uint64_t *start, uint64_t *bytes);
 
 struct serve_answer {
     uint64_t value;
-    /* The width of the answer in bytes. 0: only the driver knows the width. It has then written an answer already, or
-     * can be made to write 0. */
+    /* The width of the answer in bytes. 0: only the driver knows the width. In this case the driver has written an
+     * answer already, or can be made to write 0. */
     uint32_t bytes;
     bool is_out; /* the block is off its device, so the driver does not know the address */
 };

@@ -360,7 +360,7 @@ int shutdown_begin(const char *reason, uint64_t limit_ns, int status) {
 static void shutdown_disarm(void) {
     struct stow_thread *thread = __atomic_exchange_n(&limit.thread, NULL, __ATOMIC_ACQ_REL);
     __atomic_store_n(&limit.armed, 0, __ATOMIC_RELEASE);
-    /* All waiting threads are woken: the thread of the next ending may wait here, too. */
+    /* wakes all threads that wait: besides this ending's thread, the thread of the next ending may wait here */
     os_call(SYS_futex, &limit.armed, FUTEX_WAKE_PRIVATE, INT32_MAX);
     if (thread) stow_thread_join(thread);
     for (uint32_t i = 0; i < count; i++)

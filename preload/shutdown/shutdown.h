@@ -18,8 +18,8 @@
 int shutdown_handler(const struct memstow_handler *handler, const char *name, const char *after);
 int shutdown_begin(const char *reason, uint64_t limit_ns, int status);
 int shutdown_on_signal(int number, uint64_t limit_ns, int status);
-/* Notes in the log that a stage (enum memstow_stage) begins, if a shutdown has begun. A call for the stage of the
- * latest call does nothing. */
+/* Notes in the log that a stage (enum memstow_stage) begins, if a shutdown has begun. A second call in a row for the
+ * same stage does nothing. */
 void shutdown_stage(uint32_t stage);
 /* Runs the handlers of a stage (of CANCEL only if a handler of DRAIN failed or was late). Returns how many failed or
  * were late; -EALREADY: another thread runs a stage. */

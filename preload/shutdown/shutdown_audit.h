@@ -1,5 +1,5 @@
-/* shutdown_audit.h — notes in the log how much memory and how many descriptors a program has at each stage of its end,
- * and which descriptors are left in the end.
+/* shutdown_audit.h — writes to the log how much memory and how many descriptors a program has at each stage of its end,
+ * and which descriptors are left at last.
  * In: /proc of this process, and answers from the ledger. Functions behind pointers give these answers, because this
  * room does not depend on the ledger. Out: lines of the log. It makes only system calls and takes no lock, because the
  * thread that ends the process at its limit calls it, too. */

@@ -255,9 +255,11 @@ static void link_marked(struct table *table) {
     }
 }
 
-/* Whether `process` belongs to another command of this process's pipeline. A shell may make this process the leader of
- * the pipeline's group. The other commands, and what they start, descend from the shell, the parent of this process. If
- * that parent is init, orphans of this process descend from init, too, so only init's own children count. */
+/* Whether `process`, in the group or session that this process leads, belongs to another command of the same pipeline.
+ * A shell may make this process the leader of the whole pipeline's group. The other commands, and the processes that
+ * they start, descend from the shell, which is the parent of this process. So a process that descends from this parent
+ * belongs to another command. But if the parent is init, every process descends from it, even an orphan of this
+ * process. Then only init's own children are taken for other commands. */
 static bool is_beside(struct table *table, const struct process *process) {
     uint32_t parent = table->self.kin.parent;
     for (int left = parent == 1 ? 1 : GENERATIONS; process && left; left--) {

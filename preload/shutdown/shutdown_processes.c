@@ -134,8 +134,9 @@ static bool leads_group(const struct child *child) {
            os_start_ticks(child->pid) == child->start_ticks;
 }
 
-/* Signals the group that the process leads or led. False: that failed, or it is this process's own group. Before Linux
- * 6.9, only the leader's pid identifies the group, and this is certain only as long as the leader has that pid. */
+/* Signals the group that the process leads or led. False: no signal was sent, or the group is this process's own.
+ * Before Linux 6.9, the group can be named only by the leader's pid. The pid is certain to mean this group only while
+ * the leader is there. */
 static bool signal_group(const struct held *held, int number) {
     if (os_call(SYS_getpgid, 0) == (long)held->child.pid) return false;
     long result = os_call(SYS_pidfd_send_signal, held->fd, number, NULL, GROUP);
@@ -263,8 +264,9 @@ static void leave_survivors(struct end *self) {
     }
 }
 
-/* Opens a process: returns a descriptor or -errno. -ESRCH: it is gone, and so are the members of its group. After the
- * leader has ended, its pid identifies the group until somebody has waited for the leader. */
+/* Opens a process: returns a descriptor or -errno. A leader that has ended is opened, too, while members of its group
+ * live: its pid identifies the group until somebody has waited for the leader. -ESRCH: the process and all members of
+ * its group have ended. */
 static int hold_with_group(const struct end *self, struct held *held) {
     held->fd = shutdown_processes_hold(&held->child);
     held->ended = held->fd >= 0 && os_has_ended(held->fd);
@@ -354,7 +356,7 @@ int64_t shutdown_processes_end(uint64_t patience_ns) {
     if (patience_ns)
         stow_work_apart(end_all, self, &own_files);
     else
-        end_all(self); /* this is the thread of the limit, which has descriptors of its own */
+        end_all(self); /* the caller is the thread of the limit (shutdown.c), so no other thread is needed */
     int64_t killed = self->killed;
     os_unmap(self, sizeof *self);
     return killed;

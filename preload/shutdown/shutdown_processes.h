@@ -15,7 +15,7 @@ int shutdown_process_add(uint32_t pid, const char *name, bool keep, uint64_t num
 int shutdown_process_forget(uint32_t pid);
 /* Ends the registered processes that are not to be kept, with their groups: sends SIGTERM, and SIGKILL after
  * `patience_ns`. If `patience_ns` is 0, it sends SIGKILL at once, takes no lock, and waits a moment for the effect.
- * Returns how many got SIGKILL (with its group, a process counts once), or -ENOMEM. */
+ * Returns how many got SIGKILL (a process and its group count as one), or -ENOMEM. */
 int64_t shutdown_processes_end(uint64_t patience_ns);
 /* The number of processes that still run but should not: registered processes, other processes that this program has
  * started, and their kin. The log gets a line for each of the first 256. */

@@ -66,8 +66,8 @@ int shutdown_thread_add(const char *name) {
 
 /* --- waiting for threads --- */
 
-/* One wait: a copy of the list of threads, because the program may register threads meanwhile. there: how many still
- * ran when the time was over. */
+/* The state of one wait. threads: a copy of the list, because the program may register threads meanwhile. there: how
+ * many threads still ran when the time was over. */
 struct wait {
     struct thread threads[MOST];
     uint32_t count, caller;

@@ -48,9 +48,9 @@ static void find_allowance(void *context) {
 }
 
 /* How much may be pinned now: no more than a move might pin, and only while the system has at least as much memory left
- * as is pinned. If less were left, the next move would give the pinned memory back. A thread with descriptors of its
- * own reads the figures, because that opens files: a file must not get the number of a descriptor that the program is
- * about to open. The answer is also 0 if the figures cannot be read. */
+ * as is pinned. If less were left, the next move would give the pinned memory back. To read the figures, files are
+ * opened. They must not get the numbers of descriptors that the program is about to open, so a thread with descriptors
+ * of its own reads them. The answer is also 0 if the figures cannot be read. */
 static uint64_t allowance_now(const struct vram_limits *limits) {
     struct allowance allowance = {.limits = limits};
     bool own_files;

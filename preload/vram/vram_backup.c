@@ -1,6 +1,6 @@
-/* vram_backup.c — see vram_backup.h. memstow maps pinned memory itself, and registers it with the driver. Pinned memory
- * that the driver allocates would end with its context. But a block that was served in place of a pool outlives its
- * context, so its backup must outlive the context, too. */
+/* vram_backup.c — see vram_backup.h. memstow maps pinned memory itself, and registers it with the driver, because
+ * pinned memory that the driver allocates ends with its context. A block that was served in place of a pool outlives
+ * its context, so its backup must outlive the context, too. */
 #include "preload/vram/vram_backup.h"
 
 #include <string.h>

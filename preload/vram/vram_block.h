@@ -14,8 +14,8 @@ enum {
     VRAM_PIECES = 64,
     VRAM_DEVICES = 64,
 };
-/* Bytes of a piece; more in a block that would otherwise have more than VRAM_PIECES pieces. One call of the driver
- * makes a piece, and another call maps it. */
+/* The size of a piece in bytes. A block that would have more than VRAM_PIECES pieces of this size has larger pieces.
+ * One call of the driver makes a piece, and another call maps it. */
 #define VRAM_PIECE ((uint64_t)256 << 20)
 
 enum vram_state {

@@ -10,7 +10,7 @@
 #include "preload/vram/vram_table.h"
 
 static cuda_handle contexts[VRAM_CONTEXTS];
-static uint64_t contexts_seen[VRAM_CONTEXTS]; /* vram_table_last_number() at the latest note of the context */
+static uint64_t contexts_seen[VRAM_CONTEXTS]; /* vram_table_last_number() when the context was last noted */
 static uint32_t context_count;
 static bool context_missing; /* there were more than VRAM_CONTEXTS contexts */
 
@@ -71,8 +71,8 @@ static void vram_contexts_inherit(cuda_handle context, cuda_handle heir, uint64_
 
 uint64_t vram_contexts_end_begins(void) { return vram_table_number(); }
 
-/* For the driver, physical memory and addresses belong to no context. So memory that was served in this context is
- * given back here. */
+/* The driver does not free physical memory and addresses when a context ends, because they belong to no context. So
+ * memory that was served in this context is given back here. */
 void vram_contexts_ended(cuda_handle context, cuda_handle heir, uint64_t end) {
     struct vram_block *block;
     vram_table_lock();

@@ -20,9 +20,10 @@ bool vram_contexts_device(cuda_handle context, uint32_t *device);
  * before the end began. */
 uint64_t vram_contexts_end_begins(void);
 /* Call this when the context has ended. `end`: the number of this end. Blocks that were served in the context before
- * its end began are given back. Later blocks belong to the next context with the same address. Blocks that were served
- * in place of a pool belong to no context, so they go to `heir` (spares do not). `heir` can be the same context after a
- * reset. If `heir` is NULL, they are given back, too. */
+ * its end began are given back. (Later blocks belong to the next context with the same address.) There is one
+ * exception: blocks that were served in place of a pool, other than spares, belong to no context. They go to the
+ * context `heir`, which can be the same context after a reset. If `heir` is NULL, they are given back like the
+ * others. */
 void vram_contexts_ended(cuda_handle context, cuda_handle heir, uint64_t end);
 
 #pragma GCC visibility pop

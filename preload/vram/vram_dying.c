@@ -109,9 +109,9 @@ static bool is_of_handlers(const struct dying *self, uintptr_t at) {
     return at - self->handlers.begin <= self->handlers.size;
 }
 
-/* Whether a stack pointer or frame is above the mark. The stack grows down, so a thread whose stack pointer is above
- * the mark has left the call. An address far above the mark, or on the stack of a handler that interrupted the call, is
- * on another stack. */
+/* Whether a stack pointer or frame is above the mark, on the same stack. The stack grows down, so a thread whose stack
+ * pointer is above the mark has left the call. False for addresses that are on another stack: those far above the mark,
+ * and those on the stack of a signal handler that may have interrupted the call. */
 static bool is_above(uintptr_t at, const struct dying *self) {
     uintptr_t mark = (uintptr_t)self->mark;
     if (is_of_handlers(self, at) && !is_of_handlers(self, mark)) return false;

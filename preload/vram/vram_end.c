@@ -14,8 +14,8 @@
 enum { NO_TIMING = 2, UNRIPE_MOST = 8 };
 
 static uint64_t searches; /* the number of searches for freed blocks so far */
-/* The address of this variable stands for the thread's own default stream, because that stream has the same handle in
- * all threads. */
+/* The address of this variable identifies the thread's own default stream. The stream's handle cannot, because the own
+ * default streams of all threads have the same handle. */
 static __thread char own_stream __attribute__((tls_model("initial-exec")));
 
 /* --- ending blocks, now or when their work is done --- */
@@ -84,9 +84,9 @@ const void *vram_end_stream(cuda_handle stream) {
     return (uintptr_t)stream == CUDA_STREAM_PER_THREAD ? &own_stream : stream;
 }
 
-/* Equal handles of the stream and of the event's stream prove nothing: after a stream is destroyed, the driver may give
- * its handle to another stream. So the stream waits even then. A stream in capture must not wait for an event from
- * outside the capture, because that would break the capture. */
+/* Makes the stream wait for the block's event, even if the event's stream has the same handle: the driver may have
+ * destroyed that stream and given its handle to this one. A stream in capture must not wait for an event from outside
+ * the capture, because the wait would break the capture. */
 bool vram_end_order(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream) {
     struct vram_visit visit;
     if (!self->event) return true;
@@ -147,8 +147,8 @@ static bool context_has_ended_work(const struct vram_driver *driver, const struc
     return has_ended;
 }
 
-/* For each of at most STREAMS_MOST streams: an event that had not come when this search asked. Events that were
- * recorded later in the same stream have not come either, so the driver is not asked about them. */
+/* For each of at most STREAMS_MOST streams: an event that was not complete when this search asked the driver. Events
+ * recorded later in the same stream were not complete either, so the driver is not asked about them. */
 enum { STREAMS_MOST = 8 };
 struct stalled {
     const struct vram_driver *driver;

@@ -20,7 +20,7 @@ uint32_t vram_end_spares(const struct vram_driver *driver, uint32_t owner);
 /* Makes a stream wait for the work that may still use a freed block. After that, new work on the stream may use the
  * block. False: the stream cannot wait. */
 bool vram_end_order(const struct vram_driver *driver, struct vram_block *self, cuda_handle stream);
-/* The value that stands for this stream in `event_stream` of a block. */
+/* The value by which the member `event_stream` of a block identifies this stream. */
 const void *vram_end_stream(cuda_handle stream);
 /* Marks the block as freed: it ends when the present work on the stream is done. Returns 0, or the driver's error:
  * then the block is not marked. */

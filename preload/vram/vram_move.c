@@ -282,9 +282,9 @@ static struct vram_block *vram_move_search(const struct move *self, struct vram_
 }
 
 /* Chooses the next block: if possible, one of the same context as the block chosen before (`last`), because the ring's
- * buffers must be pinned again for another context. The search goes on behind `last`, which the mover has not given
- * back yet. So a move looks at each block once for each context, and once more at blocks that came or were given back
- * meanwhile. */
+ * buffers must be pinned again for another context. The search goes on behind `last`. This is safe, because the mover
+ * has not given `last` back yet. So a move looks at each block once for each context, and once more at blocks that came
+ * or were given back meanwhile. */
 static struct vram_block *vram_move_choose(const struct move *self, enum vram_state state) {
     struct vram_block *from = self->last ? self->last->next : vram_table_first();
     cuda_handle context = self->last ? self->last->context : ring.context;
@@ -417,7 +417,7 @@ static uint32_t of_one_context(const struct move *self, uint32_t first, uint32_t
     return i - first;
 }
 
-/* Gives back a block that stays as it was, because the move must stop. A kernel that hashes it may still read it. */
+/* Gives back a block that was not moved, because the move must stop. A kernel that hashes the block may still run. */
 static void stay(struct vram_block *block) {
     block->copied = ring.unsettled || hash.unsettled;
     vram_end_give_back(block, VRAM_LIVE);
@@ -446,8 +446,7 @@ static void settle_hashes(struct move *self) {
     vram_driver_leave(&vram_driver, &visit);
 }
 
-/* Moves blocks out one after the other, so a thread that frees a block need not wait for the whole move. The next block
- * is taken before the present one is given back, because the search goes on behind the present one. */
+/* Moves blocks out batch by batch, so that a thread that frees a block need not wait for the whole move. */
 static void move_out(struct move *self) {
     settle_hashes(self);
     uint32_t count = take_batch(self);
@@ -475,8 +474,8 @@ static void add_to_move(struct vram_block **all, struct vram_block *block) {
     *all = block;
 }
 
-/* Sets fits: whether the device surely has memory for all of these blocks. If the blocks are of several contexts,
- * fits is false. */
+/* Sets self->fits: whether the device surely has memory for all blocks in the list `all`. It is false if these blocks
+ * are of several contexts. */
 static enum vram_refusal ask_whether_it_fits(struct move *self, struct vram_block *all) {
     size_t free_bytes = 0, total;
     uint64_t needed = 0;
@@ -538,9 +537,9 @@ static bool is_over(uint64_t since, uint32_t milliseconds) {
 
 /* Every move waits while another thread pins memory ahead of need. Otherwise the move would pin memory itself, which
  * takes as long. With `at_once`, the move waits no longer than PINNING_MS after the pinning began, because the driver
- * may hang. If a move has waited for ENDING_MS only for calls that end a context, it waits no longer. The program may
- * have left such a call by longjmp, and nothing shows that while the thread waits in functions that have not written
- * over the call's frame. *since: when this wait began. */
+ * may hang. For calls that end a context, a move waits no longer than ENDING_MS, because the program may have left such
+ * a call by longjmp. memstow cannot always see this: the thread may now wait in a function, and the functions that it
+ * has called since may not have overwritten the call's frame. *since: when this wait began. */
 static bool must_wait(const struct move *self, uint64_t *since) {
     bool at_once = self->options->at_once;
     if (must_stop(self)) return false;
@@ -574,8 +573,8 @@ static void end_move(void) {
     vram_table_let_go();
 }
 
-/* Whether the end of the context would disturb a move or the pinning of memory. A move copies to and from memory that
- * was pinned in any context. */
+/* Whether the end of the context would disturb a move or the pinning of memory. A move also uses memory that was pinned
+ * in other contexts than its own (vram_stock_serves). */
 static bool works_in(cuda_handle context) {
     if (quieting || (mover && ring.context == context) || pinning == context) return true;
     if (mover && vram_stock_serves(context)) return true;
@@ -585,7 +584,8 @@ static bool works_in(cuda_handle context) {
 }
 
 /* Waits until no move works in the context. Otherwise the driver would free the ring's buffers with the context while
- * the mover still uses them. If the list of calls stays full, this call goes on without an entry. */
+ * the mover still uses them. If the list of calls that end contexts (vram_dying.h) stays full, this call goes on
+ * without an entry. */
 void vram_move_hold_off(cuda_handle context, uintptr_t *mark) {
     uint64_t since = os_now();
     vram_table_lock();

@@ -14,8 +14,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Asks the driver which devices can access each other. The program's earlier settings are kept. `find` finds a function
- * of the driver by name. False: the driver does not tell. */
+/* Asks the driver which devices can access each other. What vram_reach_works_on and vram_reach_pool noted before is
+ * kept. `find` finds a function of the driver by name. False: the driver does not tell. */
 bool vram_reach_begin(void *(*find)(const char *name));
 
 /* Notes that the program works on a device. True: that was not known before. */

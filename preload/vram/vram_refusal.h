@@ -36,7 +36,7 @@ enum vram_refusal {
     VRAM_REFUSAL_DEVICES, /* another device could not copy from the block */
     VRAM_REFUSAL_OLD,     /* the driver lacks a necessary function */
     VRAM_REFUSAL_OFF,     /* MEMSTOW_CUDA_MOVES is not set, so nothing is served */
-    VRAM_REFUSAL_SMALL,   /* smaller than MEMSTOW_CUDA_MOVES, or not served, for example from an explicit pool */
+    VRAM_REFUSAL_SMALL,   /* smaller than MEMSTOW_CUDA_MOVES, or not served for another reason (an explicit pool…) */
     VRAM_REFUSAL_KIND,    /* this kind of memory is never served */
     VRAM_REFUSALS
 };

@@ -20,7 +20,8 @@ static struct vram_block *shelves[SHELVES];
 static struct vram_sums sums[VRAM_DEVICES + 1]; /* by device; the last entry: of all devices */
 uint64_t vram_table_word;
 static uint32_t turn;                  /* a futex: how often vram_table_changed was called */
-static uint32_t count, pending, freed; /* all blocks; freed blocks and wrecks; freed blocks alone */
+static uint32_t count, pending, freed; /* numbers: of all blocks; of freed blocks and wrecks (VRAM_WRECK); of freed
+                                        * blocks alone */
 uint32_t vram_table_spare;
 static uint64_t numbers;
 

@@ -53,8 +53,8 @@ void vram_table_requeue(struct vram_block *self);
 struct vram_sums vram_table_sums(uint32_t device);
 struct vram_sums vram_table_sums_of(uint32_t owner, uint32_t device);
 
-/* Need no lock. vram_table_number: the next number, higher than all before. vram_table_last_number: the latest one.
- * Blocks and events get numbers, which tell their order in time. */
+/* Blocks and events get numbers that tell their order in time. vram_table_number: makes a new number, higher than all
+ * earlier ones. vram_table_last_number: the number that was made last. These functions need no lock. */
 uint64_t vram_table_number(void);
 uint64_t vram_table_last_number(void);
 /* Needs no lock: an id for memory, different from all other ids. */
@@ -74,8 +74,8 @@ enum { VRAM_TABLE_HELD = 1, VRAM_TABLE_WAITED = 2 };
  * other threads may wait. The lower half of the word is a futex. */
 extern uint64_t vram_table_word;
 
-/* The lock's word while this thread holds the lock. The address of the thread's descriptor is a multiple of 64, so the
- * lowest bits are free. */
+/* The lock's word while this thread holds the lock: the address of the thread's descriptor, and flags in the lowest
+ * bits. These bits are free, because the address is a multiple of 64. */
 static inline uint64_t vram_table_my_word(void) { return (uint64_t)os_thread() | VRAM_TABLE_HELD; }
 
 /* Waits for the lock. False, only with `gives_up`: this thread has the lock already. */
