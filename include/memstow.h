@@ -447,8 +447,8 @@ int32_t memstow_state_get(int64_t state, const char *id, struct memstow_state_va
  * readers that are not part of the iteration. -ENOENT also for a value that has never been committed. Since 1.9. */
 int32_t memstow_state_get_committed(int64_t state, const char *id, struct memstow_state_value *out);
 
-/* Lists the values that memstow_state_get would find, without views. Writes at most `capacity` structures, each of
- * `size` bytes (sizeof(struct memstow_state_value)), and returns the number of all values. */
+/* Lists the values that memstow_state_get would find, but gives no views of them. Writes at most `capacity` structures,
+ * each of `size` bytes (sizeof(struct memstow_state_value)), and returns the number of all values. */
 int64_t memstow_state_list(int64_t state, struct memstow_state_value *out, uint32_t capacity, uint32_t size);
 
 /* The latest committed generation; 0: none. */

@@ -20,8 +20,8 @@ static int64_t moved_by(const struct thread *self) { return (int64_t)(self->drif
 
 /* --- running totals, and their peaks --- */
 
-/* live_host is read before the threads' own bytes. A thread that adds its bytes to live_host in between is left out. In
- * the other order, its bytes could be counted twice. */
+/* live_host is read before the threads' own bytes. If a thread adds its bytes to live_host in between, these bytes are
+ * left out of the sum. In the other order, they could be counted twice. */
 void account_raise_peak(void) {
     int64_t maps = __atomic_load_n(&live_mapped, __ATOMIC_RELAXED),
             host = __atomic_load_n(&live_host, __ATOMIC_ACQUIRE);

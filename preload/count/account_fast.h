@@ -1,7 +1,7 @@
 /* account_fast.h — the part of the accounts that malloc and free need.
- * In: a thread that has a slot, one of its counters. Out: the same as account.h. Nothing here but account_flush takes a
- * lock, makes a system call, or does an atomic read-modify-write. Only count/ and the hooks' fast path may include this
- * file (tests/build/layers). */
+ * In: a thread that has a slot, and one of the thread's counters. Out: the same as account.h. Nothing here but
+ * account_flush takes a lock, makes a system call, or does an atomic read-modify-write. Only count/ and the hooks' fast
+ * path may include this file (tests/build/layers). */
 #ifndef MEMSTOW_ACCOUNT_FAST_H
 #define MEMSTOW_ACCOUNT_FAST_H
 
@@ -33,9 +33,9 @@ static inline struct counters_place account_place(const struct thread *self, uin
     return (struct counters_place){counter, counters_mark_of(words)};
 }
 
-/* account_alloc_* count a block that now exists, account_free_* a block that is about to be freed. True when
- * account_flush is due. `at`: the answer of account_place for this thread. `here`: the thread's counter for events
- * without a call stack. It needs no mark, because its site is in the first chunk, which readers always read. */
+/* account_alloc_* count a block that now exists, account_free_* a block that is about to be freed. True: account_flush
+ * is due. `at`: the answer of account_place for this thread. `here`: the thread's counter for events without a call
+ * stack. This counter needs no mark: its site is in the first chunk, which readers always read. */
 static inline bool account_alloc_here(struct thread *self, struct snap_counter *here, uint64_t bytes) {
     os_add(&here->alloc_bytes, bytes);
     os_add(&here->alloc_blocks, 1);
@@ -48,7 +48,8 @@ static inline bool account_free_here(struct thread *self, struct snap_counter *h
     return account_move(self, -bytes);
 }
 
-/* The mark comes after the counter (snapshot.h): x86 makes stores visible to others in their order. */
+/* Readers must see the new mark only after the new counter (snapshot.h). The order of the lines is enough, because x86
+ * makes stores visible to other threads in their order. */
 static inline bool account_alloc_at(struct thread *self, struct counters_place at, uint64_t bytes) {
     os_add(&at.counter->alloc_bytes, bytes);
     os_add(&at.counter->alloc_blocks, 1);

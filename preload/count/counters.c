@@ -52,8 +52,8 @@ static uint64_t *make_chunk(struct thread *self, uint32_t index) {
     uint64_t *none = NULL;
     if (!chunk) return NULL;
     chunk->index = index;
-    /* chunk_limit grows before the chunk is in chunks[]. So a child that is forked in between forgets every chunk
-     * (counters_forget). */
+    /* First chunk_limit grows, then the chunk goes into chunks[]. In a forked child, counters_forget clears chunks[] up
+     * to chunk_limit, so it misses no chunk, even if the fork came between these two steps. */
     uint32_t limit = __atomic_load_n(&self->chunk_limit, __ATOMIC_RELAXED);
     while (limit <= index && !__atomic_compare_exchange_n(&self->chunk_limit, &limit, index + 1, true, __ATOMIC_SEQ_CST,
                                                           __ATOMIC_RELAXED))
@@ -65,7 +65,8 @@ static uint64_t *make_chunk(struct thread *self, uint32_t index) {
     return chunk->words;
 }
 
-/* When memory is short, only the two slots that belong to no thread may grow: each has at most one counter a site. */
+/* When memory is short, only the two slots that belong to no thread may grow. They stay small, because each of them has
+ * at most one counter a site. */
 static bool may_grow(const struct thread *self) {
     return self->slot < SNAP_THREAD_FIRST || likely(!budget_is_full(BUDGET_STACKS));
 }
@@ -81,8 +82,8 @@ static uint64_t *words_with(struct thread *self, uint32_t site) {
 
 static void atomic_add(uint64_t *word, uint64_t n) { __atomic_fetch_add(word, n, __ATOMIC_RELAXED); }
 
-/* Tells readers of an event in a chunk, after it was counted. The two slots that belong to no thread may be used by
- * several threads at once. */
+/* Raises the mark of a chunk, so that readers notice an event there. Call it after the event was counted. The two slots
+ * that belong to no thread may be used by several threads at once, so the addition is atomic there. */
 static void mark_changed(const struct thread *self, uint64_t *words) {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     if (self->slot < SNAP_THREAD_FIRST)
@@ -201,8 +202,8 @@ static struct snap_counter sum_of_site(uint32_t site) {
     return sum;
 }
 
-/* Sums the frees, the allocations, and the frees again, until both sums of frees are equal, but only a few times.
- * Without that, the result could contain blocks that never lived at the same time. */
+/* Sums the frees, the allocations, and the frees again. Repeats this a few times, until both sums of frees are equal.
+ * Otherwise the result could contain blocks that never lived at the same time. */
 struct live counters_site_live(uint32_t site) {
     enum { TRIES = 3 };
     struct snap_counter freed, made, again;

@@ -31,7 +31,7 @@ enum {
     LITTLE = 64,       /* a fold that frees less than one site in 64 is never worth it */
     PATIENCE = 16,     /* after a fold that freed too little, the next waits until (sites / 16) stacks lack memory */
     RESERVE = 8,       /* at most one site in 8 is kept free */
-    TIME_SHARE = 25,   /* folds between MUCH and LITTLE may take 1/25 of the process's time */
+    TIME_SHARE = 25,   /* folds that free less than MUCH may take 1/25 of the process's time */
     SOME_WANTS = 1024, /* so many stacks must lack memory before a fold is considered again */
 };
 
@@ -57,12 +57,12 @@ static struct {
     unsigned last_bucket;          /* the highest bucket whose sites are removed */
     uint32_t young, given;         /* young: new sites that could be removed; given: sites that were removed */
     bool poor;                     /* the newest search, in this fold or the previous one, found too few sites */
-    bool paid;                     /* the fold's time is within TIME_SHARE, so it may go on although it is `poor` */
+    bool paid;                     /* folds are within TIME_SHARE, so this one may go on even if it is `poor` */
     struct ids *going;             /* the sites to be removed: they are hidden from look-ups */
     struct site_outer_found outer; /* remembers outer sites while sites are given away */
     struct ids *pictured;          /* the sites of open descriptors and threads, and those in a picture of the peak */
-    struct ids *known; /* sites that earlier folds let stay; their stacks are in use (tree_use). Emptied before sites
-                        * are looked at anew */
+    struct ids *known; /* sites that earlier folds let stay; their stacks are in use (tree_use). The set is emptied
+                        * before all sites are looked at anew */
 } fold;
 
 static enum progress done_if(bool done) { return done ? PROGRESS_DONE : PROGRESS_MORE; }

@@ -1,6 +1,6 @@
 /* misuse_records.h — the ledger's records of misused memory.
  * In: the facts about one misuse. Out: a record in the ledger; the first SNAP_MISUSES of a process are kept. Any thread
- * may call. It waits for a lock no longer than lock_wait does, and must not call the program's allocator. */
+ * may call. A call waits for a lock no longer than lock_wait does, and must not call the program's allocator. */
 #ifndef MEMSTOW_MISUSE_RECORDS_H
 #define MEMSTOW_MISUSE_RECORDS_H
 

@@ -24,7 +24,7 @@ static struct series descriptors = {
 static struct series threads = {
     .type = SNAP_START, .record_size = sizeof(struct snap_origin), .first_bits = 6, .limit = THREAD_SLOTS};
 static struct origins_thread starting[STARTING]; /* threads that are being started */
-static const char created;                       /* its address is the creator of a thread that was created */
+static const char created;                       /* `creator` has its address once the thread was created */
 
 /* --- records of origins --- */
 
@@ -73,9 +73,9 @@ static void note_thing(struct snap_origin *origin, uint64_t device_major, uint32
     origin->inode = inode;
 }
 
-/* Notes device and inode of a descriptor, without asking a file server. Under a system call filter only fstat is left,
- * and fstat may ask the server. So it is called only for a file that was just opened, because its server has just
- * answered. The server of a copied descriptor may be dead. */
+/* Notes device and inode of a descriptor, without waiting for a file server that may be dead. Under a system call
+ * filter only fstat can be used, and fstat may ask the server. So in this case only a file that was just opened is
+ * looked at, because its server has just answered. */
 static void look_at_descriptor(int fd, struct snap_origin *origin) {
     struct statx st;
     struct stat plain;
@@ -120,7 +120,8 @@ static bool origins_take_number(void *context, const char *name) {
     return self->count < INHERITED_MOST;
 }
 
-/* The list also has the descriptor by which /proc/self/fd was read. It is closed by then, so the loop skips it. */
+/* The list also has the descriptor by which os_each_name read /proc/self/fd. os_each_name has closed it again, so the
+ * loop skips it. */
 void origins_note_inherited(void) {
     static struct numbers numbers; /* only one thread begins a ledger */
     numbers.count = 0;
@@ -155,7 +156,8 @@ struct origins_thread *origins_expect(struct caller caller) {
 }
 
 void origins_created(struct origins_thread *thread) {
-    /* If the entry has another creator, the new thread has arrived, and the entry is free or used again. */
+    /* Nothing changes if the entry has another creator: the new thread has arrived, and the entry is free or used
+     * again. */
     const void *self = __builtin_thread_pointer();
     __atomic_compare_exchange_n(&thread->creator, &self, &created, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
@@ -218,8 +220,8 @@ void origins_sites(void (*visit)(uint32_t site)) {
     visit_series(&descriptors, visit);
 }
 
-/* A signal handler may have forked while this thread was creating another thread. The child goes on with that, so it
- * keeps the entry. */
+/* In a forked child: forgets what the parent noted. If a signal handler forked while this thread was creating another
+ * thread, the child goes on to create that thread, too. So the child keeps the entry for it in `starting`. */
 static void origins_abandon(void) {
     series_reset(&descriptors);
     series_reset(&threads);

@@ -50,7 +50,7 @@ bool owner_is_idle(uint32_t id);
 bool owner_discards(uint32_t id);
 bool owner_loads(uint32_t id);
 
-/* Counts a scope of the owner that was opened (1) or left (-1). Returns the owner's kind; 0: there is no such owner.
+/* Counts that a scope of the owner was opened (1) or left (-1). Returns the owner's kind; 0: there is no such owner.
  * Runs and states have no scopes. */
 uint32_t owner_scope(uint32_t id, int change);
 

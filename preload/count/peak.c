@@ -4,8 +4,9 @@
  * - Small blocks may still make the picture larger than the peak. Then the sites that are copied last, the newest, lose
  *   the excess.
  *
- * The picture's sum is stored beside the peak, so a reader knows how far it is off. There are two buffers: one has a
- * complete picture, in the other a picture is being made. When it is complete, the buffers change places. */
+ * The picture's sum is stored beside the peak, so a reader knows how far the picture is off. There are two buffers: one
+ * has a complete picture, in the other a new picture is being made. When the new picture is complete, the buffers
+ * change places. */
 #include "preload/count/peak.h"
 
 #include <string.h>
@@ -47,8 +48,8 @@ static struct {
 
 static uint64_t fall_of(uint64_t peak) { return peak / 100 > PEAK_FALL_LEAST ? peak / 100 : PEAK_FALL_LEAST; }
 
-/* The running total lacks bytes that the counters have, because threads have not added them yet. account_raise_peak
- * adds them to the peak. */
+/* The counters include bytes that threads have not added to the running total yet. So account_raise_peak comes first:
+ * it makes the peak include these bytes, too. */
 static void begin_copy(void) {
     account_raise_peak();
     picture.peak = os_load(&ledger_head->total_peak);

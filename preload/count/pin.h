@@ -13,7 +13,7 @@
 
 /* A hook that may count at any site is pinned from the look-up of the site until it has counted. `slot` is as in struct
  * caller (stack.h). The fast path pins as PIN_OWN does, without pin_begin, and only if `pinned` is 0. `pinned` of
- * thread_nobody is never 0. */
+ * thread_nobody is never 0, so a thread without a slot never takes the fast path. */
 enum pin {
     PIN_OWN,   /* the thread was not pinned before */
     PIN_OUTER, /* an outer hook, which a signal interrupted, is pinned already */
@@ -23,8 +23,8 @@ enum pin {
 enum pin pin_begin(uintptr_t slot);
 void pin_end(enum pin pin);
 
-/* pin_epoch begins an epoch. pin_all_quiet is true when every thread has been seen without a pin since then. The
- * caller's own pin, `slot`, is left out. Ask again until it is true. */
+/* pin_epoch begins an epoch. pin_all_quiet returns whether every thread has been seen without a pin in this epoch. The
+ * caller's own pin, `slot`, does not count. Call pin_all_quiet again and again until it returns true. */
 void pin_epoch(void);
 bool pin_all_quiet(uintptr_t slot);
 

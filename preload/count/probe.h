@@ -25,8 +25,8 @@ static inline bool probe_hears_free(void) { return false; }
 void probe_alloc(const void *block, uint64_t size, uint32_t site);
 void probe_free(const void *block, uint32_t site);
 
-/* How many bytes a sample of `size` bytes stands for on average: its size divided by the probability that it is a
- * sample. `mean` is as sample_bytes. */
+/* How many allocated bytes a sample of `size` bytes represents on average: `size` divided by the probability that a
+ * block of this size is a sample. `mean` is as sample_bytes. */
 uint64_t probe_weight(uint64_t size, uint64_t mean);
 
 #pragma GCC visibility pop

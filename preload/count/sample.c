@@ -49,8 +49,8 @@ void sample_begin(struct thread *self) {
     self->always = sample_bytes ? NULL : self->here;
 }
 
-/* A thread without a countdown (`until`) draws a distance for each block. The chance is the same, because the distance
- * does not depend on the past. */
+/* A thread without a countdown (`until`) draws a distance for each block. Its blocks have the same chance to be samples
+ * as with a countdown, because the distance does not depend on the past. */
 bool sample_takes(uint64_t size) {
     struct thread *self = thread_self;
     uint64_t until = self->here ? os_load(&self->until) : sample_distance(&self->random, sample_bytes);

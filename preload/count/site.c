@@ -1,5 +1,5 @@
-/* site.c — see site.h. A place is a frame in the tree of call stacks, and stands for the stack that ends with it. A run
- * of frames is a row of places that are stored together (tree.h). */
+/* site.c — see site.h. A place is the id of a frame in the tree of call stacks, and also the id of the stack that ends
+ * with this frame. A run of frames is a row of places that are stored together (tree.h). */
 #include "preload/count/site.h"
 
 #include <string.h>
@@ -75,8 +75,8 @@ static struct budget_use site_use(void) {
                                of_sites > of_tree ? of_sites : of_tree, ids_known(&free_sites) != NULL};
 }
 
-/* The module that the code at an address belongs to. Usually the unwinder has a rule for the address by now (rule.h).
- * The rule names the module, which saves a search. */
+/* The module that the code at an address belongs to. In most cases the unwinder has already stored a rule for the
+ * address (rule.h). The frame of the rule names the module, which saves a search. */
 static uint32_t module_of_code(uintptr_t address) {
     struct rule rule = rule_of(address);
     return rule.frame == RULE_NO_FRAME ? module_at(address) : rule_frame(rule.frame)->module;
@@ -90,7 +90,8 @@ static uint32_t make_site(uint32_t stack, uint32_t module) {
     return none;
 }
 
-/* The module of the frame at a place in the tree. Its code may be gone. 0: the frame is Python code. */
+/* The module of the frame at a place in the tree. The frame's code may be unloaded by now. 0: the frame is Python
+ * code. */
 static uint32_t module_of(uint32_t place) {
     const struct snap_frame *frame = rule_frame(tree_frame(place));
     return frame && !(frame->code & ~SNAP_FRAME_INTERRUPTED) ? frame->module : 0;
@@ -178,7 +179,8 @@ static uint32_t find_tagged(uint32_t tag, uint32_t stack, uint32_t module, bool 
     return site == SNAP_SITE_UNKNOWN ? INDEX_NONE : index_insert(&tagged, hash_of_key(key), &key, site);
 }
 
-/* If there is no memory for the stack, the block still counts for its owner. */
+/* If there is no memory for a site with this stack, the block counts at a site without a stack, so that it still counts
+ * for its owner. */
 uint32_t site_tagged(uint32_t site, uint32_t tag) {
     struct snap_site record = site_record(site);
     uint32_t stack = snap_site_stack(record), found = INDEX_NONE;
@@ -207,7 +209,8 @@ static bool is_under(uint32_t site, struct snap_tag tag) {
     return has.model == tag.model && has.node == tag.node && has.run == tag.run;
 }
 
-/* A second call for the same site may give another site: fold.c hides sites, and shows used ones again. */
+/* A second call with the same arguments may give another site, because fold.c may have hidden the first one from
+ * look-ups meanwhile. */
 bool site_of_model(uint32_t site, uint32_t model, uint32_t *other) {
     struct snap_site record = site_record(site);
     struct snap_tag tag = tags_at(snap_site_tag(record));

@@ -1,7 +1,7 @@
 /* site.h — from the caller of a hook to the id of a site: its call stack under the present owners (a tag).
- * In: the caller. Out: the id, for the block's header and the counters. It waits for a lock no longer than lock_wait
- * does. If a site cannot be recorded, the answer is the site of an outer stack, the owner's site without a stack, or
- * SNAP_SITE_UNKNOWN, and a loss is counted. */
+ * In: the caller. Out: the id, for the block's header and the counters. A call waits for a lock no longer than
+ * lock_wait does. If a site cannot be recorded, the answer is the site of an outer stack, the owner's site without a
+ * stack, or SNAP_SITE_UNKNOWN, and a loss is counted. */
 #ifndef MEMSTOW_SITE_H
 #define MEMSTOW_SITE_H
 
@@ -32,8 +32,8 @@ uint32_t site_of_call(struct caller caller);
 uint32_t site_of_address(uintptr_t address);
 /* Makes the site stay from now on, even if nothing is counted there. */
 void site_keep(uint32_t site);
-/* The innermost native address in a site's stack for which `skip` is false; if `skip` is true for all, the innermost of
- * them. 0: the stack has no native address. */
+/* The innermost native address in a site's stack that `skip` does not reject. If `skip` rejects all native addresses:
+ * the innermost of them. 0: the stack has no native address. */
 uintptr_t site_caller(uint32_t site, bool (*skip)(const void *address));
 /* The site of the same stack under a tag other than 0. If there is no memory for it: the tag's site without a stack. If
  * there is no memory for that either: `site`. */
@@ -62,7 +62,8 @@ uint32_t site_new(uint32_t tag, uint32_t stack, uint32_t module);
 struct snap_site site_record(uint32_t site);
 
 /* The sites that site_outer found most recently, by place in the tree of stacks (tree.h), modulo SITE_OUTER_FOUND. Only
- * one thread at a time uses it, and it is valid only until another site is hidden. It is all zero at the beginning. */
+ * one thread at a time uses such a struct. The struct is valid only until another site is hidden, and it is all zero at
+ * the beginning. */
 enum { SITE_OUTER_FOUND = 512 };
 struct site_outer_found {
     struct {

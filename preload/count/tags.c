@@ -54,8 +54,8 @@ struct snap_tag tags_at(uint32_t number) {
 
 uint32_t tags_count(void) { return (uint32_t)os_load(&tags.next); }
 
-/* A tag as one word for words.h, which reserves the words 0 and 1: the lowest bit is always 0, and the tag without
- * owners is never looked up. */
+/* A tag as one word for words.h, which reserves the words 0 and 1. No tag has the word 1, because the lowest bit is
+ * always 0. Only the tag without owners has the word 0, and that tag is never looked up. */
 static uint64_t word_of(struct snap_tag tag) {
     return ((uint64_t)tag.model | (uint64_t)tag.node << 20 | (uint64_t)tag.run << 40) << 1;
 }
@@ -127,8 +127,8 @@ static void work_out(struct scopes *self) {
     self->tag = tags_number(tag);
 }
 
-/* Works the tag out again if a signal handler had scopes of its own meanwhile: half of the result could come from the
- * handler's scopes. */
+/* Works out the thread's tag from its open scopes. If a signal handler opened or left scopes meanwhile, this is done
+ * again, because half of the result could come from the handler's scopes. */
 void tags_refresh(void) {
     enum { AT_WORK = 2 }; /* even, so it is no epoch: epochs are odd */
     struct scopes *self = &tags_scopes;

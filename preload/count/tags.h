@@ -1,5 +1,6 @@
 /* tags.h — the owners of a thread's allocations, as one number (the tag).
- * In: owners that each thread enters and leaves, the present run. Out: the tag; and the site of a stack under that tag.
+ * In: the owners that each thread enters and leaves, and the present run. Out: the tag, and the site of a stack under
+ * that tag.
  * As long as no owner was registered, `tags_used` is false, and hooks look up no tag.
  *
  * Scopes belong to the thread and its signal handlers. A change of the run or of an owner's state changes tags_epoch.

@@ -37,7 +37,7 @@ struct thread thread_shared, thread_mapped; /* SNAP_THREAD_SHARED, SNAP_THREAD_M
 static struct thread *slabs[SLABS];         /* slab k holds FIRST_SLAB << k threads */
 static struct lock making_slab;
 static uint32_t slots = SNAP_THREAD_FIRST;
-/* By slot. 1: its thread has ended, and no thread has the slot now. 0 also for slots that were never used. */
+/* By slot. 1: the slot's thread has ended, and no thread has the slot now. Slots that were never used have 0. */
 static uint8_t slot_free[THREAD_SLOTS];
 
 enum { QUANTUM_MOST = 16384 };
@@ -132,7 +132,7 @@ static void set_quantum(uint32_t threads) {
     uint64_t now = os_load(&quantum);
     while (now > chosen &&
            !__atomic_compare_exchange_n(&quantum, &now, chosen, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-        ; /* the quantum only shrinks: a thread that saw fewer threads may come here later */
+        ; /* a thread that saw fewer threads may come here later, but must not raise the quantum */
     do os_store(&ledger_head->quantum, now = os_load(&quantum));
     while (now != os_load(&quantum));
 }
@@ -163,8 +163,8 @@ static uint32_t take_new_slot(void) {
 }
 
 /* Notes what earlier threads counted in this slot, so that the share of the present thread is known. If counters move
- * to other sites meanwhile (fold.c), it sums again. Slots with very many sites are not summed: their figures cover all
- * threads that had the slot. */
+ * to other sites meanwhile (fold.c), the slot is summed again. A slot with very many sites is not summed: its figures
+ * are those of all threads that had the slot. */
 static void note_earlier_threads(struct snap_thread *record, const struct thread *self) {
     enum { SUM_AT_MOST = 64 };
     const uint32_t *sequence = &ledger_head->fold_sequence;
@@ -266,9 +266,9 @@ void thread_give_up(struct thread *self) {
 
 /* --- the whole process: its beginning, a fork, the names of its threads --- */
 
-/* When a thread sets a later key than the first KEYS_AT_HAND, glibc calls calloc. If the program has a calloc in front
- * of ours, we may be in the middle of it. Then no key is used, and the slots of ended threads are found later
- * (free_slots_of_the_dead). */
+/* When a thread sets a key that is not among the first KEYS_AT_HAND, glibc calls calloc. If the program has a calloc in
+ * front of ours, the thread may be in the middle of that calloc. So in this case no key is used, and the slots of ended
+ * threads are found later (free_slots_of_the_dead). */
 static void make_end_key(void (*at_end)(void *)) {
     if (end_key_made || LIBC(pthread_key_create)(&end_key, at_end) != 0) return;
     end_key_made = end_key < KEYS_AT_HAND || !symbol_before("calloc");
@@ -288,7 +288,7 @@ void thread_begin(void (*at_end)(void *)) {
 static void thread_abandon(void) {
     counters_forget(&thread_shared);
     counters_forget(&thread_mapped);
-    memset(slabs, 0, sizeof slabs); /* the slabs are copies of the parent's memory, and are left as they are */
+    memset(slabs, 0, sizeof slabs); /* forgets the slabs, copies of the parent's memory, without unmapping them */
     making_slab = (struct lock){0};
     memset(slot_free, 0, slots);
     slots = SNAP_THREAD_FIRST;

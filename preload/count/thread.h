@@ -18,8 +18,8 @@
 
 struct thread;
 
-/* The calling thread's slot. It is in static thread-local storage: it exists from the start of the thread, and no call
- * is needed to reach it. It is never NULL. It is thread_nobody while the thread has no slot. */
+/* Points to the calling thread's slot, or to thread_nobody while the thread has no slot. Never NULL. The pointer is in
+ * static thread-local storage: it exists from the start of the thread, and no call is needed to reach it. */
 extern __thread struct thread *thread_self __attribute__((tls_model("initial-exec")));
 extern struct thread thread_nobody;
 

@@ -23,7 +23,7 @@ struct thread {
     struct snap_counter *always; /* as `here` if no event has a recorded stack; else NULL */
     /* The countdown to the next sample (sample.h), in bytes; 0: stacks are not sampled. A block smaller than the
      * countdown is counted `here`, and its size is subtracted; any other block is a sample. A signal handler's
-     * subtraction may be lost. The value is loaded and stored once, so it never falls below 1. */
+     * subtraction may be lost. For each block the value is loaded once and stored once, so it never falls below 1. */
     uint64_t until;
     struct stack *stack;   /* stack.h; NULL until it is needed */
     struct tagged *tagged; /* tags.c; NULL until it is needed */

@@ -1,5 +1,5 @@
 /* digit.h — digits of numbers in text.
- * In: a character. Out: the number that it stands for. It calls nothing, so hooks may use it. */
+ * In: a character. Out: the digit's value. It calls nothing, so hooks may use it. */
 #ifndef MEMSTOW_DIGIT_H
 #define MEMSTOW_DIGIT_H
 

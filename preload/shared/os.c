@@ -15,7 +15,7 @@
 
 extern char **environ;
 
-/* calls_forbidden: on this thread. Its time stands still at `monotonic` and `wall`. */
+/* calls_forbidden: this thread may make nearly no system calls. Its time stands still at `monotonic` and `wall`. */
 static __thread bool calls_forbidden __attribute__((tls_model("initial-exec")));
 static struct timespec monotonic, wall;
 
@@ -59,8 +59,8 @@ bool os_is_under_valgrind(void) {
     return ask_valgrind(RUNNING_ON_VALGRIND, 0, 0) != 0;
 }
 
-/* Whether Valgrind's tool DHAT runs the program: DHAT complains about questions to other tools. It is recognised by the
- * library that it preloads. */
+/* Whether Valgrind's tool DHAT runs the program. If so, other tools must not be asked, because DHAT complains about
+ * questions to them. DHAT is recognised by the library that it preloads. */
 static bool is_under_dhat(void) {
     enum { UNKNOWN, YES, NO };
     static uint32_t known; /* if two threads set it at once, both set the same value */
@@ -104,8 +104,9 @@ static void *os_map_at(uintptr_t wanted, size_t length, int protection) {
 void *os_map(size_t length) { return os_map_at(0, length, PROT_READ | PROT_WRITE); }
 
 /* The areas of addresses for os_map_apart: one for each of three classes of alignment (up to a page, up to 256 KiB,
- * more). So mappings of one class are adjacent, and the kernel joins them into few. The areas lie below the libraries,
- * where sanitizers still allow memory. area_ends: where the next mapping of a class begins; 0: none was made yet. */
+ * more). So mappings of one class are adjacent, and the kernel joins them into a few large ones. The areas lie below
+ * the libraries, where sanitizers still allow memory. area_ends: where the next mapping of a class begins; 0: none was
+ * made yet. */
 #define AREA ((uintptr_t)64 << 30)
 static uintptr_t area_ends[3];
 
@@ -176,8 +177,8 @@ static void hold_streams(struct streams *self) {
 }
 
 /* Closes the held descriptors. Returns `fd`; or, if `fd` has the number of a standard stream, a copy with a higher
- * number. `fd` can have such a number if another thread held it while hold_streams looked, and let go of it before `fd`
- * was opened. */
+ * number. `fd` gets such a number if another thread has a descriptor with this number while hold_streams looks, and
+ * closes that descriptor before `fd` is opened. */
 static int let_go_of_streams(const struct streams *self, int fd) {
     int opened = fd;
     for (int i = 0; i < self->count; i++) os_close(self->held[i]);
@@ -326,7 +327,8 @@ static inline __attribute__((always_inline)) int read_clock(clockid_t clock, str
 
 int os_read_clock(clockid_t clock, struct timespec *now) { return read_clock(clock, now); }
 
-/* If two threads do this at once, their time stands still at nearly the same moment. */
+/* All threads share `monotonic` and `wall`. If two threads call this function at once, both store nearly the same
+ * times, so sharing does no harm. */
 void os_forbid_calls(void) {
     os_read_clock(CLOCK_MONOTONIC, &monotonic);
     os_read_clock(CLOCK_REALTIME, &wall);

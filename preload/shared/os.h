@@ -25,8 +25,9 @@ enum { OS_PAGE = 4096, OS_HUGE_PAGE = 2 << 20 };
 /* A system call. The result is the kernel's: -errno on failure. */
 long os_call6(long number, long a, long b, long c, long d, long e, long f);
 /* For a thread that is about to enter the strictest sandbox (SECCOMP_MODE_STRICT), where nearly all system calls kill,
- * and libc's clock faults. From now on os_call fails with -EPERM on this thread, unless that sandbox allows the call or
- * the call ends the process; and its time stands still. os_allow_calls: the thread did not get into the sandbox. */
+ * and libc's clock faults. os_forbid_calls: from now on, os_call fails with -EPERM on this thread, unless the sandbox
+ * allows the call or the call ends the process. The thread's time stands still. os_allow_calls: takes this back, if the
+ * thread did not get into the sandbox. */
 void os_forbid_calls(void);
 void os_allow_calls(void);
 /* A system call with up to six arguments, integers or pointers. */

@@ -32,7 +32,7 @@ struct policy_question {
     bool take_kept;
     uint64_t needed;  /* under pressure or in a rescue: bytes to gain; 0: as many as possible */
     uint64_t now_ns;  /* for MEMSTOW_IDLE: the time, by the clock of last_use_ns */
-    uint64_t idle_ns; /* for MEMSTOW_IDLE: how long an owner must be unused, so that its policy is applied */
+    uint64_t idle_ns; /* for MEMSTOW_IDLE: how long an owner must be unused before its policy is applied */
 };
 
 /* A device had no memory for a request. Only memstow itself uses POLICY_RESCUE, as the reason for deciding, and
@@ -40,8 +40,7 @@ struct policy_question {
 enum { POLICY_RESCUE = MEMSTOW_IDLE + 1 };
 enum { POLICY_WHY_RESCUE = MEMSTOW_WHY_RECENT + 1 };
 
-/* At most this many owners that the program has declared gone get a decision. Otherwise every run might make the list
- * longer. */
+/* At most this many retired owners get a decision. Otherwise every run might make the list longer. */
 enum { POLICY_RETIRED_MOST = 32 };
 
 /* Decides for each model, custom owner and value of the store, except for adopted owners and for retired owners without

@@ -49,8 +49,8 @@ uint64_t pressure_left(void);
 /* --- reading the kernel's texts --- */
 
 #define PRESSURE_NO_LIMIT UINT64_MAX
-/* Reads the text of a file that has one number, or "max", which is PRESSURE_NO_LIMIT. In version 1 of cgroups, a very
- * large number stands for "max". False: the text has another form. */
+/* Reads the text of a file that has one number or the word "max". "max" gives PRESSURE_NO_LIMIT, and so does a very
+ * large number, which version 1 of cgroups has instead of "max". False: the text has another form. */
 bool pressure_number(const char *text, uint64_t *number);
 /* The value of a line "KEY NUMBER" or "KEY: NUMBER kB", in bytes. False: there is no such line. */
 bool pressure_field(const char *text, const char *key, uint64_t *bytes);

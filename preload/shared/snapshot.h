@@ -32,9 +32,9 @@ enum snap_flag {
     SNAP_FROM_CUPTI = 1 << 4,        /* libmemstow_cupti.so wrote it, with CUDA memory only; since 1.6 */
 };
 
-/* Whether the process runs, and how it ended. RUNNING: it runs; or it is gone because it was killed, or made the exit
- * system call itself, as Go programs do. EXITED: it ended in order. ABRUPT_EXIT: it ended by _exit or quick_exit.
- * EXECED: it became another program. */
+/* Whether the process runs, and how it ended. RUNNING: it runs, or it ended without a note here, because it was killed
+ * or made the exit system call itself, as Go programs do. EXITED: it ended in order. ABRUPT_EXIT: it ended by _exit or
+ * quick_exit. EXECED: it became another program. */
 enum snap_state { SNAP_RUNNING = 1, SNAP_EXITED = 2, SNAP_ABRUPT_EXIT = 3, SNAP_EXECED = 4 };
 
 /* Which call stacks are recorded. NONE: none. FULL: those of all events. SAMPLE: those of the blocks that are samples,
@@ -56,8 +56,8 @@ enum snap_lost {
     SNAP_LOST_FILE,     /* failures to create or grow the file */
     SNAP_LOST_PEAK,     /* sites missing from the picture of the peak */
     /* look-ups of stacks for which there was no memory: events of such a stack count at an outer part of it, or
-     * without a stack. The number is not that of the events: a thread does not look up again what it remembers, and
-     * one look-up may count twice */
+     * without a stack. There may be more events than look-ups, because a thread does not look up again what it
+     * remembers; or fewer, because one look-up may count twice */
     SNAP_LOST_STACKS,
     SNAP_LOST_FRAMES, /* stacks that end early, because the caller of some code cannot be found */
     SNAP_LOST_PYTHON, /* evaluation loops of Python that were met on a stack, but whose functions were not found */
@@ -74,8 +74,8 @@ enum snap_lost {
 };
 
 /* Sites (ids of a call stack under a tag) with a fixed meaning. Site 2 has two names. If sample_bytes is 0, it is
- * FIRST, the first site of the program's own. Otherwise it is NOT_SAMPLED, which stands for all blocks that are not
- * sampled. */
+ * FIRST, the first site of the program's own. Otherwise it is NOT_SAMPLED, the site of all blocks that are not
+ * samples. */
 enum { SNAP_SITE_UNKNOWN = 0, SNAP_SITE_INHERITED = 1, SNAP_SITE_FIRST = 2, SNAP_SITE_NOT_SAMPLED = SNAP_SITE_FIRST };
 
 /* Thread slots (each has a set of counters) with a fixed meaning. SHARED counts for all threads without a slot of their
@@ -150,8 +150,8 @@ struct snap_header {
     uint32_t moving;                    /* enum snap_moving */
     uint64_t moved_bytes, wanted_bytes; /* wanted_bytes is 0 until it is known */
 
-    /* How the process ended. Written by the command that started the process, after its wait for the process; since
-     * 1.6. */
+    /* How the process ended; since 1.6. The command that started the process writes this after its wait for the
+     * process. */
     uint32_t ended;      /* enum snap_ended */
     uint32_t ended_with; /* the exit status, or the number of the signal */
 };
@@ -272,7 +272,8 @@ struct snap_owner {
  * caller is the word before the frame's word. For the first frame of a run, the head names that place. Place 0 is the
  * empty stack. */
 enum {
-    SNAP_RUN_OUTER, /* words of a head: the place of the caller of the run's first frame */
+    /* the words of a head: */
+    SNAP_RUN_OUTER, /* the place of the caller of the run's first frame */
     SNAP_RUN_SITE,  /* the site of the run's innermost place, untagged; 0: none */
     SNAP_RUN_HEAD,  /* the number of words in a head */
     SNAP_RUN_MOST = 64,
@@ -411,8 +412,8 @@ struct snap_mapping {
     uint32_t pad;
 };
 
-/* Where a descriptor was opened, or a thread was started, most recently. The descriptor or thread may be gone by now,
- * and its number may belong to another one, which memstow did not see. */
+/* Where the latest descriptor or thread with a number (`key`) was opened or started, as far as memstow saw it. This
+ * descriptor or thread may be gone, and its number may belong to another one, whose start memstow did not see. */
 enum snap_origin_kind {
     SNAP_ORIGIN_FILE = 1,
     SNAP_ORIGIN_SOCKET = 2,

@@ -57,8 +57,8 @@ size_t wire_put(uint8_t to[WIRE_MOST], const struct wire_message *message);
 int wire_get_request(struct wire_message *out, const uint8_t *bytes, size_t length);
 int wire_get_answer(struct wire_message *out, const uint8_t *bytes, size_t length);
 
-/* How many of the first `most` bytes at `from` are text: whole characters of UTF-8, up to NUL, a control character or
- * an invalid byte. */
+/* How many bytes at `from` are text, which is whole characters of UTF-8. The text ends at NUL, at a control character,
+ * at an invalid byte, or after `most` bytes at the latest. */
 size_t wire_text(const char *from, size_t most);
 
 #pragma GCC visibility pop

@@ -59,8 +59,8 @@ uint64_t leaf_hash(struct leaves *self, uintptr_t end, const struct caller *call
     return leaf_hash_of(self, end, caller, count);
 }
 
-/* How many of the memo's outermost elements are not in a new leaf. The other elements must have no Python loop, and
- * their words must fit into the leaf. */
+/* Returns how many of the memo's outermost elements a new leaf leaves out. The leaf takes in as many inner elements as
+ * it can: their words must fit into the leaf, and they must have no Python loop. */
 static uint32_t leaf_joined(const struct memo *memo) {
     const struct element *elements = memo->elements, *top = &elements[memo->count - 1];
     uint32_t k = memo->count;
@@ -111,7 +111,7 @@ static bool is_worth_it(struct leaves *self) {
     return !self->skips || self->fills % ONE_IN == 0;
 }
 
-/* The place for a new leaf: a free one, or either of the two in turn. */
+/* Which of its two places a new leaf gets: a free one. If neither is free, the two places take turns. */
 static struct leaf *leaf_place(const struct leaves *self, uint64_t hash) {
     struct leaf *first = leaf_first(self, hash), *second = leaf_second(self, hash);
     if (!first->state.slot) return first;

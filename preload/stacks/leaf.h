@@ -64,7 +64,7 @@ static INLINE struct hop *leaf_hop(struct leaves *self, uintptr_t address) {
     return &self->hops[leaf_upper_bits(address, LEAF_HOP_BITS)];
 }
 
-/* The hash of `count` return addresses, from the innermost outwards. It reads nothing from `end` on. */
+/* The hash of `count` return addresses, from the innermost outwards. Memory at `end` and above is not read. */
 uint64_t leaf_hash(struct leaves *self, uintptr_t end, const struct caller *caller, uint64_t count);
 
 /* As leaf_hash, for the three innermost addresses. False: an address has no hop in the table. */
@@ -100,7 +100,7 @@ static INLINE bool leaf_joins(const struct leaf *leaf, struct memo *memo) {
     uint32_t join = (uint32_t)leaf->join;
     if (join >= memo->count || memo->elements[join].path != leaf->path || !memo_holds(memo, join + 1, 0, true))
         return false;
-    memo_begin(memo); /* forgets the check of the outer elements, because the inner ones were not checked */
+    memo_begin(memo); /* memo->found would say that all elements are unchanged, but the inner ones were not checked */
     return true;
 }
 
@@ -129,7 +129,8 @@ static INLINE uint32_t leaf_hit(struct leaves *self, const struct leaf *leaf) {
 
 /* Adds a leaf for the caller's stack, which has this site. The memo must hold the whole stack. Call this for a stack
  * that was seen before and that no leaf had. The hash in self->asked chooses the leaf's place. If the leaves could not
- * be asked this time, that is the hash of another stack. Then the leaf is never found, which does no harm. */
+ * be asked this time, self->asked still holds the hash of another stack. Then the leaf is never found, which does no
+ * harm. */
 void leaf_fill(struct leaves *self, const struct memo *memo, const struct caller *caller, uint32_t site);
 
 /* Makes memory for leaves. False: there is none. */

@@ -73,8 +73,8 @@ static uint32_t first_in_doubt(const struct memo *self, uint32_t evals) {
     return first;
 }
 
-/* What an earlier check in the same look-up found unchanged (`found`) is not checked again, except the frames of the
- * innermost loop. */
+/* `found` says what an earlier check in the same look-up found unchanged. This is not checked again, except the frames
+ * of the innermost loop. */
 bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own) {
     uint32_t good = count;
     if (likely(!(self->found & MEMO_WORDS))) {
@@ -267,8 +267,8 @@ static void place_all(struct memo *self) {
     }
 }
 
-/* If there is no memory for this stack in the tree, the nearest outer stack that is in the tree stands for it. Returns
- * that stack. */
+/* Call it if there is no memory for this stack in the tree. Returns the nearest outer stack that is in the tree. Events
+ * are counted there instead. */
 __attribute__((noinline)) static uint32_t known_outer(const struct memo *self) {
     uint32_t count = self->count, place = TREE_ROOT, stack;
     ledger_lost(SNAP_LOST_STACKS);

@@ -97,10 +97,11 @@ struct memo {
     struct python_frame *python;
     /* The next two are used only for a stack other than the thread's own. */
     struct region extent; /* from the deepest slot to the end of the outermost word */
-    uint64_t used;        /* stack.clock when the thread last came to this stack; the lowest is forgotten first */
+    uint64_t used;        /* stack.clock when the thread last came to this stack: the oldest memo is forgotten first */
 };
 
-/* The ends of the words and of the loops of the first k elements, as indices of memo.words and memo.evals. */
+/* memo_words: the words of the first k elements end at this index of memo.words. memo_evals: the evaluation loops of
+ * the first k elements end at this index of memo.evals. */
 static inline uint32_t memo_words(const struct memo *self, uint32_t k) { return k ? self->elements[k - 1].words : 0; }
 static inline uint32_t memo_evals(const struct memo *self, uint32_t k) { return k ? self->elements[k - 1].evals : 0; }
 
@@ -125,12 +126,12 @@ bool memo_holds(struct memo *self, uint32_t count, uintptr_t inner, bool own);
  * stack in between does no harm, because that stack has the same outer part. */
 static inline void memo_begin(struct memo *self) { self->found = 0; }
 
-/* Adds steps inside of the remembered ones. `seed` stands for an empty stack; paths with different seeds differ. False:
- * the innermost steps were left out, because there was no memory. */
+/* Adds steps inside of the remembered ones. The path of an empty memo begins with a hash of `seed`, so paths with
+ * different seeds differ. False: the innermost steps were left out, because there was no memory. */
 bool memo_push(struct memo *self, const struct steps *steps, uint64_t seed);
 
 /* The id (tree.h) of the thread's present stack, which ends with the innermost element. Only this function uses the
- * tree: most stacks are known by their path. */
+ * tree. It is seldom called, because most stacks are known by their path. */
 uint32_t memo_stack(struct memo *self);
 
 #pragma GCC visibility pop

@@ -49,8 +49,8 @@ static void copy_build_id(struct snap_module *module, const char *note, size_t l
     }
 }
 
-/* Reads the ELF header at the start of the first segment. The module is mapped: the loader has just found it, and
- * mostly its code is on our stack. */
+/* Reads the ELF header at the start of the first segment. The module is mapped: the loader has just found it, and in
+ * most cases one of its functions is on our call stack. */
 static void read_elf(struct snap_module *module, const char *start, uintptr_t bias) {
     const Elf64_Ehdr *elf = (const void *)start;
     if (memcmp(elf->e_ident, ELFMAG, SELFMAG) != 0 || elf->e_phentsize != sizeof(Elf64_Phdr) ||
@@ -109,8 +109,8 @@ static bool follows_call(uintptr_t address) {
     return false;
 }
 
-/* The address in a module whose lower half is `low`, and for which `is` is true (NULL: no condition). 0: there is none,
- * or there are several. */
+/* The address that has the lower half `low`, lies in a module, and meets the condition `is` (NULL: none). 0: there is
+ * no such address, or there are several. */
 static uintptr_t only_code(uint32_t low, bool (*is)(uintptr_t address)) {
     uintptr_t found = 0;
     for (uint64_t i = 0, n = os_load(&modules.next); i < n; i++) {

@@ -18,8 +18,8 @@ const char *module_path(const struct link_map *map);
 uint32_t module_at(uintptr_t address);
 /* The record of a number from module_at; NULL: there is none. */
 const struct snap_module *module_record(uint32_t module);
-/* The code address in a known module whose lower 32 bits are `low`. If there are several: the only one that follows a
- * call. 0: there is no such address. */
+/* The code address that has the lower 32 bits `low` and lies in a known module. If there are several such addresses,
+ * returns the one that follows a call, if only one does. 0: there is no such address, or the choice is not clear. */
 uintptr_t module_code(uint32_t low);
 
 /* Call it before module_path. `program`, the program's own path, must outlive the ledger. */

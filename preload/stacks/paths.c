@@ -25,7 +25,7 @@ static void paths_grow(struct paths *self) {
     ledger_note_own_memory();
 }
 
-/* `missed` chooses the entry that the new path replaces, even if another entry of the set is empty. */
+/* The new path replaces the entry of its set that `missed` chooses, even if another entry of the set is empty. */
 void paths_add(struct paths *self, uint64_t path, uint32_t site) {
     if (++self->missed > paths_size(self)) paths_grow(self);
     if (self->table) paths_set(self->table, path)[self->missed % PATHS_WAYS] = (struct known_path){path, site};

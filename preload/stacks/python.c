@@ -371,8 +371,8 @@ static inline uintptr_t as_expected(const struct python_frame *expected) {
     return frame;
 }
 
-/* Whether the chain from `frame` to the end of its loop holds exactly these frames. The end must be `entry`, unless
- * that is 0. It works for any layout, and with hidden frames in between. */
+/* Whether the chain from `frame` to the end of its loop holds exactly the `expected` frames; hidden frames do not
+ * count. The chain must end at `entry`, unless `entry` is 0. The function works for any layout. */
 static __attribute__((noinline)) bool same_at_length(const struct interpreter *self, uintptr_t frame,
                                                      const struct python_frame *expected, size_t count,
                                                      uintptr_t entry) {

@@ -1,7 +1,8 @@
 /* python.h — the Python functions that run on the calling thread, read inside malloc.
  * In: native frames in a CPython evaluation loop, as the unwinder meets them. Out: the interpreter frames that each of
- * them runs, and a ledger record for each. For this it calls two functions of the interpreter, which give a thread
- * state; when it adds an interpreter, also PyObject_GetArenaAllocator. It never takes the GIL, and keeps errno.
+ * them runs, and a ledger record for each. To find the frames, it calls two functions of the interpreter that give a
+ * thread state. When it adds an interpreter, it also calls PyObject_GetArenaAllocator. It never takes the GIL, and
+ * keeps errno.
  *
  * It supports CPython 3.11 and later, and several interpreters in one process, linked or loaded in any way. An
  * interpreter is found when its code is first seen on a stack, so dlopen needs no hook. */
@@ -60,9 +61,9 @@ enum { PYTHON_AHEAD = 6 };
  * next. */
 bool python_same(uintptr_t inner, uintptr_t anchor, const struct python_frame *frames, size_t count);
 
-/* The SNAP_FRAME record of a frame on this thread's present stack. It is made at first sight, with the function's name,
- * file and line. UINT32_MAX: it cannot be made. When a recorded code object dies, its address may get another meaning.
- * Then threads forget what they remember (generation_end_stacks). */
+/* The SNAP_FRAME record of a frame on this thread's present stack. If there is none yet, makes it, with the function's
+ * name, file and line. UINT32_MAX: it cannot be made. When a recorded code object dies, its address may get another
+ * meaning. Then threads forget what they remember (generation_end_stacks). */
 uint32_t python_frame_record(const struct python_frame *frame);
 
 /* Sets the series of SNAP_FRAME, for records of frames. Before this call, no records are made. */

@@ -33,8 +33,8 @@ static int32_t line_step(struct bytes *in, unsigned kind) {
     return kind >= ONE_LINE && kind < NO_COLUMNS ? (int32_t)kind - ONE_LINE : 0;
 }
 
-/* An entry begins with a byte whose bit 7 is set; no other byte has it set. Bits 3–6 are its kind, bits 0–2 the number
- * of its code units, minus 1. The columns follow; they are skipped. */
+/* An entry begins with a byte whose bit 7 is set. In no other byte bit 7 is set. Bits 3–6 of the first byte are the
+ * entry's kind, bits 0–2 are the number of its code units, minus 1. The columns at the end of the entry are skipped. */
 uint32_t python_code_line_from(const uint8_t *table, size_t length, struct python_cursor *cursor, uint32_t unit) {
     for (struct bytes in = {table + cursor->at, table + length}; in.at < in.end;) {
         uint8_t head = *in.at++;

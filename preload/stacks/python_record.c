@@ -2,8 +2,9 @@
  * from the content of a code object to code id, from text of a file name to string, and from (code id, instruction) to
  * frame id.
  *
- * Code objects come and go. A program that compiles in a loop makes the same ones again and again. So a code id stands
- * for content (names, first line, lines of its instructions). A new code object with the same content gets the same id.
+ * Code objects come and go. A program that compiles in a loop makes the same ones again and again. So a code id
+ * identifies the content of a code object (names, first line, lines of its instructions): a new code object with the
+ * same content gets the same id.
  * One thread at a time writes to the tables. If another thread is writing (or, in a signal handler, the thread itself),
  * a new record is not put into the tables. The next look-up of the same frame does not find it, and makes another. */
 #include "preload/stacks/python_record.h"
@@ -31,8 +32,8 @@ static struct lock writing;
 /* Whether codes_by_object lacks some recorded code objects. If so, each code object that dies may be one of these. */
 static bool unlisted;
 
-/* A hash of 64 bits stands for the content of a code object; hash_key sets one of the bits. The chance that any two of
- * a million code objects are mixed up is 1 in 18 million. */
+/* Contents of code objects are compared only by a hash of 64 bits, one of which hash_key sets. The chance that any two
+ * of a million code objects are mixed up is 1 in 18 million. */
 static uint64_t hash_more(uint64_t hash, const void *bytes, size_t length) {
     const uint8_t *at = bytes;
     uint64_t word;

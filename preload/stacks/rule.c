@@ -1,6 +1,6 @@
-/* rule.c — see rule.h. Any thread reads the table and puts rules into it. One thread at a time replaces the table. Two
- * threads may put the rule of one address at the same moment. Their rules are equal, except for the frame id: each
- * thread may make a record of the frame. Readers of the ledger merge the two records. */
+/* rule.c — see rule.h. Any thread may read the table and put rules into it. Only one thread at a time replaces the
+ * table. If two threads put in the rule of one address at the same moment, their rules are equal, except for the frame
+ * id, because each thread may make a record of the frame. Readers of the ledger merge the two records. */
 #include "preload/stacks/rule.h"
 
 #include <string.h>
@@ -69,8 +69,8 @@ static uint32_t new_frame(uint64_t code, uint32_t module) {
     return id;
 }
 
-/* The frame id for a code address. `before`: the id that it had before rules were forgotten; it keeps this id if the
- * same file is still mapped there, and otherwise gets a new one. */
+/* The frame id for a code address. `before`: the id that the address had before rules were forgotten. The address keeps
+ * this id if the same file is still mapped there, and otherwise gets a new id. */
 static uint32_t frame_for(uint64_t code, uint32_t before) {
     uint32_t module = module_at(code & ~RULE_INTERRUPTED);
     const struct snap_frame *frame = before == RULE_NO_FRAME ? NULL : series_at(&frames, before);

@@ -1,8 +1,8 @@
 /* stack.c — see stack.h.
  *
- * A thread remembers its last stack (memo.h). The next one is unwound from its inner end (unwind.h) until it reaches a
- * remembered state. If the words of the remembered frames from there outwards are unchanged, the rest of the stack is
- * unchanged, too. Stacks that were seen before and need no unwinding are in the leaf cache (leaf.h).
+ * A thread remembers its last stack (memo.h). The next stack is unwound from its inner end (unwind.h) until a frame has
+ * a remembered state. If the words of this remembered frame and of all frames further out are unchanged, the rest of
+ * the stack is unchanged, too. Stacks that were seen before and need no unwinding are in the leaf cache (leaf.h).
  *
  * The thread also remembers some stacks, other than its own, that it ran on (of coroutines or signal handlers). These
  * stacks are checked with more care: they may be gone, or belong to another coroutine now. */
@@ -219,8 +219,8 @@ bool stack_is_alternate(void) {
     return seal_is_set() || os_call(SYS_sigaltstack, 0, &stack) < 0 || stack.ss_flags & SS_ONSTACK;
 }
 
-/* Whether a signal handler has left the hook with slot `inner` by longjmp. A later hook, with `slot`, asks. The earlier
- * hook was left if it was further in than the later one, or at the same slot. */
+/* Whether a signal handler has left the hook with slot `inner` by longjmp. `slot` is the slot of a later hook, which
+ * calls this function. The earlier hook was left if its slot was further in than the later hook's, or the same. */
 static bool has_left(const struct stack *self, uintptr_t inner, uintptr_t slot) {
     const struct region *on =
         region_has(&self->own.known, inner) || !self->other ? &self->own.known : &self->other->extent;
@@ -320,10 +320,10 @@ static uint32_t site_for_nobody(const struct caller *caller) {
     return site;
 }
 
-/* Whether it is certain that the hook that works in `self` was left by longjmp. `by` is the memory of a later hook,
- * which has just unwound its stack to the end. If that stack has a signal frame further in than the hook, the hook is
- * only interrupted. Both hooks must run on the thread's own stack, because another stack may be left and entered
- * again. */
+/* Whether it is certain that the hook that works in `self` was left by longjmp. A later hook, which works in `by`, has
+ * just unwound its stack to the end. If that stack has a signal frame further in than the earlier hook, the earlier
+ * hook is only interrupted. Both hooks must run on the thread's own stack, because a program may leave another stack
+ * and enter it again. */
 static bool is_left_behind(const struct stack *self, const struct stack *by, uintptr_t slot) {
     bool same_stack = region_has(&by->own.known, self->busy) && region_has(&by->own.known, slot) && slot < self->busy;
     return self->busy && same_stack &&

@@ -50,8 +50,8 @@ bool stack_is_interrupted(void);
 
 /* Whether the calling thread's hook with slot `inner` was left by longjmp. Ask from a hook with `slot`. */
 bool stack_has_left(uintptr_t inner, uintptr_t slot);
-/* As stack_has_left, for a hook whose caller is known. If the hook was left, deeper calls since then have overwritten
- * the caller's words. */
+/* As stack_has_left, for a hook whose caller is known. If the stack has grown beyond the slot of `inner`, this function
+ * compares the word there with the return address: after the hook was left, later calls have overwritten the word. */
 bool stack_has_left_call(const struct caller *inner, uintptr_t slot);
 
 /* Whether the calling thread is on an alternate signal stack. (Such a stack may lie in an outer frame of the thread's

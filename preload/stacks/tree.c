@@ -145,7 +145,7 @@ static uint32_t add_run(const struct edge *edge, uint32_t hash, const uint32_t *
     uint32_t id = new_run(SNAP_RUN_HEAD + count, of), *word = tree_word_at(id);
     if (!word) return index_find(&edges, hash, edge);
     __atomic_store_n(&word[SNAP_RUN_OUTER], edge->outer, __ATOMIC_RELAXED);
-    /* take_free_of in another thread may still read this word. */
+    /* The store is atomic, because take_free_of in another thread may still read this word. */
     __atomic_store_n(&word[SNAP_RUN_SITE], 0, __ATOMIC_RELAXED);
     for (uint32_t i = 0; i < count; i++) word[SNAP_RUN_HEAD + i] = frames[i];
     word[SNAP_RUN_HEAD] |= SNAP_RUN_FIRST;
@@ -184,9 +184,9 @@ uint32_t tree_stack_known(uint32_t place) {
     return first_place(index_find(&edges, hash_edge(&edge), &edge));
 }
 
-/* Only the innermost place of a run can have a site. For any other place, this makes a second place for the same stack:
- * a run without a frame. Memory is reserved for such runs (BUDGET_ENDS): they are small, and stacks further in that get
- * no place of their own are counted at them. */
+/* Only the innermost place of a run can have a site. If `place` is another one, this function makes a second place for
+ * the same stack: a run without a frame. Some memory is reserved for such runs (BUDGET_ENDS), because when memory is
+ * short, events of new stacks are counted at such places further out. */
 uint32_t tree_stack(uint32_t place) {
     const struct edge edge = {place, SNAP_RUN_FRAME};
     uint32_t stack = tree_stack_known(place);

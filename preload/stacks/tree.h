@@ -24,9 +24,8 @@ enum { TREE_ROOT = 0, TREE_NONE = UINT32_MAX };
  * next frames, as many as fit into one run. `count` > 0. TREE_NONE: there is no memory. */
 uint32_t tree_step(uint32_t at, const uint32_t *frames, uint32_t count);
 
-/* Returns a place for the stack that ends at `place`: one that can have a site. Only the innermost place of a run can
- * have one. If `place` is not the innermost of its run, the stack gets a place of its own. TREE_NONE: there is no
- * memory. */
+/* Returns a place that can have a site, for the stack that ends at `place`. Only the innermost place of a run can have
+ * a site. If `place` is not the innermost of its run, the stack gets a second place. TREE_NONE: there is no memory. */
 uint32_t tree_stack(uint32_t place);
 /* As tree_stack, but makes no place. TREE_NONE: the stack has none yet. */
 uint32_t tree_stack_known(uint32_t place);
@@ -37,7 +36,7 @@ uint32_t *tree_site(uint32_t stack);
 
 /* The next place outwards; `place` is not the root. */
 uint32_t tree_outer(uint32_t place);
-/* Of the run that contains `place`: its first place, and the place outside of the run. */
+/* tree_first: the outermost place of the run that contains `place`. tree_outside: the next place outwards from it. */
 uint32_t tree_first(uint32_t place);
 uint32_t tree_outside(uint32_t place);
 /* The id of the frame at a place; SNAP_RUN_FRAME: the place has none. */
@@ -61,7 +60,7 @@ struct tree_walk {
 
 /* Makes what the functions below need. False: there is no memory. */
 bool tree_make_ready(void);
-/* Marks all runs of frames that a stack consists of as used, until tree_forget_uses. */
+/* Marks all runs of frames of a stack as used. The marks stay until tree_forget_uses. */
 void tree_use(uint32_t stack);
 void tree_forget_uses(void);
 /* Hides each run that is not marked as used: look-ups no longer find it. A thread that already has a place in it may go

@@ -79,7 +79,8 @@ void view_look_up_to(struct view *view, uintptr_t end) {
     view->high = high;
 }
 
-/* Each time, the part that is known to be readable at least doubles, so that the kernel is asked rarely. */
+/* The kernel is asked about so many pages at once that the part known to be readable at least doubles. So the kernel is
+ * asked rarely. */
 bool view_reaches(struct view *view, uintptr_t address) {
     if (view->own || address - view->high >= FURTHER || address - view->low >= LARGEST_STACK) return false;
     uintptr_t end = address + sizeof(uint64_t), twice = 2 * view->high - view->low;

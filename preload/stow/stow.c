@@ -67,8 +67,8 @@ static int stow_begin(struct stow_session *self, const struct stow_piece *pieces
     return 0;
 }
 
-/* Ends the session, and writes the results to the caller's `pieces`. These may be in memory that was to move, but
- * nothing moves any more. */
+/* Ends the session, and writes the results to the caller's `pieces`. This is safe even if `pieces` is in memory that
+ * was to move, because nothing moves any more. */
 static int64_t stow_end(struct stow_session *self, struct stow_piece *pieces) {
     int64_t moved = 0;
     stow_table_lock();

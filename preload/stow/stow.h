@@ -61,8 +61,8 @@ struct stow_piece {
 };
 
 /* How memory is moved, the best method first. STOW_BY_MOVE: by the kernel's page move (UFFDIO_MOVE). STOW_BY_REMAP: by
- * mremap. STOW_BY_COMPARING: the file takes the place of memory that is still equal to its copy. The last two need an
- * idle owner. If the kernel lacks a method, the next one is used. */
+ * mremap. STOW_BY_COMPARING: memory is copied to the file, and the file's mapping replaces the memory if that is still
+ * equal to the copy. The last two methods need an idle owner. If the kernel lacks a method, the next one is used. */
 enum stow_method { STOW_BY_MOVE, STOW_BY_REMAP, STOW_BY_COMPARING };
 
 struct stow_options {
@@ -84,7 +84,7 @@ struct stow_options {
 /* stow_out moves pieces out. stow_in brings them back completely, into memory that no file backs. Both return the bytes
  * that moved. -errno: nothing moved, and something failed. -EBUSY: another call of stow_out or stow_in is running. For
  * -ENOTSUP, -ENOSPC, -EIO, -ECANCELED, -EPERM and -ENOMEM, the refusals of the pieces may say more. `options` may be
- * NULL. Any thread may call, but no hook. */
+ * NULL. Any thread may call these functions, but not in a hook. */
 int64_t stow_out(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 int64_t stow_in(struct stow_piece *pieces, uint32_t count, const struct stow_options *options);
 
@@ -142,8 +142,8 @@ void stow_note_change(uint64_t start, uint64_t length); /* the mapping is about 
 void stow_note_unmap(uint64_t start, uint64_t length);
 /* A block goes back to its allocator: its stowed parts become fresh memory. */
 void stow_note_free(uint64_t start, uint64_t length);
-/* The content is about to be discarded (MADV_DONTNEED): stowed parts become zeros now. -ENOMEM: some did not, and are
- * still stowed. Then the kernel must not discard the range, because that would bring the file's bytes back. */
+/* The content is about to be discarded (MADV_DONTNEED): stowed parts become zeros now. -ENOMEM: some parts are still
+ * stowed. Then the kernel must not discard the range, because that would bring the file's bytes back. */
 int stow_note_discard(uint64_t start, uint64_t length);
 /* The range is about to be unmapped. *unmapped gets the stowed regions in the range. If the kernel refuses to unmap,
  * the caller passes them to stow_put_back. */
@@ -163,7 +163,7 @@ void stow_put_back(const struct stow_unmapped *unmapped);
  * The function does not wait for devices that read the range, because a hook must not wait for them. */
 int stow_note_whole(uint64_t start, uint64_t length, bool mine);
 
-/* Call these around a fork. No chunk is moving in between. */
+/* Call stow_fork_begin before a fork, and stow_fork_end after it. Between the two calls no chunk is moving. */
 struct stow_forking {
     uint32_t pass;
     bool held;           /* something is stowed or moving, so the table is locked */

@@ -10,8 +10,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* A mapping. The members before the blank line come from its line in maps (`stack` also from smaps), the others from
- * further lines in smaps. */
+/* A mapping. The members before the blank line come from the mapping's line in /proc/self/maps. A flag in smaps may set
+ * `stack`, too. The members after the blank line come from smaps. */
 struct stow_area {
     uint64_t start, end, offset;
     uint64_t device, inode;

@@ -116,7 +116,7 @@ static bool open_pipe(struct stow_back *self) {
     return capacity > 0;
 }
 
-/* Opens up to BACK_PIPES pipes. False: not even one. One is enough; more pipes mean fewer steps. */
+/* Opens up to BACK_PIPES pipes. False: no pipe could be opened. One pipe is enough; more pipes mean fewer steps. */
 static bool open_pipes(struct stow_back *self) {
     while (self->pipe_count < BACK_PIPES && open_pipe(self)) continue;
     return self->pipes_capacity > 0;
@@ -344,9 +344,9 @@ static char *map_like(uint64_t start, uint64_t length) {
 }
 
 /* Registers one page on each side of the range, so that the range can become one mapping with its neighbours again.
- * (The program's mremap can make only a single mapping grow.) New pages take over the anon_vma of a neighbour only if
- * the two have the same attributes, and being registered is an attribute. If a neighbour is not plain memory, the
- * kernel refuses, and there is nothing to merge with. */
+ * This must be possible, because the program's mremap can make only a single mapping grow. New pages take over the
+ * anon_vma of a neighbour only if the two have the same attributes, and being registered is an attribute. If a
+ * neighbour is not plain memory, the kernel refuses to register it, and there is nothing to merge with. */
 static void register_neighbours(struct stow_back *self, uint64_t start, uint64_t end) {
     stow_uffd_register(self->uffd, start - OS_PAGE, OS_PAGE);
     stow_uffd_register(self->uffd, end, OS_PAGE);

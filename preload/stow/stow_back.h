@@ -37,7 +37,7 @@ struct stow_back {
     int stop; /* an eventfd: a write to it ends the readers of events */
     uint64_t pipes_capacity;
     uint64_t until, expected; /* until: see stow_back_expect; expected: the kernel was asked to read up to here */
-    struct stow_read reading; /* for `mine`: the read into `buffer`, which goes on from one chunk to the next */
+    struct stow_read reading; /* if `mine`: reads ahead into `buffer`, and goes on from one chunk to the next */
     bool reads;
     struct back_file files[BACK_FILES]; /* the files behind the latest ranges */
     uint32_t file_count;
@@ -47,12 +47,12 @@ struct stow_back {
 };
 
 /* Makes the descriptors and buffers that a move needs. Returns enum stow_refusal; after a refusal stow_back_end need
- * not be called. `own_files`: the calling thread has descriptors of its own, which are closed when it ends.
- * stow_back_end then leaves the descriptors of files open. */
+ * not be called. `own_files`: the calling thread has a descriptor table of its own. If so, stow_back_end leaves the
+ * descriptors of files open, because they are closed when the thread ends. */
 uint32_t stow_back_begin(struct stow_back *self, bool mine, bool own_files);
 void stow_back_end(struct stow_back *self);
 
-/* Brings back at most BACK_CHUNK bytes. *done: how many bytes are back, which may be some even after a refusal. */
+/* Brings back at most BACK_CHUNK bytes. *done: how many bytes are back; it may be above 0 even after a refusal. */
 uint32_t stow_back_in(struct stow_back *self, uint64_t start, uint64_t length, uint64_t *done);
 
 /* Ranges up to `until` come next: the kernel may begin to read them. */

@@ -117,8 +117,8 @@ static void files_out(struct stow_session *self, const struct stow_segment *segm
     if (refusal) stow_work_refuse(work, refusal);
 }
 
-/* Makes plain memory of the stowed pages that were written since they were stowed, and adds these pages to the plan.
- * They are then moved like other memory. */
+/* Turns stowed pages that were written since they were stowed into plain memory, and adds them to the plan. So they
+ * are moved like other memory. */
 static uint32_t own_pages_back(struct stow_plan *plan, const struct stow_segment *segment) {
     struct stow_session *self = plan->session;
     struct stow_back back;

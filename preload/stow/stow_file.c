@@ -84,9 +84,9 @@ static bool remove_left(void *context, const char *name) {
     return true;
 }
 
-/* Opens a file where O_TMPFILE does not work. The file has a name for a moment, until it is removed. If the process is
- * killed in between, the file stays. So such files of other processes are removed first. One of these processes may be
- * about to remove its file itself, which does no harm. */
+/* Opens a file where O_TMPFILE does not work. The file has a name for a moment. If the process is killed before it
+ * removes the name, the file stays. So this function first removes all files with such names, which other processes
+ * left. If such a process is only about to remove its file, this does no harm. */
 static int open_named(const char *directory, int flags) {
     char path[PATH_SIZE + 64];
     static uint32_t serial;

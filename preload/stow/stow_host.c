@@ -120,8 +120,8 @@ static uint32_t take_away(struct stow_host *self, uint64_t start, uint64_t lengt
     return STOW_DONE;
 }
 
-/* Makes private the pages that a forked process shares or has shared, because UFFDIO_MOVE refuses such pages until they
- * are written to. An atomic OR of 0 into a byte writes to the page, and loses no write of another thread. */
+/* Writes to each mapped page, because UFFDIO_MOVE refuses a page that was shared with a forked process until this
+ * process has written to it. An atomic OR of 0 into a byte is such a write, and loses no write of another thread. */
 static void make_own(struct stow_host *self, uint64_t start, uint64_t end) {
     uint64_t run_end, pages;
     for (; stow_pages_run(self->pagemap, &start, end, STOW_PAGES_MAPPED, 1, &run_end, &pages); start = run_end)
@@ -148,8 +148,8 @@ static long put_buffer_over(struct stow_host *self, const struct taken *taken, u
     return at == (long)start ? 0 : -EAGAIN;
 }
 
-/* Puts the pages back, which must succeed. If they cannot be moved back, our mapping replaces the range's own, provided
- * that it has all pages of the range. */
+/* Puts the pages back, which must succeed. If the pages cannot be moved back, our mapping takes the place of the
+ * range's mapping, provided that our mapping has all pages of the range. */
 static void put_back(struct stow_host *self, uint64_t start, uint64_t length, const struct taken *taken) {
     const struct timespec pause = {.tv_nsec = 1000000};
     bool whole = taken->length == length;

@@ -30,7 +30,7 @@ struct stow_host {
 uint32_t stow_host_begin(struct stow_host *self, enum stow_method best, bool idle);
 void stow_host_end(struct stow_host *self);
 
-/* Moves at most `chunk` bytes. *done: how many bytes have moved, which may be some even after a refusal. */
+/* Moves at most `chunk` bytes. *done: how many bytes have moved; it may be above 0 even after a refusal. */
 uint32_t stow_host_out(struct stow_host *self, uint64_t start, uint64_t length, uint64_t *done);
 
 #pragma GCC visibility pop

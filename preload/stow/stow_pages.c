@@ -97,8 +97,8 @@ static bool grow_run(void *context, uint64_t start, uint64_t end, uint64_t categ
     return true;
 }
 
-/* Walks through pages with PAGEMAP_SCAN, or, if the kernel lacks it, by reading pagemap. PAGEMAP_SCAN fails at its
- * first step or never, so no page is seen twice. */
+/* Walks through pages with PAGEMAP_SCAN, or, if the kernel lacks it, by reading pagemap. If PAGEMAP_SCAN fails, it does
+ * so at its first step, so no page is visited twice. */
 static void stow_pages_walk(int pagemap, uint64_t start, uint64_t end, struct run *run) {
     if (!walk_scanned(pagemap, start, end, grow_run, run)) walk_entries(pagemap, start, end, grow_run, run);
 }

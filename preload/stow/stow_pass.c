@@ -1,4 +1,5 @@
-/* stow_pass.c — changes by the program to memory that is stowed or moving: the hooks' part of stow.h. */
+/* stow_pass.c — the functions of stow.h that hooks call when the program changes memory, which may be stowed or
+ * moving. */
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -88,7 +89,8 @@ struct discarding {
     bool failed; /* the kernel refused to put fresh memory into a stowed region */
 };
 
-/* Reading the mappings takes milliseconds, so the table is locked for each mapping by itself. */
+/* Puts fresh memory into the stowed regions of one mapping. The table is locked only here, for each mapping by itself,
+ * because reading the list of mappings takes milliseconds. */
 static bool discard_area(void *context, const struct stow_area *area) {
     struct discarding *self = context;
     struct stow_region region = {.end = self->start > area->start ? self->start : area->start};

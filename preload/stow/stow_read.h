@@ -32,8 +32,8 @@ struct stow_read {
 /* Begins to read `length` bytes of a file. `buffer` holds `pieces` times READ_PIECE bytes. Offset and length are whole
  * pages, because fd may be open for direct reading. */
 void stow_read_begin(struct stow_read *self, int fd, uint64_t offset, uint64_t length, char *buffer, uint64_t pieces);
-/* Waits until there are bytes to take. Returns how many lie at *at; 0: self->refusal says why; STOW_DONE: the part has
- * ended. */
+/* Waits until there are bytes to take. Returns how many lie at *at. 0: there are no more, and self->refusal says why
+ * (STOW_DONE: the part has ended). */
 uint64_t stow_read_wait(struct stow_read *self, char **at);
 /* Takes `bytes` bytes. Their part of the buffer may then be used again. */
 void stow_read_take(struct stow_read *self, uint64_t bytes);

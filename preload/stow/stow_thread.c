@@ -58,8 +58,9 @@ struct stow_thread *stow_thread_start(void (*work)(void *context), void *context
                              stow_thread_run, flags);
 }
 
-/* The main function of a process apart. The process is killed when the thread that made it ends. If the program ended
- * before prctl, the process has another parent, and ends at once. */
+/* The main function of a process that stow_thread_start_apart makes. The call of prctl has the kernel kill this process
+ * when the thread that made it ends. If the program ended before that call, this process has another parent now, and
+ * ends at once. */
 static int run_apart(void *context) {
     struct stow_thread *self = context;
     os_call(SYS_prctl, PR_SET_PDEATHSIG, SIGKILL);

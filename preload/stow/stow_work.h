@@ -1,5 +1,5 @@
-/* stow_work.h — the state of the present move: its pieces, which hooks may mark as gone, and its chunks. Also brings
- * memory back, chunk by chunk.
+/* stow_work.h — the state of the present move: its pieces, which hooks may mark as gone, and its chunks. Also functions
+ * that bring memory back, chunk by chunk.
  * In: calls of the movers (stow.c, stow_carry.c) and of the hooks (stow_pass.c). Out: whether a chunk may move. */
 #ifndef MEMSTOW_STOW_WORK_H
 #define MEMSTOW_STOW_WORK_H
@@ -54,8 +54,8 @@ void stow_work_unregister(uint64_t start, uint64_t end);
 bool stow_work_begin(struct work *work, uint64_t start, uint64_t end);
 /* Ends the chunk. `bytes`: how many bytes of it count as moved. Call it with the table's lock, which it releases. */
 void stow_work_end(struct work *work, uint64_t bytes);
-/* The end of a chunk that begins at `start`, goes to `stop` at most and has `most` bytes at most. If the chunk does not
- * go to `stop`, it ends at the border of a huge page, if it contains one. */
+/* The end of a chunk that begins at `start`, goes to `stop` at most and has `most` bytes at most. A chunk that ends
+ * before `stop` ends at the border of a huge page, unless the chunk is too short to contain such a border. */
 uint64_t stow_work_chunk_end(uint64_t start, uint64_t stop, uint64_t most);
 
 /* Brings back everything in the range that is stowed, chunk by chunk. `counts`: the bytes count as moved by this move.
