@@ -65,8 +65,8 @@ long os_read(int fd, void *to, size_t length);
 long os_pread(int fd, void *to, size_t length, uint64_t offset);
 /* Writes everything or returns -errno; restarts after a signal. */
 long os_write(int fd, const void *from, size_t length);
-/* os_peek copies from memory that may be unmapped, os_poke to such memory. False: it failed; some bytes may have been
- * copied. Where a container forbids such copies to the kernel's own calls, they go through a pipe, and need two
+/* os_peek reads memory that may be unmapped, os_poke writes to such memory. False: the copy failed, perhaps after some
+ * of the bytes. If a system call filter forbids the kernel's own copies, the bytes go through a pipe, which needs two
  * descriptors for a moment. */
 bool os_peek(void *to, const void *from, size_t length);
 bool os_poke(void *to, const void *from, size_t length);
