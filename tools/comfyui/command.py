@@ -11,6 +11,6 @@ def find():
     Python, else the first in PATH. None if there is none."""
     here = pathlib.Path(__file__).resolve().parent
     places = [os.environ.get("MEMSTOW_COMMAND"), here.parent.parent.parent / "bin/memstow",
-              here.parent.parent / "build/release/memstow", pathlib.Path(sys.executable).parent / "memstow",
-              shutil.which("memstow")]
+              here.parent.parent / "build/release/memstow", here.parent.parent / "build/env/bin/memstow",
+              pathlib.Path(sys.executable).parent / "memstow", shutil.which("memstow")]
     return next((str(place) for place in places if place and os.access(place, os.X_OK)), None)

@@ -5,7 +5,8 @@ import { api } from "../../scripts/api.js";
 import { text } from "./messages.js";
 import { element, post } from "./tools.js";
 
-const INSTALL = "./quickstart && python -m pip install ."; // in a clone; PyPI does not have memstow yet
+// in a clone; PyPI does not have memstow yet
+const INSTALL = "./quickstart && python -m pip install build/wheel/memstow-*.whl";
 const REASONS = { "other-version": "otherVersion", "unknown-comfyui": "unknownComfyui", "no-ledger": "noLedger",
     "forbidden": "forbidden", "other-system": "otherSystem" }; // word → key of the text
 
