@@ -3,7 +3,7 @@
 # long
 # timeout: 600
 """The pack starts ComfyUI again, under memstow, in a container of Docker. Memory in use is stowed there if the container
-has /dev/userfaultfd. The test has a daemon of its own, which keeps its images in the test's folder and changes no
+has /dev/userfaultfd. The test has a daemon of its own. The daemon keeps its images in the test's folder, and changes no
 rule of the network."""
 import os, pathlib, subprocess, tempfile
 

@@ -5,7 +5,7 @@
 the web socket while the tab is open, and no longer. Each button does what it says. A policy that is chosen holds for
 the next run. Nothing is loaded from elsewhere. Where memstow is not installed, the tab says so, and how to install it.
 Where it is installed, and ComfyUI does not run under it, a button restarts ComfyUI under memstow, in place."""
-import http.server, json, os, pathlib, shutil, sys, threading, urllib.parse
+import http.server, json, os, pathlib, re, shutil, sys, threading, urllib.parse
 
 import support
 from _comfy import AGAIN, Comfy, mixed
@@ -45,8 +45,9 @@ def bytes_of(shown):
 
 
 def places(where):
-    """The bytes of a model by place, of a text such as "19.6 MiB stowed, 300.0 KiB RAM"."""
-    return {part.split()[2]: bytes_of(" ".join(part.split()[:2])) for part in where.split(", ")}
+    """The bytes of a model by place, of a text such as "300.0 KiB RAM, 4.0 MiB not in RAM"."""
+    found = re.findall(r"([\d.]+ [KMG]?i?B) (RAM|not in RAM|GPU|stowed)", where)
+    return {place: bytes_of(size) for size, place in found}
 
 
 def rows_of_run(kind):
@@ -131,7 +132,7 @@ def devices_are_shown():
         ["GPU 1: Made-up B", {label["CLIP"]: "512.0 MiB", "freed, kept by PyTorch": "512.0 MiB", "free": "15.0 GiB"}]
     ], bars
     assert len(widths) == 5 and abs(sum(widths) - 100) < 0.01, widths
-    assert where["MODEL"].endswith(" RAM, 8.0 GiB GPU") and where["VAE"].endswith(" RAM, 3.0 GiB stowed"), where
+    assert where["MODEL"].endswith(", 8.0 GiB GPU") and where["VAE"].endswith(", 3.0 GiB stowed"), where
     assert of_gpu == [[f"{label['MODEL']}, on GPU", "0 B", "9.0 GiB", "8.0 GiB"]], of_gpu
 
 
@@ -165,7 +166,8 @@ def is_as_reported(comfy, run):
     found = []
     for name, row in shown.items():
         seen = places(row["where"])
-        found += [close(seen.get("RAM", 0), ours[name]["live_bytes"] - ours[name]["stowed_bytes"], 2**16),
+        of_host = seen.get("RAM", 0) + seen.get("not in RAM", 0)
+        found += [close(of_host, ours[name]["live_bytes"] - ours[name]["stowed_bytes"], 2**16),
                   close(seen.get("stowed", 0), ours[name]["stowed_bytes"], 2**16),
                   row["policy"] == (ours[name]["policy"] or "none")]
     legend = dict(browser.js("""
@@ -204,7 +206,9 @@ with start("memstow", "comfyui") as comfy:
     assert len(shown) == 3 == len(owners), (shown, owners)
     for owner in owners.values():
         [row] = [row for name, row in shown.items() if name.startswith(owner["name"])]
-        assert near(row["where"].removesuffix(" RAM"), owner["live_bytes"]), (row, owner)
+        seen = places(row["where"])
+        assert abs(seen.get("RAM", 0) - owner["resident_bytes"]) < 2**20, (row, owner)
+        assert abs(seen.get("RAM", 0) + seen.get("not in RAM", 0) - owner["live_bytes"]) < 2**20, (row, owner)
         assert row["policy"] == "keep" and "MEMSTOW_POLICY" in row["why"], row
     report = comfy.report()
     assert browser.text(".memstow-run h3") == "Run 1: ok", browser.text(".memstow-run")

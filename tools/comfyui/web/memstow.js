@@ -89,8 +89,11 @@ function deviceBar(figures, device) {
         { name: text("free"), bytes: device.free_bytes, kind: "free" }]);
 }
 
+const NOT_IN_RAM_LEAST = 1 << 16; // bytes
+
 function where(model) {
-    const places = [[model.live_bytes - stowedOfHost(model), "inRam"],
+    const ofHost = model.live_bytes - stowedOfHost(model), inRam = Math.min(residentOf(model), ofHost);
+    const places = [[inRam, "inRam"], [ofHost - inRam < NOT_IN_RAM_LEAST ? 0 : ofHost - inRam, "notInRam"],
         [model.cuda_bytes - model.device_stowed_bytes, "onGpu"], [model.stowed_bytes, "stowedThere"]];
     const words = places.filter(([bytes]) => bytes > 0).map(([bytes, key]) => text(key, { size: size(bytes) }));
     return words.join(", ") || text("nothing");
