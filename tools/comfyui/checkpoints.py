@@ -14,8 +14,8 @@ OPTIONS = ("output_model", "output_clip", "output_vae") # in the order of the re
 
 
 def key_of(path: str, options: dict) -> Optional[tuple]:
-    """The key of a call: two calls with equal keys give the same models. None if the file's size and time cannot be
-    read."""
+    """The key of a call of ComfyUI's loader of checkpoints. Two calls with equal keys give the same models. None if the
+    file's size and time cannot be read."""
     try:
         found = os.stat(path)
     except OSError:

@@ -47,8 +47,8 @@ class Held:
         return reaching(self.references(), {identity.owner.id: identity.ids() for identity in identities})
 
     def look(self, identities: list[Identity]) -> dict[int, list[str]]:
-        """The places, by owner id. All searches after one run together have the time of one search. Models that are not
-        reached in this time are searched after the next run."""
+        """The places that hold each model, by owner id. All searches after one run together have the time of one
+        search. Models that are not reached in this time are searched after the next run."""
         self.sought = {one.owner.id: self.sought.get(one.owner.id) or Sought() for one in identities}
         for number, places in self.loops_of(identities).items():
             if places and places != self.sought[number].loops:

@@ -209,9 +209,9 @@ class Watch:
 
     @quietly
     def settle(self, node: Node) -> None:
-        """Assigns the models that a node loaded to their owners, when the node has ended. A single model gets all
-        memory that the loader left. If there are several models, each gets its weights; the rest stays with the
-        loader's provisional owner."""
+        """When a node has ended, assigns memory to the models that the node loaded. A single model gets all memory that
+        the loader left. If there are several models, each gets its weights; the rest stays with the loader's
+        provisional owner."""
         for identity in (*node.new, *node.touched):
             self.assign(identity)
         # for models in a checkpoint, checkpoints.py sets the siblings

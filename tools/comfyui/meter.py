@@ -37,7 +37,7 @@ class Place:
 class Meter:
     def __init__(self) -> None:
         self.names: dict[int, str] = {}     # names of the owners that may have a share
-        # by model: its file or the class of its loader, which tells models of the same name apart
+        # owner's id → the model's file or the class of its loader. This origin tells models of the same name apart
         self.origins: dict[int, str] = {}
         self.open: list = []                # nodes that are running
         self.host, self.device = Place(), Place()

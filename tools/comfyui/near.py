@@ -24,8 +24,8 @@ def is_near(request: Any) -> bool:
 
 
 def may_have(request: Any, route: str) -> bool:
-    """Whether the client may use the route. MEMSTOW_REMOTE=1 lets all clients use all routes, MEMSTOW_REMOTE=metrics
-    the route of the metrics."""
+    """Whether the client may use the route. Clients on this machine may use all routes, other clients only FOR_ALL.
+    MEMSTOW_REMOTE=metrics lets other clients also use the route of the metrics, MEMSTOW_REMOTE=1 all routes."""
     word = os.environ.get("MEMSTOW_REMOTE", "").strip()
     return route == FOR_ALL or word == "1" or (word == "metrics" and route == METRICS) or is_near(request)
 

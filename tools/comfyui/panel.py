@@ -46,8 +46,8 @@ def memory_now() -> dict[str, int]:
 
 
 def devices() -> list[dict]:
-    """Memory of each CUDA device that PyTorch sees; [] until PyTorch has begun CUDA. kept_bytes: what PyTorch's
-    allocator has, and no tensor uses."""
+    """Memory of each CUDA device that PyTorch sees; [] until PyTorch has begun CUDA. kept_bytes: memory that PyTorch's
+    allocator has taken from the device, but that is not in use."""
     import torch
     if not torch.cuda.is_available() or not torch.cuda.is_initialized():
         return []

@@ -80,7 +80,7 @@ class Points:
             hook.remove()
 
     def _hook(self, identity: Identity) -> Callable:
-        """A hook for code that runs a part of the model without loading the model first."""
+        """Makes a hook that brings the model back when code runs a part of it without loading it first."""
         def about_to_run(_module: Any, _arguments: Any) -> None:
             self.back(identity)
         return about_to_run
@@ -117,15 +117,15 @@ class Points:
             raise memstow.Error(errno.EBUSY, f"{name}: {left} bytes are still out of the device")
 
     def _make_room(self, identity: Identity) -> None:
-        """Unloads all models from the devices, except this one, and except models that are out themselves, which take
+        """Unloads all other models from the devices. Models that are out themselves are left alone, because they take
         no memory there."""
         unload.unload(lambda patcher: id(patcher.model) != identity.key and id(patcher.model) not in self.out)
         unload.management().soft_empty_cache()
 
     def within(self, module: Any, is_deep: bool) -> set:
-        """The models that have memory out of a device and contain this module. With `is_deep`, also such models of
-        which a part is inside this module. `is_deep` is for functions that do not call themselves for each child of a
-        module."""
+        """The models that have memory out of a device and contain this module. With `is_deep`, also the models that
+        have memory out of a device and have a part inside this module. `is_deep` is for functions that do not call
+        themselves for each child of a module."""
         parts = module.modules() if is_deep else (module,)
         return {self.parts[id(part)] for part in parts if id(part) in self.parts}
 
@@ -161,8 +161,8 @@ class Points:
 
         def loading(before: Callable) -> Callable:
             def load_models_gpu(models: Any, *arguments: Any, **options: Any) -> Any:
-                # models come back before load_models_gpu goes through its lists, because other models can still be
-                # unloaded now
+                # Models are brought back before load_models_gpu goes through its lists: at this moment other models can
+                # still be unloaded to make room.
                 for patcher in list(models) if points.out else ():
                     for needed in (patcher, *patcher.model_patches_models()):
                         points.back(points.registry.find(getattr(needed, "model", None)), makes_room=True)

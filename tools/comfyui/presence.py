@@ -22,7 +22,7 @@ BUSY = "workflows run or wait, and would be lost: try again when they have ended
 
 
 def outside() -> str:
-    """The word for a ComfyUI that does not run under memstow."""
+    """The state of a ComfyUI that does not run under memstow: one of the words above."""
     if sys.platform != "linux":
         return OTHER_SYSTEM
     if command.find() is None:
@@ -31,7 +31,7 @@ def outside() -> str:
 
 
 def install(inside: Callable[[], str]) -> None:
-    """Adds the routes. `inside` gives the word for a ComfyUI with the library in it."""
+    """Adds the routes. `inside` gives the state of a ComfyUI that has the library in it."""
     from aiohttp import web
     from server import PromptServer
     server = PromptServer.instance

@@ -89,8 +89,8 @@ class Identity:
         self.assigned: frozenset = frozenset()
         self.changed = True             # its weights may have moved since they were assigned
         self.siblings: list = []        # weak references to models that the same node made with it
-        # if it is part of a checkpoint: (key of the loader's call, place in its result, weak reference to the object
-        # there)
+        # if the model is part of a checkpoint: (key of the loader's call, place in the result of this call, weak
+        # reference to the object at this place)
         self.checkpoint: Optional[tuple] = None
         self.pushed: Optional[tuple] = None
         self.stowed = False
@@ -276,7 +276,8 @@ class Registry:
 
     def found(self, identity: Identity, loaded: list) -> Any:
         """The patcher from which a trigger looks up a model's policy: the patcher in ComfyUI's list of loaded models.
-        If there is none: the last patcher with a policy, else the youngest with a flag, else the oldest."""
+        If there is none: the patcher whose policy was set last, else the youngest patcher with a flag, else the oldest
+        patcher."""
         model = identity.model()
         for patcher in loaded:
             if patcher.model is model:

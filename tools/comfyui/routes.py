@@ -16,7 +16,7 @@ from .snapshots import Snapshots, TooMany
 HTML = "text/html; charset=utf-8"
 LONG = ("page", "diff", "snapshot", "move") # work that can be cancelled
 LEAKS_CODES = (0, 1, 5)     # exit codes of memstow leaks: no leak, a leak, no verdict
-WAIT = "--timeout=20"       # seconds that the command waits for an answer; the worker may be in a long run
+WAIT = "--timeout=20"       # the command waits 20 seconds at most, because the worker may be in a long run
 ORDERS = ("stow", "restore", "free", "policy", "why")
 MOST_LINES, MOST_REASON = 10_000, 200
 TICKET = "memstow.ticket" # the event on a client's web socket when its request is done
@@ -124,7 +124,7 @@ def install(runs: Runs) -> None:
         return web.json_response(about(ticket))
 
     def ask(asked: memstow.Request, body: dict, tell: Callable[[], None] = lambda: None) -> Ticket:
-        """Queues a request. When it is done, the client that it names is told on its web socket."""
+        """Queues a request. When the request is done, the client that `body` names gets a message on its web socket."""
         def done(_result: int, _words: str) -> None: # on the worker thread
             tell()
             if body.get("client"):
@@ -189,7 +189,7 @@ def install(runs: Runs) -> None:
         return await said(HTML, "leaks", WAIT, "--html", fine=LEAKS_CODES)
 
     def with_files(handler: Any) -> Any:
-        """Makes the answer of a handler say why, if the folder of snapshots or a file in it cannot be used."""
+        """If the folder of snapshots or a file in it cannot be used, makes the handler's answer say why."""
         @functools.wraps(handler)
         async def checked(request: Any) -> Any:
             try:

@@ -199,7 +199,7 @@ class Runs:
     def settle_policies(self, prompt: dict, executor: Any) -> None:
         """Sets the policies of the policy nodes in the prompt. Running the nodes is not enough: a node with a cached
         output does not run again, and a removed node gives no notice."""
-        # by policy node of the prompt: the id of the model in its output; None: its output has no model
+        # id of a policy node in the prompt → the id of the model in the node's output; None: the output has no model
         present: dict[str, Optional[int]] = {}
         named: set[tuple[int, str]] = set()
         for node_id, node in prompt.items():
@@ -329,7 +329,8 @@ class Runs:
         """The reason why a model that should be freed must be stowed instead; "" if it can be freed."""
         if unknown:
             return f"unknown cache class {unknown[0]}"
-        # freeing it drops its loader's output, so other models in that output would have to be loaded again
+        # Freeing the model also drops the output of its loader, so the loader would have to load the other models in
+        # that output again.
         if identity.checkpoint is None:
             for other in siblings(identity):
                 if self.registry.ruling(other, self.registry.found(other, patchers)).policy != "free":
@@ -392,8 +393,8 @@ class Runs:
             waiting.set_flag("memstow", True)
 
     def withdraw(self, owner: int) -> tuple[bool, Optional[Ticket]]:
-        """Of the page's orders for a model, withdraws those that nobody has begun. Returns whether any was withdrawn,
-        and an order that has begun and is not done."""
+        """Withdraws the page's orders for a model that have not begun. Returns whether any was withdrawn, and an order
+        that has begun but is not done; None: there is no such order."""
         is_any, begun = False, None
         for ticket in list(self.asked.values()):
             if isinstance(ticket.asked, Order) and ticket.asked.owner == owner and not ticket.done.is_set():
@@ -529,7 +530,8 @@ class Runs:
         return execute_async
 
     def _between_runs(self, before: Callable) -> Callable:
-        """Wraps get_flags: the worker calls it after every run, and when a flag was set."""
+        """Wraps get_flags, so that the work between two runs is done in it. The worker calls get_flags after every run,
+        and when a flag was set."""
         runs = self
 
         def get_flags(self: Any, *arguments: Any, **options: Any) -> Any:
@@ -566,7 +568,8 @@ class Runs:
                 runs.at_work = None
                 try:
                     return before(self, timeout=timeout)
-                # still under the lock: code that empties the queue and then reads at_work sees that the worker is busy
+                # The lock is still held here. So code that empties the queue under this lock, and then reads at_work,
+                # sees that a worker with a prompt is busy.
                 finally:
                     runs.at_work = threading.current_thread()
         return get
@@ -593,8 +596,8 @@ def parents_of(patcher: Any) -> list[int]:
 
 
 def outcome_of(executor: Any) -> str:
-    """The outcome of a run, by the executor's messages: a failed node or an interrupt ends a run without an
-    exception."""
+    """The outcome of a run. It is read from the executor's messages, because a failed node or an interrupt ends a run
+    without an exception."""
     for event, data in reversed(getattr(executor, "status_messages", None) or []):
         if event == "execution_success":
             return "ok"

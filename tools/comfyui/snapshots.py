@@ -84,7 +84,7 @@ class Snapshots:
         return bool(self.at_work)
 
     def newest(self) -> Optional[str]:
-        """The path of the newest snapshot that is written; None: there is none."""
+        """The path of the newest snapshot that is complete; None: there is none."""
         paths = [os.path.join(report.folder(), os.path.basename(one["file"])) for one in self.listed()]
         return next((path for path in reversed(paths) if path not in self.at_work), None)
 

@@ -61,22 +61,22 @@ def takes_all(environment=os.environ) -> bool:
 
 
 class Button:
-    """ComfyUI's unload_all_models() and PromptExecutor.reset(), in versions that respect policies. ComfyUI's two
-    buttons that free models, and memstow.full_cleanup(), end in these functions."""
+    """Replaces ComfyUI's unload_all_models() and PromptExecutor.reset() by versions that respect policies. These two
+    functions do the work of ComfyUI's two buttons that free models, and of memstow.full_cleanup()."""
 
     def __init__(self, registry: Registry, parts: Parts) -> None:
         self.registry = registry
         self.takes_all = takes_all()
         self.parts = parts
-        self.pressed = False    # true from the get_flags() that reported the button until the next prompt
+        self.pressed = False    # true from a get_flags() that reported a pressed button to the beginning of a prompt
 
     def goes(self, patcher: Any) -> bool:
         identity = self.registry.find(getattr(patcher, "model", None))
         return identity is not None and self.registry.ruling(identity, patcher).effective != "keep"
 
     def is_selective(self) -> bool:
-        """Whether the two functions leave kept models alone. They do if any model is to be stowed or freed. They do not
-        while a button is pressed and MEMSTOW_FREE_BUTTON is "all"."""
+        """Whether unload_all_models() and reset() leave kept models alone. They do if any model is to be stowed or
+        freed. They do not while a button is pressed and MEMSTOW_FREE_BUTTON is "all"."""
         if self.pressed and self.takes_all:
             return False
         registry, patchers = self.registry, loaded()
@@ -87,8 +87,8 @@ class Button:
         return [i for i in registry.all() if registry.ruling(i, registry.found(i, patchers)).effective == "keep"]
 
     def would_take(self) -> dict[str, list[int]]:
-        """The owners of the models that ComfyUI's two buttons would take now: "unload" from its list of loaded models,
-        "free" from memory."""
+        """The owners of the models that ComfyUI's two buttons would take now. "unload": models that would leave its
+        list of loaded models. "free": models that would leave memory."""
         registry, patchers = self.registry, loaded()
         policies = {i: registry.ruling(i, registry.found(i, patchers)).effective for i in registry.all()}
         is_selective = not self.takes_all and any(policy != "keep" for policy in policies.values())

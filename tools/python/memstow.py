@@ -478,9 +478,9 @@ class _Followed(Coroutine[Any, Any, Any]):
 
 
 def follow(coroutine: Coroutine[Any, Any, Any], owner: Optional[OwnerLike] = None) -> Coroutine[Any, Any, Any]:
-    """Wraps the coroutine: it runs in the scopes that are open now, and in a scope of the owner. These scopes are open
-    whenever the coroutine runs, also after an await, and closed while other coroutines run. Scopes that the coroutine
-    opens itself are handled in the same way."""
+    """Wraps the coroutine, so that it runs in the scopes that are open when follow() is called, and in a scope of the
+    owner. These scopes are open whenever the coroutine runs, also after an await, and closed while other coroutines
+    run. Scopes that the coroutine opens itself are handled in the same way."""
     if not _ready():
         return coroutine
     return _Followed(coroutine, _scopes_now(owner))
@@ -508,7 +508,7 @@ def follow_tasks(loop: Optional[asyncio.AbstractEventLoop] = None) -> None:
 
 
 def carry(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps a function: it runs in the scopes that are open now, also when another thread calls it."""
+    """Wraps a function, so that it runs in the scopes that are open when carry() is called, even on another thread."""
     if not _ready():
         return function
     scopes = _scopes_now()
@@ -847,9 +847,9 @@ _runs_collected = -1  # _runs_ended at the latest full garbage collection; -1: c
 
 
 def _collected(phase: str, info: Mapping[str, int]) -> None:
-    """Notes in the trace that all garbage was collected. Objects that become garbage later may still be there, and are
-    no leak. So `memstow leaks` judges runs only up to the last such note. The function writes at most one note a run,
-    and takes no lock, because a collection may happen anywhere."""
+    """Notes in the trace that all garbage was collected. Objects that became garbage after the last such note may still
+    be there, but are no leak. So `memstow leaks` judges runs only up to that note. The function writes at most one note
+    a run, and takes no lock, because a collection may happen anywhere."""
     global _runs_collected
     if phase == "stop" and info.get("generation") == 2 and _runs_collected != _runs_ended:
         _runs_collected = _runs_ended
@@ -990,7 +990,7 @@ def held(owner: OwnerLike, *things: Any, seconds: float = 1.0) -> list[str]:
     """Finds the holders of these things, which belong to the owner and should be gone. Returns at most eight places in
     the source; []: none was found. The places are also noted in the trace, for memstow leaks. Variables of the calling
     function do not count. The search takes at most `seconds` of processor time plus one pass over all objects; other
-    Python threads wait meanwhile. Call it between two runs, for objects that a weak reference still finds."""
+    Python threads wait meanwhile. Call it between two runs, for objects that a weak reference shows to be alive."""
     if not _ready():
         return []
     finder = referrers()
@@ -1020,9 +1020,9 @@ def decisions(start: int = 0) -> tuple[list[dict[str, Any]], int]:
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A request from outside. kind: trigger, stow, restore or release; of memstow leaks: collect or holders. Owner 0
-    means all owners. reason and needed belong to a trigger: pass them to decide(). memstow itself asks for a trigger
-    when memory is short, or when an owner was not used for long."""
+    """A request from outside. kind: trigger, stow, restore or release, or a request of memstow leaks: collect or
+    holders. Owner 0 means all owners. reason and needed belong to a trigger: pass them to decide(). memstow itself asks
+    for a trigger when memory is short, or when an owner was not used for long."""
     kind: str
     ticket: int
     owner: int
@@ -1060,8 +1060,8 @@ _looks: Any = None # memstow_looks.Looks
 
 
 def _begin_looks() -> Any:
-    """The process's Looks, whose thread waits for requests of memstow leaks. The first call makes it and starts the
-    thread. None: the library is too old for that."""
+    """The process's Looks, whose thread waits for requests of memstow leaks. The first call makes the Looks and starts
+    its thread. None: the library is too old for such requests."""
     global _looks
     if _looks is None and _library.request_of is not _no_such_call:
         _looks = _made.setdefault("looks", _beside("memstow_looks").Looks(
@@ -1159,5 +1159,5 @@ if __name__ == "__main__":
     _path = _command()
     if _path is None:
         sys.exit("memstow: the command memstow was not found: neither beside this module nor in PATH")
-    # the command takes this process's place, so its exit code and signals are the process's
+    # The command replaces this program in the same process. So signals reach it, and its exit code is the process's.
     os.execv(_path, ["memstow", *sys.argv[1:]])

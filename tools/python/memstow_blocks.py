@@ -20,13 +20,13 @@ from typing import Any, NamedTuple, Optional
 
 import memstow_referrers as referrers
 
-# limits. SAMPLES: blocks of a group (class Group), from different runs, whose holders are searched. SAME: objects that
-# are noted for one block
+# limits. SAMPLES: for how many blocks of a group (class Group), from different runs, holders are searched. SAME: how
+# many objects are noted for one block
 SAMPLES, SAME = 3, 4
 # LARGE: bytes of a text; MANY: items of a tuple. Smaller objects lie in an arena, and have no block of their own
 LARGE, MANY = 500, 60
-# limits for blocks of extension types. WORDS: words that are read in a block. DEEP: blocks that are read in all. EACH:
-# objects of one type. LEVELS: steps from block to block
+# limits for blocks of extension types. WORDS: how many words of a block are read. DEEP: how many blocks are read in
+# all. EACH: how many objects of one type are followed. LEVELS: how many steps are made from block to block
 WORDS, DEEP, EACH, LEVELS = 128, 10_000, 500, 3
 AT_ONCE = 1 << 16                            # addresses in one call of the ABI
 INSIDE = 1                                   # MEMSTOW_INSIDE
@@ -72,13 +72,13 @@ PLAIN = {int, float, complex, bool, type(None), types.CodeType, type(Ellipsis), 
          *(kind for kind in vars(types).values() if isinstance(kind, type)), *(kind for kind in vars(builtins).values()
                                                                                 if isinstance(kind, type))}
 WITH_BUFFERS = ("array", "mmap", "builtins") # builtins: also for types without a module name, such as PIL's images
-# types of these modules have no buffers. Exceptions: types of the modules in WITH_BUFFERS, tensors, arrays
+# types of these modules have no buffers, except for tensors, arrays, and types of the modules in WITH_BUFFERS
 LIBRARIES = {"torch", "numpy", *getattr(sys, "stdlib_module_names", sys.builtin_module_names)}
 COLLECTED, MANAGED = 1 << 14, 3 << 3         # Py_TPFLAGS_HAVE_GC; _MANAGED_DICT and _MANAGED_WEAKREF
 
 
 def is_of_python(kind: type) -> bool:
-    """Whether a class is written in Python. Its data are then Python objects, and it points to no other memory."""
+    """Whether a class is written in Python. Objects of such a class refer to Python objects only, not to buffers."""
     return kind.__dictoffset__ != 0 or "__slots__" in type.__dict__["__dict__"].__get__(kind)
 
 
@@ -137,7 +137,8 @@ _nothing = _Nothing()
 
 
 def array_addresses(array: Any) -> Iterator[int]:
-    """The address of the memory that a numpy array shows, or shows a part of. Another object may own that memory."""
+    """The address of a numpy array's memory. If the array is a view of another array or of bytes: the address of that
+    object's memory."""
     owner, kind = array, sys.modules["numpy"].ndarray
     while referrers.is_a(owner, kind):
         if owner.base is None:
@@ -186,8 +187,8 @@ class Route(NamedTuple):
 
 
 class Reach:
-    """Finds the objects that have a block of the wanted stacks. The block must be from a run up to `before` (0: from
-    any run)."""
+    """Finds the objects with a block that was allocated by one of the wanted call stacks, in a run up to `before` (0:
+    in any run)."""
 
     def __init__(self, ask: Callable[..., int], stacks: set[int], before: int, deadline: referrers.Deadline) -> None:
         self.ask, self.before, self.deadline = ask, before, deadline
@@ -248,7 +249,7 @@ class Reach:
         self._go_deeper()
 
     def let_go(self) -> None:
-        """Drops the references to the objects that were found, and the references to this Reach."""
+        """Drops the references to the objects that were found, and the routes, which refer to this Reach."""
         self.routes.clear()
         self.deep.clear()
         self.found.clear()
@@ -261,8 +262,8 @@ class Reach:
         self._note(some, 0)
 
     def _note(self, some: list[Any], collected: int) -> None:
-        """Looks up the addresses of those objects whose type the collector knows (`collected`: COLLECTED), or does not
-        know (0)."""
+        """Looks up the addresses of some of these objects. `collected`: COLLECTED for the objects whose type the
+        collector knows, 0 for the others."""
         routes, seen = self.routes, self.seen
         for number, thing in enumerate(some):
             if number % 1024 == 0 and self._is_over():
@@ -415,8 +416,8 @@ def holders_of(wanted: list[Wanted], before: int, ask: Callable[..., int], label
     - a line for each group of blocks that stay, from runs up to `before` (0: all runs)
     - a line without holders for each path that has no such block
 
-    `more_later`: a later call gets more time. Then a group whose search was not finished gets a line only if a longer
-    search cannot find a better holder, because memstow leaks does not ask again about a group that has a line. `label`
+    `more_later`: a later call gets more time. In that case a group whose search was cut short gets no line, unless a
+    longer search cannot find a better holder: memstow leaks does not ask again about a group that has a line. `label`
     maps the id of an owner to a key that is the same in each run."""
     begun = time.thread_time()
     paths = {stack: one.path for one in wanted for stack in one.stacks}

@@ -59,7 +59,7 @@ def is_node(value: Any) -> bool:
 
 
 def read_regular(path: pathlib.Path) -> bytes:
-    """The content of a file. A device or a FIFO is refused: it may have no end, or wait for ever."""
+    """The content of a file. A device or a FIFO is refused, because reading it may never end."""
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise Failure(2, f"{path}: not a regular file")

@@ -34,8 +34,8 @@ class Looks:
         self.pid = 0
 
     def begin(self) -> None:
-        """Starts the thread that waits for requests, once in each process. A forked child has its parent's memory, but
-        not its parent's thread."""
+        """Starts the thread that waits for requests, once in each process. A forked child needs a thread of its own,
+        because it has its parent's memory, but not its parent's thread."""
         if self.pid != os.getpid():
             self.pid, self.runs_on, self.at_work = os.getpid(), 0, threading.Lock()
             threading.Thread(target=self._listen, name="memstow leaks", daemon=True).start()

@@ -23,9 +23,9 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple, Optional
 
-# limits of a search. SECONDS: processor time. DEPTH: steps outwards. MOST: reported holders of a target. PATHS: paths
-# that are kept for a target. WIDE: objects from which a step looks for their holders. AT_ONCE: how many of these
-# objects are handled in one pass over all objects
+# Limits of a search for the holders of some objects, the targets. SECONDS: its processor time. DEPTH: how many steps it
+# goes outwards. MOST: how many holders it reports for a target. PATHS: how many paths it keeps for a target. WIDE: for
+# how many objects one step looks for holders. AT_ONCE: how many of these objects one pass over all objects handles.
 SECONDS, DEPTH, MOST, PATHS, WIDE, AT_ONCE = 1.0, 12, 8, 64, 2000, 50
 # limits of a HELD line of the trace. LINE: bytes of JSON for all holders. PLACES: bytes of JSON for all `other_places`.
 # LONGEST: characters of one holder. KEY: characters of a key in a holder. NAME: characters of a pack or of a place
@@ -111,14 +111,16 @@ def tidy(module: Any) -> str:
     return str(module).replace("_x_", ".").rsplit("/", 1)[-1]
 
 
-# ---- running functions: for the garbage collector no object refers to their variables
+# ---- running functions. Their variables are searched here: from Python 3.11 on, the garbage collector finds no object
+# that refers to them
 
 _pointer = ctypes.c_void_p
 _NAMES_TAKEN = 72 # CPython 3.11: offset of the variables in the interpreter's frame; the code is at 32
 
 
 def _variables_311(frame: types.FrameType) -> Iterator[tuple[str, int]]:
-    """(name, id) of each variable, without f_locals, which would make a dictionary that keeps the variables."""
+    """(name, id) of each variable. Does not read f_locals, which would make a dictionary that keeps the objects
+    alive."""
     code = frame.f_code
     inner = _pointer.from_address(id(frame) + 24).value
     if not inner or _pointer.from_address(inner + 32).value != id(code):
@@ -318,8 +320,8 @@ _FINALIZER = weakref.finalize._Info # type: ignore[attr-defined] # CPython's own
 
 
 def _is_said(holder: Any, thing: Any, before: Any) -> bool:
-    """Whether the previous step has named this holder already. The name of an instance stands for its dictionary, too,
-    and the name of a function for its closure."""
+    """Whether this holder needs no name of its own, because the previous step has named the instance, class or function
+    that it belongs to. For example, the dictionary of a named instance needs no name."""
     if before is None or type(holder) not in (dict, tuple):
         return False
     if type(before) is types.FunctionType:
@@ -329,8 +331,8 @@ def _is_said(holder: Any, thing: Any, before: Any) -> bool:
     return type(holder) is dict and not is_a(before, (dict, list, tuple)) and dictionary(before) is holder
 
 
-# ---- parts of torch's modules. A weight may be twenty dictionaries deep in its model, and a search has fewer steps
-# (DEPTH)
+# ---- parts of torch's modules. A weight may be twenty dictionaries deep in its model, more than the steps of a search
+# (DEPTH). So a search goes from a part to the whole model at once.
 
 PARTS = ("_parameters", "_buffers", "_modules")
 
@@ -349,8 +351,8 @@ def _part(holder: Any, thing: Any) -> Optional[str]:
 
 
 class Models:
-    """All torch modules. `numbers`: the id of a part → the modules that have the part. `dictionaries`: the id of a
-    module's dictionary → the module. Both name a module by its index in `modules`."""
+    """All torch modules, in the list `modules`. Two tables give indices in this list. `numbers`: the id of a part → the
+    modules that have the part. `dictionaries`: the id of a module's dictionary → the module."""
 
     def __init__(self) -> None:
         kind = _module_type()
@@ -602,9 +604,9 @@ class Search:
             place.frame is frame for places in self.places.values() for place in places)
 
     def _nested_around(self, some: list[Any]) -> list[Any]:
-        """The dictionaries, tuples and arrays that refer to these objects and that the collector does not know. Such
-        dictionaries and tuples hold only objects that it does not know either (bytes, arrays, numbers). Arrays
-        around objects that the collector knows are found only if `nested` is known already."""
+        """The dictionaries, tuples and arrays that refer to these objects and that the collector does not know. The
+        content of such dictionaries and tuples is unknown to the collector, too: bytes, arrays, numbers. Arrays around
+        objects that the collector knows are found only if `nested` is known already."""
         wanted = {id(thing) for thing in some if not gc.is_tracked(thing)}
         if self.nested is None and wanted:
             self.nested = untracked()
@@ -627,7 +629,7 @@ class Search:
         return [path for path in found[:MOST] if path.rank == found[0].rank]
 
 
-# CONTEXT_NODES: names of the types of a context's parts. ELEMENTS: the most elements of an array that is looked at
+# CONTEXT_NODES: names of the types of objects inside a contextvars.Context. ELEMENTS: larger arrays are not looked at
 CONTEXT_NODES, ELEMENTS = ("hamt_bitmap_node", "hamt_collision_node"), 1_000_000
 
 
@@ -700,8 +702,8 @@ def find(targets: list[Any], ignored: Iterable[int] = (), deadline: Optional[Dea
 
 
 def is_final(found: list[Holder]) -> bool:
-    """Whether a longer search cannot find a better holder. If time ran out, a path that was found may begin at an
-    object between the memory and its holder; such a path is not whole."""
+    """Whether a longer search cannot find a better holder, because one was found with a whole path and the best rank. A
+    path is not whole if it begins at an object without a name: the search ended before it reached a name."""
     best = best_rank()
     return any(holder.is_whole and holder.rank <= best for holder in found)
 

@@ -34,8 +34,8 @@ DEPTH = 200
 MOST_AGAIN = 10_000 # most visits of lists, tuples and dicts that were visited before; with more, the value is pickled
 SCALARS = (type(None), bool, int, float, str)
 QUANTIZED = ("torch.qint", "torch.quint") # the beginnings of the names of quantized types
-# Classes whose objects stand for weights on a device, which are shared and not copied. Other packs derive classes from
-# them.
+# Classes whose objects have weights, often on a device. Weights are shared and not copied. Other packs derive classes
+# from these.
 MODELS = frozenset({
     "ModelPatcher", "CLIP", "VAE", "ControlBase", "ControlNet", "T2IAdapter", "StyleModel", "ClipVisionModel",
     "CLIPVision", "Hook", "HookGroup", "GLIGEN"
@@ -114,7 +114,7 @@ class _Writer:
     def __init__(self) -> None:
         self.segments: list[Any] = [b""]
         self.seen: dict[Any, int] = {}
-        # the tensors in the pickle that is being made, by id: tensor and table
+        # id of a tensor in the pickle that is being made → the tensor and its table
         self.shared: dict[int, tuple[Any, dict[str, Any]]] = {}
         self.pickled = ""
         self.met: set[int] = set()  # ids of the lists, tuples and dicts that were visited

@@ -320,9 +320,9 @@ def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subp
     """Starts a process by subprocess.Popen(argv, **options) in a process group of its own, and registers it as
     process() does. Ctrl-C at a terminal does not reach the group.
 
-    A shutdown ends the whole group: the new process, and the processes of the group that it has started. If the new
-    process has ended by then, as a launcher script does, the other processes are ended only if nobody has waited for
-    the new process (wait() or poll()).
+    A shutdown ends the whole group: the new process, and what it has started in the group. If the new process has ended
+    before the shutdown, as a launcher script does, the other processes are ended only if nobody has waited for the new
+    process (wait() or poll()).
 
     After a crash, `memstow reap` also finds the processes that the new process has started, by MEMSTOW_STARTED in their
     environment."""
@@ -341,9 +341,9 @@ def start(argv: Any, name: str = "", keep: bool = False, **options: Any) -> subp
 
 
 def _environment(asked: Optional[Mapping[str, str]], number: int) -> dict[str, str]:
-    """The environment of a new process: `asked`, or this program's, and the mark by which `memstow reap` recognises
-    descendants of the process. This program's MEMSTOW_SERVER_MODE is left out, because it was meant for this program
-    alone. With it, a server that lives on would later leave its own children running."""
+    """The environment of a new process. It is `asked`, or else a copy of this program's, without MEMSTOW_SERVER_MODE.
+    That variable was meant for this program alone: with it, a server that lives on would later leave its own children
+    running. In both cases a mark is added, by which `memstow reap` recognises descendants of the process."""
     environment = dict(os.environ if asked is None else asked)
     if asked is None:
         environment.pop("MEMSTOW_SERVER_MODE", None)
@@ -551,8 +551,8 @@ def _look() -> dict[int, str]:
     own, parent = os.getpid(), os.getppid()
 
     # This program's own group may have strangers: the other processes of a pipeline, and their descendants. A stranger
-    # descends from this program's parent. If the parent is init, only its own children count as strangers, because
-    # orphans of this program descend from init, too.
+    # descends from this program's parent. If the parent is init, only init's direct children count as strangers,
+    # because orphans of this program descend from init, too.
     def is_beside(fields: list[str]) -> bool:
         for _ in range(1 if parent == 1 else GENERATIONS):
             if int(fields[1]) == parent:
@@ -769,8 +769,9 @@ def run(reason: str = "", *, limit: float = LIMIT, status: int = 1, keep: Iterab
         server_mode: Optional[bool] = None, goes_on: bool = False) -> Result:
     """Runs the whole sequence. Further calls do nothing, except after a run() with `goes_on`. When the limit is over,
     the process is ended with `status`. With `server_mode`, processes with a name in `keep` live on; if `keep` is empty,
-    all processes with a name do. server_mode=None: MEMSTOW_SERVER_MODE decides; it is a list of names with commas, or
-    "all"; "" and "0" mean no. `goes_on`: the process continues afterwards, without a limit."""
+    all processes with a name do. server_mode=None: the variable MEMSTOW_SERVER_MODE decides. It is a list of names with
+    commas between, or "all" for all names, or "" or "0" for no server mode. `goes_on`: the process continues
+    afterwards, without a limit."""
     global _running
     with _lock:
         if _running:

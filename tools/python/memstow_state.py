@@ -69,7 +69,7 @@ _CALLS = {"open": (_I64, _TEXT, _ANY), "begin": (_I64, _I64), "put": (_I64, _I64
 
 
 class _Library:
-    """memstow_state_* of the library in this process, and munmap."""
+    """The functions memstow_state_* of the library in this process, and munmap()."""
 
     def __init__(self) -> None:
         library = ctypes.CDLL(None)
@@ -160,7 +160,7 @@ class Store:
         self._lock = threading.RLock()
         # committed values that are held by reference: value, generation, reason
         self._held: dict[str, tuple[Any, int, str]] = {}
-        # values that were put in this iteration. By reference: (value, reason). As bytes: None
+        # id → what was put in this iteration: (value, reason) for a value that is held by reference, None for bytes
         self._put: dict[str, Optional[tuple[Any, str]]] = {}
         self._begun = False
 
@@ -186,8 +186,8 @@ class Store:
             self._put.clear()
 
     def put(self, id: str, value: Any) -> None:
-        """Copies a value into the current iteration. A value that cannot be copied is held by reference; a store whose
-        values are in files refuses it."""
+        """Copies a value into the current iteration. A value that cannot be copied is held by reference, or refused if
+        the store keeps its values in files."""
         name = _encoded(id, "an id")
         try:
             serialized = memstow_serialize.serialize(value)
@@ -322,7 +322,7 @@ class Store:
             _check(result, f"loop {self.loop!r}: release {id!r}")
 
     def close(self, keep: bool = False) -> None:
-        """Drops all values. keep: values that were committed below the prefix stay on the disk."""
+        """Drops all values. With `keep`, committed values stay in the files of the prefix."""
         with self._lock:
             self._held.clear()
             self._put.clear()

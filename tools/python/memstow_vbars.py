@@ -31,7 +31,8 @@ class Watch:
                 owners.setdefault(thing, 0)
 
     def inside(self, thing: Any) -> list[Any]:
-        """The VBARs of a thing: the thing itself, or the VBARs that it refers to, as ComfyUI's models do."""
+        """The thing itself, if it is a VBAR; else the VBARs in its attribute dynamic_vbars, which ComfyUI's models
+        have."""
         if isinstance(thing, self.kind):
             return [thing]
         held = getattr(thing, "dynamic_vbars", None)

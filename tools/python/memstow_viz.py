@@ -5,9 +5,9 @@ torch.cuda._memory_viz).
     python3 -m memstow_viz FILE|PID OUT.pickle
 
 PyTorch's own snapshots show neither what cudaMallocAsync allocates nor the memory of other libraries. The ledger has
-both. Each block that is device memory becomes a segment. A block with parts of several owners becomes a segment with a
-block of the viewer for each part. The outermost frames of a stack are the owners. Needs the memstow command (in
-MEMSTOW, or on the PATH) and nothing of PyTorch's."""
+both. Each block of device memory in the ledger becomes a segment in the viewer. If parts of the block have different
+owners, each part becomes a block of that segment. The outermost frames of a stack are the owners. This program needs
+the memstow command (in MEMSTOW, or on the PATH), but not PyTorch."""
 import json, os, pickle, subprocess, sys
 from typing import Any, Optional
 
@@ -82,7 +82,7 @@ def snapshot(report: Item) -> Item:
             parts.setdefault(item["part_of"], []).append(item)
     wholes = [b for b in cuda["blocks"] if b["part_of"] is None and b["kind"] in VIEWED]
     for whole in wholes:
-        # physical memory has no address. The report gives a number in its place, from which an address is made here
+        # Physical memory has no address: in the report, its "address" is a number. It becomes an address of its own.
         if whole["kind"] == "vmm":
             whole["address"] = (1 << 60) + whole["address"] * (1 << 40)
     segments = [segment(whole, parts.get(whole["address"], []), sites) for whole in wholes]

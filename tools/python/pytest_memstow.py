@@ -176,7 +176,7 @@ class Plugin:
     def pytest_runtest_call(self, item: pytest.Item) -> Any:
         try:
             limits = Limits(item)
-        # a fixture added the marker: a traceback through this file would not help its author
+        # A fixture has added a marker with a wrong limit. No traceback: it would show this file, not the fixture.
         except pytest.UsageError as error:
             pytest.fail(str(error), pytrace=False)
         if limits.leaks is not None:

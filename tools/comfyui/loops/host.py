@@ -32,8 +32,8 @@ class Host:
         self.runs, self.functions = runs, functions
         self.waiting: dict[str, Waiting] = {}
         self.ended: dict[str, Waiting] = {}      # ended prompts whose outputs are still in the node cache
-        # by the serial of a running loop: the cache keys of outputs that all its iterations use (a dict that serves as
-        # an ordered set)
+        # serial of a running loop → the cache keys of the outputs that all iterations of the loop use. The inner
+        # dictionary serves as an ordered set
         self.constant: dict[str, dict] = {}
 
     # ---- hooks in ComfyUI

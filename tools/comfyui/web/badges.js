@@ -16,7 +16,7 @@ function nodeOf(id) {
 }
 
 export const badges = {
-    wanted: false, asked: null, figures: new WeakMap(), // asked: id of the client that gets figures. figures: by node
+    wanted: false, asked: null, figures: new WeakMap(), // asked: id of the client for which figures were asked
 
     want(wanted) {
         this.wanted = wanted;

@@ -75,7 +75,7 @@ export function hostParts(figures) {
         { name: text("available"), bytes: available_bytes, kind: "free" }];
 }
 
-// The rest of a device is memory of nodes, of other programs, and of the driver.
+// The bar of a device. "Other" is memory of nodes, of other programs, and of the driver.
 function deviceBar(figures, device) {
     const models = figures.models.map((model) => ({
         name: labelOf(model), bytes: model.on_device_bytes[device.device] ?? 0, kind: "model",
@@ -213,7 +213,8 @@ function policyOf(model, { policy, priority }) {
 
 const tab = {
     root: null, body: null, timer: 0, figures: null, rows: new Map(), judged: null, curve: null, buttons: null,
-    // made: URLs of pages, by kind. moves: moves that are waited for, by model. absence: why there are no figures
+    // made: kind of page → URL of the latest page. moves: id of a model → the move of it that the tab waits for.
+    // absence: why there are no figures
     made: {}, moves: new Map(), absence: null, renewing: null,
 
     open(root) {
@@ -222,7 +223,7 @@ const tab = {
         return this.draw();
     },
 
-    // Makes the tab anew, in the present language. Lines of work that goes on stay, and so do links to pages.
+    // Makes the tab anew, in the present language. The progress of unfinished work stays, and so do links to pages.
     draw() {
         const { root } = this;
         const part = (name, role) => root.querySelector(`.${name}`) ?? element("div", { class: name, role });
@@ -277,8 +278,8 @@ const tab = {
         }
     },
 
-    // Says why memstow's routes do not exist. What is on the page stays while the reason is the same, because the user
-    // may have pressed its button.
+    // Says why memstow's routes do not exist. While the reason stays the same, the tab is not drawn anew, because the
+    // user may have pressed the button in it.
     async missing() {
         const { root } = this, why = await whyAbsent();
         if (this.root !== root || !root || why === "under" || why === this.absence) return;

@@ -5,7 +5,7 @@ import { app } from "../../scripts/app.js";
 
 const LOCALE = "Comfy.Locale";
 
-// {name} in a text stands for a value. tests/comfyui/messages.py reads this table.
+// A word in braces, such as {name}, is replaced by a value. tests/comfyui/messages.py reads this table.
 export const MESSAGES = {
     en: {
         B: "B", KiB: "KiB", MiB: "MiB", GiB: "GiB",
@@ -276,7 +276,8 @@ export function outcomeOf(run) {
 }
 
 const DIGITS = { minimumFractionDigits: 1, maximumFractionDigits: 1, useGrouping: false };
-// by language. A format takes long to make, and badges need a format in each frame of the canvas
+// language → its number format. Formats are kept, because a format takes long to make, and badges need one in each
+// frame of the canvas.
 const formats = new Map();
 
 function format() {

@@ -5,7 +5,7 @@ import { api } from "../../scripts/api.js";
 import { text } from "./messages.js";
 
 const POLL_MS = 5_000, MOST = 64;
-// by ticket: an end that came when nobody waited for it, mostly because the ticket had not arrived yet
+// ticket → its end, if the end came before anybody waited for it. Mostly the ticket itself had not arrived yet.
 const ends = new Map();
 const waiting = new Map(); // by ticket: the function that takes the end
 

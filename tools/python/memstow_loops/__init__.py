@@ -95,8 +95,8 @@ def convert_workflow(workflow: Any, classes: Any = None) -> dict[str, Any]:
 
 def discover_ports(workflow: Any, classes: Any = None) -> Ports:
     """The ports of a workflow, each with node, id, mode, tags and type; the order in which all nodes run; and warnings.
-    LoopError names the nodes at fault: a cycle, an unknown class, a port without id or connections, two ports with the
-    same id and mode. `classes` is the answer to GET /object_info; within ComfyUI it may be left out."""
+    Raises LoopError for a cycle, an unknown class, a port without id or connections, or two ports with the same id and
+    mode; the text names the nodes. `classes` is the answer to GET /object_info; within ComfyUI it may be left out."""
     known = classes_of(classes)
     with readable():
         return find_ports(convert_workflow(workflow, known), known)
@@ -155,13 +155,14 @@ def run_sequential(workflows: Sequence[Any], inputs: Optional[Mapping[str, Any]]
     The value for an INPUT port comes from an earlier workflow of this iteration, else from the last commit, else from
     `inputs`. `condition` stops the loop if it is true after an iteration. `when` has an entry for each workflow: None,
     or a condition that decides whether the workflow runs in this iteration. A condition is {"port", "op", "value"}, or,
-    within ComfyUI, a callable that takes the values by port. State is in memory; with use_ram=False, or above
-    `ram_limit` bytes, it is in a file. With `persist_prefix` the state outlives the process, and the same call
+    within ComfyUI, a callable that takes the values by port. The loop's values are in memory; with use_ram=False, or
+    above `ram_limit` bytes, they are in a file. With `persist_prefix` the values outlive the process, and the same call
     continues after the last committed iteration. With `independent`, inputs are lists, each iteration takes one
     element, and outputs are lists, with None for each failed element.
 
-    LoopError: either nothing was queued, or the error names iteration, workflow and node. The call waits for the loop's
-    end. The threads of ComfyUI's worker and server must not call it; they use start_loop() instead."""
+    Raises LoopError, either before anything is queued, or with a text that names the iteration, workflow and node. The
+    call waits for the loop's end. The threads of ComfyUI's worker and server must not call it; they use start_loop()
+    instead."""
     options = {"inputs": dict(inputs or {}), "iterations": iterations, "condition": condition, "when": when,
                "use_ram": use_ram, "ram_limit": ram_limit, "persist_prefix": persist_prefix, "independent": independent,
                "name": name}

@@ -14,7 +14,7 @@ REROUTE, PRIMITIVE = "Reroute", "PrimitiveNode"
 NOTES = ("Note", "MarkdownNote")
 FROM_OUTSIDE, TO_OUTSIDE = -10, -20 # ids of the nodes that stand for a subgraph's own inputs and outputs
 WIDGETS = ("INT", "FLOAT", "STRING", "BOOLEAN", "COMBO")
-# values of the widget beside a seed, which only the editor uses
+# values of the control widget beside a seed. Only the editor uses this widget
 CONTROLS = ("fixed", "increment", "decrement", "randomize")
 MOST_DEPTH, MOST_LINKS = 64, 200 # depth of nested subgraphs; number of reroutes and bypassed nodes in a row
 
@@ -69,7 +69,7 @@ def _inputs(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _widget_names(node: Mapping[str, Any]) -> list[str]:
-    """The inputs of a node that also have widgets, in their order."""
+    """The names of those inputs of a node that also have widgets, in the node's order."""
     return [entry["name"] for entry in _inputs(node) if entry.get("widget")]
 
 
@@ -166,8 +166,8 @@ class Converter:
         return self._origin(scope, link.origin, link.slot, depth)
 
     def _origin(self, scope: Scope, node_id: Any, slot: int, depth: int) -> Origin | Value | None:
-        """What an output of a node stands for: an output of a node that runs, or the value of a widget. None if it
-        stands for neither."""
+        """Where the value of a node's output comes from: from an output of a node that runs, or from a widget. None if
+        it comes from neither."""
         node = scope.nodes.get(node_id)
         if node is None or node.get("mode") == MUTED:
             return None

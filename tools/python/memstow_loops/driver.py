@@ -70,10 +70,10 @@ class Host(Protocol):
     def classes(self) -> Classes: ...
 
     def check(self, prompt: Prompt) -> None:
-        """LoopError if ComfyUI would refuse the prompt or a part of it."""
+        """Raises LoopError if ComfyUI would refuse the prompt or a part of it."""
 
     def run(self, prompt: Prompt, cancelled: threading.Event) -> Outcome:
-        """Queues the prompt and waits for its end. If the event is set, the prompt is taken out of the queue, or
+        """Queues the prompt and waits for its end. When `cancelled` is set, the prompt is taken out of the queue, or
         interrupted."""
 
     def end(self, serial: str) -> None:
@@ -100,8 +100,8 @@ class Seen(Mapping[str, Any]):
 
 
 def is_several(value: Any) -> bool:
-    """Whether a value is a list of outputs, in the form in which save() puts it. A node's own dictionary that looks
-    similar is not."""
+    """Whether a value is several outputs, in the form in which save() puts them: a dictionary with the key SEVERAL
+    alone. A node's own dictionaries do not have this key."""
     return type(value) is dict and value.keys() == {SEVERAL} and type(value[SEVERAL]) is list
 
 
@@ -161,7 +161,7 @@ class Loop:
         self.lists = {name for name, value in plan.inputs.items() if plan.independent and isinstance(value, list)}
         # the elements of a batch that are done, as ranges: [first, last], counted from 1
         self.elements: list[list[int]] = []
-        # by key of a port: the numbers, from 0, of elements that have a key of their own and may be folded
+        # key of a port → the numbers, counted from 0, of the elements that have a key of their own and may be folded
         self.singles: dict[str, list[int]] = {}
         self.resumed = self._recall() if plan.independent else store.generation
         self.thread = threading.Thread(target=self._main, name=f"memstow loop {name}", daemon=True)
@@ -245,8 +245,8 @@ class Loop:
         return [self.plan.place(port) for port in self.plan.ids()]
 
     def _input_key(self, name: str, number: int) -> str:
-        """The key of an input in the store. For a list, which is stored in parts: the key of the part that has this
-        element."""
+        """The key of an input in the store. A list is stored in parts: its key is that of the part with the element
+        `number`."""
         return f"{name}[<{number // CHUNK if name in self.lists else ''}]"
 
     def _put_batch_inputs(self) -> None:
@@ -355,8 +355,8 @@ class Loop:
         self.fresh = {place for place in self._places() if self._key(place) in self.committed}
 
     def check_inputs(self) -> None:
-        """LoopError if the stored loop that is continued was begun with other inputs. Its stored inputs are used, so
-        the new inputs would be ignored."""
+        """Raises LoopError if this call continues a stored loop, but gives other inputs than the stored ones. The loop
+        would use the stored inputs and ignore the new ones."""
         if BEGUN not in self.committed:
             return
         begun, given = self.store.get(BEGUN), digests(self.plan.inputs)
@@ -376,7 +376,7 @@ class Loop:
         return f"; {', '.join(pickles)} may also be the same and have other bytes as a pickle{leave}" if pickles else ""
 
     def check_stored(self) -> None:
-        """LoopError if the loop would continue with a stored value that a workflow cannot take."""
+        """Raises LoopError if the loop would continue with a stored value that a workflow cannot take."""
         given: set[str] = set() # ids that an earlier workflow gives in each iteration
         for step in self.plan.steps if not self.plan.independent else ():
             for port in step.takes.keys() & self.committed - given:
@@ -401,8 +401,8 @@ class Loop:
             self.over.set()
 
     def _ended(self) -> tuple[str, str]:
-        """Runs the iterations. Returns the state in which they ended, and the reason. A condition of the caller's may
-        raise anything, also SystemExit."""
+        """Runs the iterations. Returns the state in which they ended, and the reason. Catches every exception, because
+        a condition that the caller gave may raise anything, even SystemExit."""
         try:
             self._iterate()
         except Cancelled as error:
@@ -504,8 +504,8 @@ class Loop:
             self.fresh = set()
 
     def _commit(self) -> None:
-        """Commits the values of an iteration. The LoopError names the workflows and nodes whose values cannot be kept,
-        as on a full disk."""
+        """Commits the values of an iteration. If that fails, as on a full disk, raises LoopError, which names the
+        workflows and nodes that gave the values."""
         before = self.elements
         try:
             if self.plan.independent:
@@ -709,8 +709,8 @@ class Loops:
 
     def _begin(self, make: Callable[..., Plan], name: str, serial: str, store: Store,
                plan: Optional[tuple[Plan, set[str]]] = None, *, persist_prefix: Optional[str], storage: str) -> Loop:
-        """A loop that can start. `plan`: a plan that was made before, and the ids that the store had then. The plan is
-        used if the store has the same ids now."""
+        """Makes a loop that can start. `plan`: an earlier plan, and the ids that the store had when that plan was made.
+        The plan is used again if the store has the same ids now."""
         known = set(store.ids())
         if plan is None or plan[1] != known:
             plan = self._plan(make, name, serial, known, storage), known
@@ -747,8 +747,8 @@ class Loops:
             self.loops.pop(loop.name).close()
 
     def find(self, name: str, serial: Optional[str] = None) -> Optional[Loop]:
-        """The loop with this name; with a serial, only if it is that loop and not a later one with the same name. None:
-        there is no such loop."""
+        """The loop with this name. If `serial` is given, the loop must have this serial, because a later loop may have
+        the same name. None: there is no such loop."""
         loop = self.loops.get(name)
         return loop if loop is not None and serial in (None, loop.serial) else None
 

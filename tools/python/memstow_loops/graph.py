@@ -22,8 +22,8 @@ class LoopError(ValueError):
 
 
 def fault_of_text(text: str, most: int) -> str:
-    """The reason why a text cannot be a loop's name or a port's id; "": it can. Both go into the log and into owners'
-    names."""
+    """The reason why a text cannot be a loop's name or a port's id; "": it can. The rules exist because both go into
+    the log and into the names of owners."""
     try:
         length = len(text.encode())
     except UnicodeEncodeError:
@@ -207,7 +207,7 @@ def checked(document: object) -> Graph:
 
 
 def class_of(graph: Graph, node_id: str, classes: Classes) -> NodeClass:
-    """The class of a node. LoopError that names the node if the class is unknown."""
+    """The class of a node. Raises LoopError, with the node's name, if the class is unknown."""
     node = graph[node_id]
     found = classes.find(node["class_type"])
     if found is None:

@@ -31,7 +31,7 @@ class Step:
         return self.ports.of(INPUT)
 
     def check(self, name: str, value: Any) -> None:
-        """LoopError if the workflow has an INPUT of this id that cannot take the value."""
+        """Raises LoopError if the workflow has an INPUT of this id that cannot take the value."""
         port = self.takes.get(name)
         if port is None:
             return
@@ -44,9 +44,9 @@ class Step:
 @dataclass
 class Prompt:
     """A prompt for one workflow in one iteration. `fresh`: nodes whose outputs are dropped from the node caches after
-    the run, for one of two reasons. An output that depends on values of this iteration is useless later. An output that
-    is the value of an input itself may have been changed, because nodes can write into it. `constant`: other nodes
-    whose outputs depend on the inputs alone. These outputs are dropped with the loop."""
+    the run, for one of two reasons. Some outputs depend on values of this iteration, so they are useless later. Other
+    outputs are an input's value, passed on unchanged, and a later node may have written into that value. `constant`:
+    other nodes whose outputs depend on the inputs alone. These outputs are dropped when the loop ends."""
     graph: Graph
     fresh: set[str]
     constant: set[str]

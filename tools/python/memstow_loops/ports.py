@@ -12,7 +12,7 @@ from .graph import (ANY, Classes, Graph, LoopError, class_of, consumers, fault_o
 PORT, COMBO = "DiscomfortPort", "COMBO"
 INPUT, OUTPUT, PASSTHRU = "INPUT", "OUTPUT", "PASSTHRU"
 OURS = "memstow:"    # the beginning of ids that this package gives to values of its own
-MOST_ID = 176        # most bytes of an id; the driver adds OURS, and the number of an element, such as [999936:]
+MOST_ID = 176        # most bytes of an id, so that the driver can add OURS, and an element's number such as [999936:]
 VALUE = "input_data" # the input for the port's value; its id and tags are inputs, too
 
 

@@ -53,8 +53,8 @@ def _shape(value: Any) -> str:
 
 
 def digests(inputs: Mapping[str, Any]) -> dict[str, str]:
-    """A text for each input. Equal values have equal texts, also in another process. Only the texts of pickles may
-    differ there, because their bytes may differ."""
+    """A text for each input. Equal values have equal texts, also in another process. Only pickles are an exception,
+    because another process may pickle an equal value to other bytes."""
     return {name: _digest(memstow_serialize.serialize(value)) for name, value in inputs.items()}
 
 

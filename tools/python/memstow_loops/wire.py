@@ -1,6 +1,6 @@
-"""Values over HTTP: a line of JSON, followed by the raw bytes of tensors and arrays. In: a document, and values by
-name. Out: the same document and values on the other side. Never sends a pickle, which runs code when it is read: a
-value that only pickle can express stays in its process."""
+"""Values over HTTP: a line of JSON, followed by the raw bytes of tensors and arrays. In: a JSON document, and values by
+name. Out: the bytes to send; on the other side, the same document and values. Never sends a pickle, because reading a
+pickle runs code. So a value that only pickle can express stays in its process."""
 from __future__ import annotations
 
 import importlib.util
