@@ -9,7 +9,7 @@ wheel, starts itself again under it, and runs a workflow. Each library that is i
 import os, pathlib, re, shutil, sys, sysconfig, zipfile
 
 import support
-from _wheel import check_comfyui, check_plugin, check_python, installed_in, pip, pythons, run
+from _wheel import check_comfyui, check_python, installed_in, pythons, run
 
 MOST = 5_000_000
 PLATFORM = "manylinux_2_35_x86_64"
@@ -67,20 +67,16 @@ pages = {f"share/man/man1/{page.name}" for page in (support.ROOT / "docs").glob(
 assert len(pages) > 15 and pages <= inside and "include/memstow.h" in inside, sorted(inside)
 
 
-# --- in clean environments, without the network. tests/build/release_long tries each Python that is here
+# --- in clean environments. tests/build/release_long tries each Python that is here
 found = pythons()
 assert found, "no Python here can make an environment"
 tried = [found[0], found[-1]][:len(found)]
 for name, python in tried:
     check_python(wheel, name, python)
 
-# --- pytest finds the plugin by itself
-venv = installed_in(wheel, "pytest", sys.executable)
-pip(venv, "install", "pytest")
-check_plugin(lambda *command, **options: run(venv, *command, **options), support.HERE)
-
 # --- mypy finds the types of the modules
 pathlib.Path("typed.py").write_text("import memstow, memstow_loops, memstow_state\npeak: int = memstow.peak()\n")
+venv = installed_in(wheel, "typed", sys.executable)
 support.run(support.PYTHON, "-m", "mypy", "--strict", "--python-executable", venv / "bin/python", "typed.py")
 
 # --- bash completes commands, options and files

@@ -2,9 +2,9 @@
 # needs: comfyui root deb:docker.io
 # long
 # timeout: 600
-"""The pack starts ComfyUI again, under memstow, in a container of Docker. Memory in use is stowed there if the container
-has /dev/userfaultfd. The test has a daemon of its own. The daemon keeps its images in the test's folder, and changes no
-rule of the network."""
+"""The pack starts ComfyUI again, under memstow, in a container of Docker. Memory in use is stowed there if the
+container has /dev/userfaultfd. The test has a daemon of its own. The daemon keeps its images in the test's folder, and
+changes no rule of the network."""
 import os, pathlib, subprocess, tempfile
 
 import support
