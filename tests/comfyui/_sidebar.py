@@ -117,7 +117,8 @@ def drag_edge(browser, width):
     """Moves the edge of the side bar with the mouse, so that the tab has this width, as far as the page lets it.
     Returns the width that the tab has then."""
     x, y, pixels = browser.js("""
-        const edge = document.querySelector('.p-splitter-gutter').getBoundingClientRect();
+        const separators = [...document.querySelectorAll('.p-splitter-gutter, [role=separator]')];
+        const edge = separators.find((one) => one.checkVisibility()).getBoundingClientRect();
         return [edge.x + edge.width / 2, edge.y + 300, arguments[0] - document.querySelector('.memstow').clientWidth]
         """, width)
     for kind, to in (("mouseMoved", 0), ("mousePressed", 0), *(("mouseMoved", pixels * at / 5) for at in range(1, 6)),

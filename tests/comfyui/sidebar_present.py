@@ -4,9 +4,8 @@
 # needs: pip:axe-core-python==0.1.0
 # timeout: 3600
 # long
-"""Tests the tab "Memory", its buttons for models and for long work, and the badges of nodes in ComfyUI's front end
-1.58.1, the newest one of November 2026. ComfyUI's two buttons are not tried there, because sidebar_buttons moves the
-edge of the side bar, and this edge is another element in that front end."""
+"""Tests the tab "Memory", all its buttons, and the badges of nodes in ComfyUI's front end 1.58.1, the newest one of
+November 2026."""
 from _sidebar import with_front_end
 
-with_front_end("1.58.1", "sidebar", "sidebar_badges", "sidebar_why", "sidebar_work")
+with_front_end("1.58.1", "sidebar", "sidebar_badges", "sidebar_buttons", "sidebar_why", "sidebar_work")
