@@ -8,8 +8,8 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Adds to the sums, and appends differences to the list, which has `named` entries. Returns how many entries it has
- * now. */
+/* Adds to the sums in sections->head, and appends differences to sections->differences, which has `named` entries.
+ * Returns the new number of entries. */
 size_t compare_physical(const struct cupti_sections *sections, compare_blocks *blocks, size_t named, bool again);
 
 #pragma GCC visibility pop

@@ -7,7 +7,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Appends differences to the list, which has `named` entries. Returns how many entries it has now. */
+/* Appends differences to sections->differences, which has `named` entries. Returns the new number of entries. */
 size_t compare_pools(const struct cupti_sections *sections, compare_blocks *blocks, size_t named, bool again);
 
 #pragma GCC visibility pop

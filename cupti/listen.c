@@ -299,7 +299,8 @@ static bool begin_listening(void) {
     return false;
 }
 
-/* Begins to listen. If that fails as one of several clients, it may succeed as the only client. */
+/* Begins to listen. If this library became one of several clients of CUPTI, but could not begin to listen, tries once
+ * more as the only client. */
 static void listen_listen(void) {
     bool begun = begin_listening();
     if (!begun && session.several) {

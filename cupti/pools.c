@@ -16,8 +16,8 @@ void pools_clear(void) {
     count = 0;
 }
 
-/* The entry of the pool at this address, which may be new. The entry of a pool that is gone is used again when none of
- * that pool's memory is in use. NULL: the table is full. */
+/* The entry of the pool at this address. Makes the entry if there is none yet, if possible from the entry of a pool
+ * that is gone and has no memory in use. NULL: the table is full. */
 static struct pool *pool_at(uint64_t address) {
     struct pool *found = NULL;
     for (size_t i = 0; i < count; i++) {

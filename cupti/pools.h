@@ -31,8 +31,8 @@ void pools_tell(const struct pools_told *to);
 
 /* Reads a record of a pool. False: the table is full. */
 bool pools_record(const struct cupti_pool *record);
-/* Reads from a record of memory the figures of the memory's pool. Memory that is from no pool is ignored. False: the
- * table is full. */
+/* A record of memory from a pool also has figures of the pool: reads these figures. Ignores memory from no pool. False:
+ * the table is full. */
 bool pools_memory(const struct cupti_memory *record);
 
 /* Calls visit for each pool, also for pools that are gone. */

@@ -141,8 +141,8 @@ static void seen_pass(const struct seen *block, const struct cupti_memory *recor
     if (told.passed) told.passed(block, record);
 }
 
-/* Records an allocation at an address where a block lives. Either the block that lives was freed, or the new block was
- * freed before its record came. In both cases one more record of a free must come. */
+/* Records an allocation at an address whose slot has a block that seems to live. Only one of the two blocks can live,
+ * so the earlier one was freed. The record of this free has not come yet: one more record is owed. */
 static void allocate_again(struct seen *slot, struct seen *block, const struct cupti_memory *record) {
     bool earlier = block->timestamp < slot->timestamp;
     block->owed = (int8_t)(slot->owed < INT8_MAX ? slot->owed + 1 : slot->owed);
@@ -174,12 +174,12 @@ static void seen_allocated(struct seen *slot, const struct cupti_memory *record,
     }
 }
 
-/* `when`: the time at which a free at this address began. Whether it freed an earlier block than the live one.
- * - If `owed` is above 0, records of frees of earlier blocks are still to come, and this record counts as one of them.
- *   But if the free began more than LATE_NS after the allocation of the live block, those records were lost, and it
- *   freed the live block.
- * - Otherwise it freed an earlier block if it began before the allocation of the live block, and no free after that
- *   allocation is known. */
+/* Whether a free at this address freed an earlier block than the live one. `when`: the time at which the free began.
+ * - If `owed` is above 0, records of frees of earlier blocks are still to come, and this free counts as one of them.
+ *   But if the free began more than LATE_NS after the allocation of the live block, those records were lost, and the
+ *   free is that of the live block.
+ * - If `owed` is not above 0, the free is that of an earlier block if two things are true: it began before the
+ *   allocation of the live block, and no free after that allocation is known. */
 static bool is_of_another(const struct seen *slot, uint64_t when) {
     if (slot->owed > 0) return when <= slot->timestamp + LATE_NS;
     return when < slot->timestamp && slot->released <= slot->timestamp;
@@ -210,8 +210,8 @@ bool seen_record(const struct cupti_memory *record, const char *source) {
     return true;
 }
 
-/* The numbers of contexts are not reused. Records of an ended context may still come, so the CONTEXTS contexts that
- * ended most recently are remembered. Pools belong to no context. */
+/* Records of an ended context may still come, so the CONTEXTS contexts that ended most recently are remembered. Their
+ * numbers are not given to new contexts. Memory of pools belongs to no context, so it stays (is_of_context). */
 void seen_context_ended(uint32_t context) {
     ended[ended_count++ % CONTEXTS] = context;
     for (size_t i = 0; i < SLOTS; i++)

@@ -53,7 +53,7 @@ static void vmm_let_go(uint64_t number) {
 /* --- blocks that come --- */
 
 static void vmm_add_block(enum cuda_space space, struct snap_cuda_block block, const struct caller *caller) {
-    take_block(space, block.address); /* removes an earlier block at this address, whose end was not seen */
+    take_block(space, block.address); /* removes the earlier block at this address, if its end was not seen */
     block.birth_ns = os_now();
     block.thread = SNAP_THREAD_SHARED;
     if (counts && has_bytes(&block))

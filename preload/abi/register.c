@@ -222,9 +222,9 @@ static __attribute__((cold, noinline)) void device_scopes_over(uint32_t owner) {
     vram_ahead_loaded();
 }
 
-/* Removes the entry of the owner's scope: the entries behind it move one place forward. All of those must be of the
- * other kind (nodes behind a model or custom, models and customs behind a node). -EPERM: they are not. -ENOENT: there
- * is no such owner. */
+/* Removes the entry of the owner's scope: the entries behind it move one place forward. All entries behind it must be
+ * of the other kind (nodes behind a model or custom, models and customs behind a node). -EPERM: they are not. -ENOENT:
+ * there is no such owner. */
 static __attribute__((noinline)) int32_t put_scope_last(struct scopes *scopes, uint32_t owner) {
     uint32_t at;
     if (!find_scope(scopes, owner, &at))

@@ -74,7 +74,7 @@ static int64_t register_state_opened(int64_t result) {
     return register_state_noted(result, known, sizeof known / sizeof *known, result_of);
 }
 
-/* Passes on the result of a call that may have opened the process's first owner. */
+/* Returns the result of a call. If the call may have opened the process's first owner, starts what owners need. */
 static int64_t with_owners(int64_t result) { return result > 0 ? register_opened(result) : result; }
 
 /* --- texts that the program passes --- */

@@ -42,7 +42,7 @@ static const uint64_t SECOND = 1000000000, PAUSES = 1ull << 31;
  * RUNS: it was started. OVER: control_stop has told it to end. */
 enum stage { STAGE_NONE, STAGE_BEGINNING, STAGE_RUNS, STAGE_OVER };
 
-/* A forked child finds this page empty: it does not have its parent's threads, and the socket is its parent's. */
+/* A forked child finds this page empty, because the threads and the socket are those of its parent. */
 static struct {
     uint32_t stage; /* enum stage */
     uint32_t pid;
@@ -60,8 +60,8 @@ static struct {
     struct endpoint endpoint;
 } __attribute__((aligned(OS_PAGE))) page;
 
-/* The stacks of the threads, in the order of left_out, each with an inaccessible page in front. A forked child uses
- * their memory again. */
+/* The stacks of the threads, in the order of left_out, each with an inaccessible page in front. The threads of a forked
+ * child get the same memory for their stacks. */
 static char *stacks[3];
 
 /* --- starting a thread --- */
@@ -75,7 +75,8 @@ static char *stack_for(int thread) {
     return stacks[thread];
 }
 
-/* Blocks all signals, except those of faults, and those by which glibc reaches every thread (setuid). */
+/* Blocks all signals with two exceptions: signals of faults, and the signals by which glibc reaches every thread
+ * (setuid). */
 static void block_signals(sigset_t *before) {
     static const int open[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS};
     sigset_t all;
@@ -84,8 +85,9 @@ static void block_signals(sigset_t *before) {
     pthread_sigmask(SIG_SETMASK, &all, before);
 }
 
-/* Makes a thread that can be joined, because control_stop waits for its end. For example, when the program's first
- * thread calls pthread_exit, the process goes on until its last thread ends, and ours must not be the last. */
+/* Makes a thread that can be joined, because control_stop waits for its end. This is necessary, for example, when the
+ * program's first thread calls pthread_exit: the process then goes on until its last thread ends, so our threads must
+ * not outlive the program's. */
 static int start_thread(int which, pthread_t *thread, void *(*work)(void *)) {
     pthread_attr_t attributes;
     sigset_t before;
@@ -290,10 +292,10 @@ static bool may_enter_sandbox(void) {
     return seal_is_set() || __atomic_load_n(&tracked_page.entering, __ATOMIC_SEQ_CST);
 }
 
-/* Whether another thread is on its way into a sandbox, which may kill a thread that we start now. Then the start is put
- * off: if the other thread does not get into the sandbox, it calls control_retry, which starts ours. The other thread
- * may have turned back just before it could see put_off. So we look once more, and start after all if no thread is on
- * its way any more. */
+/* Whether another thread is on its way into a sandbox, which may kill a thread that we start now. If so, the start is
+ * put off: if the other thread does not get into the sandbox, it calls control_retry, which starts our thread. But the
+ * other thread may have turned back just before it could see put_off. So we look once more, and start after all if no
+ * thread is on its way any more. */
 static bool is_put_off(void) {
     if (likely(!may_enter_sandbox())) return false;
     __atomic_store_n(&page.put_off, true, __ATOMIC_SEQ_CST);

@@ -22,8 +22,8 @@ void control_begin(void);
 
 /* How many seconds control_stop may wait when its caller has time. */
 enum { CONTROL_PATIENCE = 100 };
-/* Ends the threads and waits until they have ended, but not longer than `seconds`. A move has to stop first, and its
- * disk may hang. True: the threads were running and have ended. */
+/* Ends the threads and waits until they have ended, but not longer than `seconds`. It can take long, because a move of
+ * memory has to stop first, and the disk may hang. True: the threads were running and have ended. */
 bool control_stop(uint32_t seconds);
 /* Starts the threads that control_stop has ended. Call it on the thread that called control_stop. */
 void control_resume(void);
@@ -31,8 +31,9 @@ void control_resume(void);
  * has put off its start. */
 void control_retry(void);
 
-/* Waits for the threads that control_stop gave up on. It makes no system call, because the caller may be in a sandbox:
- * it spins, and gives up after ten seconds to some minutes. One caller at a time. */
+/* Waits for the threads that control_stop gave up on. It makes no system call, because the caller may be in a sandbox.
+ * So it spins a fixed number of times, and then gives up. That takes from ten seconds to some minutes, depending on the
+ * processor. One caller at a time. */
 void control_await(void);
 
 /* Call it when the process is about to end. It removes the socket. Threads may still be at work. */

@@ -20,7 +20,7 @@ static const uint64_t MINUTE = 60;
 
 static char runtime_folder[ENDPOINT_SIZE]; /* XDG_RUNTIME_DIR; "": it is not set, or too long */
 
-/* Read once, at the start: programs overwrite their environment. */
+/* Reads the variable at the start, because a program may overwrite its environment later. */
 __attribute__((constructor)) static void remember_folder(void) {
     const char *folder = os_variable("XDG_RUNTIME_DIR");
     if (folder[0] == '/' && strlen(folder) < ENDPOINT_SIZE - 48) strcpy(runtime_folder, folder);

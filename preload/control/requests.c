@@ -20,7 +20,7 @@ struct request {
     bool left;      /* nobody waits for the answer */
     bool by_worker; /* the worker took it, not the program */
     /* The ticket of the newest request of this entry that an asker took back while the program was working on it; 0:
-     * none. Moves read this word without the lock (move_end.h). It stays when a later request uses the entry. */
+     * none. Moves read this word without the lock (move_end.h). The word stays when a later request uses the entry. */
     uint64_t ended;
     uint32_t kind, owner, reason;
     uint64_t ticket; /* tickets ascend: the lowest is the oldest */
@@ -249,8 +249,9 @@ struct moving {
     bool out;
 };
 
-/* Whether the program perhaps makes this move of memory for the request. A trigger concerns every owner. Threads are
- * not compared: the program can take a request on one thread, and move memory for it on another. */
+/* Whether the program perhaps makes this move of memory for the request. If the request is for a trigger, owners are
+ * not compared, because a trigger concerns every owner. Threads are never compared, because the program can take a
+ * request on one thread and move memory for it on another. */
 static bool may_be_for(const struct request *request, const void *context) {
     const struct moving *move = context;
     if (!is_programs(request) || request->left) return false;

@@ -55,9 +55,9 @@ int requests_done(uint64_t ticket, int64_t result, const char *text);
 /* Ends the move of memory that the program or the worker is making for the request, after the move's present chunk.
  * Does nothing if the request has been answered. */
 void requests_cancel(uint64_t ticket);
-/* Call it when a move begins. Finds the request that the move is perhaps made for: the oldest that the program has
- * taken, that fits the move, and whose asker still waits. Returns its ticket; 0: there is no such request. *at: how the
- * move learns that it is to end (move_end.h). */
+/* Call it when a move begins. Finds the oldest request that the program has taken, that fits the move, and whose asker
+ * still waits: the program perhaps makes the move for this request. Returns its ticket; 0: there is no such request.
+ * *at: how the move learns that it is to end (move_end.h). */
 uint64_t requests_end(uint32_t owner, bool out, struct move_end *at);
 
 /* --- waiting for requests --- */

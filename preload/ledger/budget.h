@@ -45,8 +45,8 @@ extern uint32_t budget_wanted;
 static inline void budget_ask(uint32_t what) {
     if (!(os_load32(&budget_wanted) & what)) __atomic_fetch_or(&budget_wanted, what, __ATOMIC_RELAXED);
 }
-/* wants: how often little memory was left for a new stack. A fold is worth it when `wants` reaches wants_until, or when
- * the ledger's count of lost stacks (SNAP_LOST_STACKS) reaches losses_until. */
+/* wants: how many times memory for a new stack was short (budget_want). A fold is worth its time when `wants` reaches
+ * wants_until, or when the ledger's count of lost stacks (SNAP_LOST_STACKS) reaches losses_until. */
 extern uint64_t budget_wants, budget_wants_until, budget_losses_until;
 
 /* Call it when there was no memory for a stack, or will soon be none. */
@@ -80,8 +80,8 @@ static inline void budget_note_run_end(void) {
     if (os_load(&budget_run_sites) >= os_load(&budget_run_sites_until)) budget_ask(BUDGET_RUNS);
 }
 
-/* Does a slice of the requested work, if it can be done now. The caller must not be using the id of a site. It may have
- * a pin (pin.h); `slot` says which pin is the caller's. fold.c sets this pointer. */
+/* Does a slice of the requested work, if it can be done now. The caller must not be using the id of a site. The caller
+ * may have a pin (pin.h); `slot` says which pin it is. fold.c sets this pointer. */
 extern void (*budget_relieve)(uintptr_t slot);
 
 #pragma GCC visibility pop

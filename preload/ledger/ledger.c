@@ -54,7 +54,7 @@ struct lock ledger_growing;
 static struct {
     bool ours;
     char pad[OS_PAGE - 1];
-} wiped __attribute__((aligned(OS_PAGE))); /* ours: as ledger_is_ours; the kernel wipes the page in a forked child */
+} wiped __attribute__((aligned(OS_PAGE))); /* the kernel wipes this page in a forked child; ours: see ledger_is_ours */
 
 /* --- the mapped file, and the windows that it is mapped into --- */
 

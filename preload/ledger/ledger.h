@@ -28,9 +28,9 @@ struct ledger_identity {
 extern struct snap_header *ledger_head;
 
 /* Whether this process has begun the present ledger. False in a forked child until it begins a ledger: until then the
- * present ledger is the parent's, and nothing may be recorded in it. If a signal handler called fork, the child
- * goes on with the interrupted code, and begins no ledger there. The call makes no system call: the kernel wipes a page
- * in the child. (Before Linux 4.14 it does not, and the answer in a child is true.) */
+ * present ledger is the parent's, and nothing may be recorded in it. If a signal handler called fork, the child goes on
+ * with the interrupted code, and begins no ledger meanwhile. The function needs no system call: it reads a page that
+ * the kernel wipes in a forked child. (Linux before 4.14 does not wipe it, so the answer in a child is true.) */
 bool ledger_is_ours(void);
 
 /* Makes the file. Where a file is not safe (docs/decisions/0026-ledger-file.md), makes the ledger in memory, with the

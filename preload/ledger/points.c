@@ -77,6 +77,6 @@ void points_add(struct points *self, uint64_t time_ns, const uint64_t *values) {
     }
     if (!record) return;
     points_put(self, record, time_ns, values);
-    self->count = at + 1; /* the record before it exists, even if two threads are here at once */
+    self->count = at + 1; /* `record`, the last that counts now, exists, even if two threads are here at once */
     points_thin(self, self->newest);
 }

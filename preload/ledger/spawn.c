@@ -2,8 +2,8 @@
  *
  * The command must not be a child of the program: when a child that did an exec ends, the kernel sends SIGCHLD, and
  * waitpid(-1) finds the child. So the command is a grandchild. The process between the program and the command never
- * does an exec and has no exit signal, so only a wait that asks for such children (__WALL) finds it. It shares our
- * memory, so it is cheap to make even in a process of many gigabytes. It makes only system calls. */
+ * does an exec and has no exit signal, so only a wait that asks for such children (__WALL) finds it. This process
+ * shares our memory, so it is cheap to make even in a process of many gigabytes. It makes only system calls. */
 #include "preload/ledger/spawn.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@ enum { COMMAND_REFUSED = 2, COMMAND_FAILED = 3 }; /* exit codes of the command *
 static char command[CAPACITY];        /* "" when the library was preloaded by hand */
 static char libraries[CAPACITY + 32]; /* "LD_LIBRARY_PATH=…", or "" */
 
-/* Read once, at the start: programs write over their environment. */
+/* Reads the variables at the start, because a program may overwrite its environment later. */
 __attribute__((constructor)) static void remember_command(void) {
     os_copy(command, sizeof command, os_variable("MEMSTOW_COMMAND"));
     const char *found = os_variable("LD_LIBRARY_PATH");
@@ -88,9 +88,9 @@ static int spawn_wait_for(long pid) {
     return result == pid && WIFEXITED(status) ? WEXITSTATUS(status) : CANNOT_RUN;
 }
 
-/* The process between the program and the command. All signals stay blocked: a signal to the program's group is meant
- * for the program. SIGCHLD gets its default action. If it were ignored, the command would vanish before its exit code
- * is known. */
+/* The process between the program and the command. All signals stay blocked, because a signal to the program's group is
+ * meant for the program. SIGCHLD gets its default action, because if it were ignored, the command would vanish before
+ * its exit code is known. */
 static int stand_between(void *context) {
     struct spawn *self = context;
     uint64_t action[4] = {0};

@@ -33,7 +33,7 @@ static void trace_get(uint64_t position, void *to, size_t length) {
 static uint64_t trace_size_of(uint32_t length) { return os_round_up(sizeof(struct snap_line) + length, 8); }
 
 /* Reads the head of the line at a position below `end`. False: the head cannot be right, because the program has
- * overwritten the ring by accident. Then nothing that follows is read. */
+ * overwritten the ring by accident. In that case nothing after this line is read. */
 static bool head_at(uint64_t position, struct snap_line *head) {
     uint64_t left = os_load(&trace.ring->end) - position;
     if (left < sizeof *head || left > TRACE_SIZE) return false;

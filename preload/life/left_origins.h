@@ -1,8 +1,8 @@
 /* left_origins.h — tells, as text, which call stacks opened the descriptors and started the threads that are left at
  * the program's end.
  * In: the ledger's records of origins (origins.h), and their stacks. Out: answers for preload/shutdown, which asks
- * through pointers (shutdown_audit.h), because it does not depend on the ledger. An answer takes no lock, and makes no
- * system call except the clock's. */
+ * through pointers (shutdown_audit.h), because preload/shutdown must not depend on the ledger. An answer takes no lock,
+ * and makes no system call except the clock's. */
 #ifndef MEMSTOW_LEFT_ORIGINS_H
 #define MEMSTOW_LEFT_ORIGINS_H
 

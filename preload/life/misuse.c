@@ -164,9 +164,9 @@ static void *misuse_asked(uintptr_t raw, uintptr_t known) {
  * made by a parent, and its site belongs to the parent's ledger. */
 static uint32_t own_generation(void) { return header_generation(tracked_mark); }
 
-/* As misuse_asked, for a block that is gone. If the block's memory is unmapped, the allocator (but not mimalloc) gets
- * the pointer, and fails as it does without us. Otherwise, if the block was a mapping of ours, the answer is NULL,
- * because the allocator does not know it. */
+/* Returns the same as misuse_asked, for a block that is gone. If the block's memory is unmapped, an allocator other
+ * than mimalloc gets the block's own pointer, and fails as it does without us. Otherwise, if the block was a mapping of
+ * ours, the result is NULL, because the allocator does not know the mapping. */
 static void *asked_gone(uintptr_t p, uintptr_t raw, uint32_t mark) {
     uintptr_t front = mark & HEADER_MAPPED ? p : raw;
     if (gone_is_unmapped((void *)p) && next_found != NEXT_MIMALLOC) return (void *)front;
@@ -264,7 +264,7 @@ static struct misuse of_damaged_sum(uintptr_t raw, const struct header *header) 
     return (struct misuse){SNAP_MISUSE_DAMAGED, true, (void *)raw, header->size, site, 0};
 }
 
-/* Whether the seal yields a size that fits the chunk. Then only the word in front of the block is damaged. */
+/* Whether the seal yields a size that fits the chunk. If it does, only the word in front of the block is damaged. */
 static bool knows_size(const struct header *header, uint64_t usable) {
     uint32_t size = sealed_size(header);
     return is_site(header->site) && size < SNAP_LARGE_BYTES && misuse_fits(size, usable);
@@ -303,8 +303,8 @@ static struct misuse of_damaged_size(const struct header *header, uint64_t usabl
                            0};
 }
 
-/* Examines a damaged header. Perhaps nothing of it is left. kind 0: no block of ours begins at p. If another chunk may
- * begin there, only the seal can tell whether the block is ours. */
+/* Examines a header that may be damaged in part or as a whole. kind 0: no block of ours begins at p. If a chunk of
+ * glibc may begin at p, only the seal can tell whether the block is ours. */
 static struct misuse of_damaged(uintptr_t p, const struct header *header) {
     uint64_t usable = usable_at(p - BEFORE, p - BEFORE);
     if (usable < BEFORE) return (struct misuse){0};
@@ -327,8 +327,9 @@ static uint64_t chunk_of(uintptr_t raw, uintptr_t known) {
  *
  * - mimalloc reads nothing in front of a block.
  * - glibc reads the size.
- * - For a mapping, glibc also reads the word where our site is: it takes that for the distance from the mapping's
- *   start. Upper bits of the size do no harm there: the kernel refuses to unmap so much, and the block stays. */
+ * - For a mapping, glibc also reads the word where our site is, and takes this word for the distance from the mapping's
+ *   start. But damage in the upper bits of a mapping's size is harmless, because the kernel refuses to unmap so much,
+ *   and the block stays. */
 static struct misuse of_listed(uintptr_t p, const struct block *block, const struct header *header) {
     uintptr_t raw = p - header_distance(block->mark);
     uint64_t size = header->size ^ block->size, site = header_site(header) ^ block->site;
@@ -384,7 +385,7 @@ static void look_at_live(struct snap_large *record, void *nothing) {
     if (os_load(&record->address) == p) misuse_report(p, &found, SNAP_MISUSE_END, (struct caller){0});
 }
 
-/* Once memory has been stowed, no block is examined: that would read stowed content back. */
+/* Examines no block if memory has been stowed, because looking at a stowed block would read its content back. */
 void misuse_find_live(void) {
     if (!__atomic_load_n(&stow_watch, __ATOMIC_RELAXED)) blocks_visit_records(look_at_live, NULL);
 }

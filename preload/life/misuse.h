@@ -1,9 +1,9 @@
 /* misuse.h — examines a pointer that the program frees or resizes, and that has no valid header of ours in front of it.
  * In: the pointer; the table of large blocks; what was noted when blocks were freed (gone.h, header.h). Out: whether
  * the block was freed before or its header was overwritten, and what is known of the block; a record in the ledger, and
- * a line on standard error. Nothing here ends the process. If the fault is not harmless, the hook (hook_host.c)
- * then gives the allocator behind ours a pointer that this allocator reports as invalid: it would report the fault
- * without memstow, too.
+ * a line on standard error. Nothing here ends the process. After a fault that does harm, the hook (hook_host.c) gives
+ * the allocator behind ours a pointer that this allocator reports as invalid, because without memstow, too, the
+ * allocator would report the fault.
  *
  * The hook's fast path does not come here: it knows a block by its header alone. */
 #ifndef MEMSTOW_MISUSE_H
@@ -49,9 +49,9 @@ void *misuse_nobody(void);
 /* At the end of the process: reports live large blocks whose header was overwritten. */
 void misuse_find_live(void);
 
-/* Writes a record of the misuse of p, and a line on standard error: at most 64 records and 8 lines in a process. `call`
- * and `caller`: the call that got p, and where it came from. Call misuse_report before the allocator gets the pointer,
- * because the allocator may end the process. */
+/* Writes a record of the misuse of p, and a line on standard error: at most 64 records and 8 lines in a process.
+ * `call`: the function that p was passed to. `caller`: where that function was called. Call misuse_report before the
+ * allocator gets the pointer, because the allocator may end the process. */
 void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_call call, struct caller caller);
 
 #pragma GCC visibility pop

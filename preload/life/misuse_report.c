@@ -87,7 +87,8 @@ void misuse_report(uintptr_t p, const struct misuse *misuse, enum snap_misuse_ca
     uint32_t number = misuse_records_next();
     if (!ledger_is_ours() || number >= SNAP_MISUSES) return;
     uint32_t site = is_known(misuse->site) ? misuse->site : SNAP_SITE_UNKNOWN;
-    /* This call records the modules of the stack; first_free looks among all recorded modules. */
+    /* site_of_call comes before first_free, because it records the modules of the stack, and first_free looks among the
+     * recorded modules. */
     uint32_t now = caller.slot ? site_of_call(caller) : SNAP_SITE_UNKNOWN;
     uintptr_t freed = first_free(misuse);
     struct snap_misuse record = {.kind = misuse->kind,

@@ -63,8 +63,8 @@ static struct {
     bool unread_stacks, unread_stack_memory, unread_allocator; /* these settings have unknown values */
     uint32_t unread_pressure;                                  /* bits: PRESSURE_UNREADABLE, PRESSURE_IDLE_UNREADABLE */
     uint8_t run_id[16];
-    /* Both arrays have room for the whole variable, because a cut path or name would be another one. Pages beyond the
-     * text are never written, and take no memory. */
+    /* Both arrays have room for the whole variable, because a path or name whose end is cut off would be a different
+     * one. Pages beyond the text are never written, and take no memory. */
     char out[VARIABLE_SIZE]; /* template of the ledger's path */
     char follow[VARIABLE_SIZE];
 } wish;
@@ -242,8 +242,8 @@ static void hide_from_valgrind(void) {
         os_hide_from_valgrind(us.dlfo_map_start, (size_t)((char *)us.dlfo_map_end - (char *)us.dlfo_map_start));
 }
 
-/* Why the heap cannot be seen; NULL: it can. A definition of malloc in front of ours is called in our place. Valgrind's
- * heap tools replace every malloc. */
+/* The reason why the heap cannot be seen; NULL: it can be seen. If the program defines malloc itself, its malloc is
+ * called in place of ours. Valgrind's heap tools replace every malloc. */
 static const char *look_for_heap(void) {
     if (symbol_before("malloc"))
         return "the program defines malloc itself: of its heap, memstow sees only the calls that this malloc passes on";
@@ -269,11 +269,12 @@ static void begin_first(void) {
 
 static void end_at_quick_exit(void) { process_end(SNAP_ABRUPT_EXIT); }
 
-/* Called early, so that these handlers run after all others at an exit and before a fork, and before all others after a
- * fork: libc goes by the order in which handlers were registered. Called outside of hooks, because libc takes a lock to
- * register a handler, and may allocate. */
+/* Call it early, because libc goes by the order in which handlers were registered. Handlers that were registered first
+ * run last at an exit, last before a fork, and first after a fork. Call it outside of hooks, because libc takes a lock
+ * to register a handler, and may allocate. */
 void process_watch(void) {
-    /* Linux before 4.14 does not wipe the page. There a raw clone goes unnoticed. */
+    /* Linux before 4.14 does not wipe tracked_page in a forked child, so wipe_page does it. A child of a raw clone runs
+     * no such handler, so there the clone goes unnoticed. */
     if (!wiped_by_kernel) pthread_atfork(NULL, NULL, wipe_page);
     stow_watch_forks();
     at_quick_exit(end_at_quick_exit);
@@ -390,8 +391,8 @@ bool process_begin(void) {
     if (tracked_page.stage != TRACKED_UNSET) return tracked_page.stage == TRACKED_YES;
     if (!environ) /* libc is not set up yet */
         return false;
-    /* A signal handler forked this child. The interrupted code will go on in the child, and use the tables that were
-     * there before. So no ledger begins here. */
+    /* If a signal handler forked this child, the interrupted code will go on in the child, and use the tables that were
+     * there before the fork. So no new ledger may begin here. */
     if (begun_before && stack_is_interrupted()) return false;
     if (!__atomic_compare_exchange_n(&tracked_page.stage, &unset, TRACKED_BEGINNING, false, __ATOMIC_ACQUIRE,
                                      __ATOMIC_ACQUIRE))
@@ -411,9 +412,10 @@ bool process_is_vfork_child(void) { return tracked_page.stage != TRACKED_UNSET &
  * yet. */
 static bool is_ours_to_end(void) { return tracked_page.stage == TRACKED_YES && !process_is_vfork_child(); }
 
-/* Whether the ledger is to end now. In a sandbox the kernel is not asked for the pid, so a caller of _exit may be the
- * process or a vfork child in its memory. There an _exit writes the end of the ledger, but does not set `ended`: if the
- * caller was a child, the process's own end comes later, and overwrites what the child has written. */
+/* Whether the ledger is to end now. In a sandbox the kernel is not asked for the pid, so it is not known whether a
+ * caller of _exit is the process itself or a vfork child in its memory. So in a sandbox, an _exit writes the end of the
+ * ledger, but does not set `ended`. If the caller was a child, the process's own end comes later, and overwrites what
+ * the child has written. */
 static bool may_end(enum snap_state state) {
     if (seal_is_set() && state == SNAP_ABRUPT_EXIT)
         return tracked_page.stage == TRACKED_YES && !__atomic_load_n(&ended, __ATOMIC_ACQUIRE);

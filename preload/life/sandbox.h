@@ -11,8 +11,9 @@
 #pragma GCC visibility push(hidden)
 
 /* Call sandbox_enter before a system call with these arguments. True: after the call, call sandbox_entered with the
- * result, or with -1 for any failure. False: there is nothing to do, because the call cannot succeed or leads into no
- * sandbox, or the process is in a sandbox already that is not less strict, or is a vfork child. */
+ * result, or with -1 for any failure. False: there is nothing to do, for one of these reasons: the call cannot succeed;
+ * it leads into no sandbox; the process is in a sandbox already, and the call does not lead into the strictest sandbox;
+ * the process is a vfork child. */
 bool sandbox_enter(long number, long a, long b, const void *c);
 void sandbox_entered(long number, long a, long b, long result);
 

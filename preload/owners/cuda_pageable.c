@@ -74,8 +74,9 @@ static void ask_driver(void *context) {
         self->answer = vram_quiet(&driver, contexts.list, contexts.count, WAIT_MS) != 0;
 }
 
-/* Without MEMSTOW_CUDA_MOVES there is no device thread. Then the calling thread asks the driver. memstow's worker lacks
- * the program's descriptors: if the driver needs them, it answers with an error, so the memory stays. */
+/* Without MEMSTOW_CUDA_MOVES there is no device thread, so the calling thread asks the driver. The calling thread may
+ * be memstow's worker, which lacks the program's descriptors. If the driver needs them, it answers with an error, and
+ * the memory stays. */
 bool cuda_pageable_uses(bool idle) {
     struct asked asked = {.idle = idle, .answer = true};
     if (!vram_thread_do(ask_driver, &asked) && !serve_wanted) ask_driver(&asked);

@@ -84,9 +84,9 @@ void mover_tell(uint64_t moved, uint64_t wanted, void *context) {
 }
 
 /* The move has ended. If another move has begun meanwhile, the ledger goes on showing that one. If the lock cannot be
- * had in time, this function goes on without it. Then mover_end, in the thread that has the lock, may still tell this
- * move to stop. That does no harm: end_mover writes to static variables and cancels requests, and never uses the struct
- * mover of this move, which may be gone. */
+ * had in time, this function goes on without it. Meanwhile mover_end may run in the thread that has the lock, and may
+ * tell this move to stop, although the move has ended. That does no harm: end_mover writes to static variables and
+ * cancels requests, and never uses the struct mover of this move, which may be gone. */
 void mover_leave(const struct mover *self, int64_t moved) {
     uint64_t seen = self->number;
     if (!self->number) return;

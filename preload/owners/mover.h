@@ -53,8 +53,8 @@ bool mover_is_on(uint64_t number, uint64_t *moved, uint64_t *wanted);
 extern uint64_t (*mover_request)(uint32_t owner, bool out, struct move_end *end);
 extern void (*mover_cancel_request)(uint64_t ticket);
 
-/* mover_begin_work: this thread is memstow's worker, and begins its next piece of work. mover_end_work: the worker
- * ends, and the kernel may give its thread id to a thread of the program. */
+/* mover_begin_work: this thread is memstow's worker, and begins its next piece of work. Call mover_end_work when the
+ * worker ends, because the kernel may then give its thread id to a thread of the program. */
 void mover_begin_work(void);
 void mover_end_work(void);
 /* Ends the worker's move after its present chunk. Later moves of the same piece of work do not begin, and return

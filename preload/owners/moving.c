@@ -94,8 +94,8 @@ static uint64_t start_of(const struct stow_piece *piece) { return piece->start; 
 
 HEAPSORT(struct stow_piece, sort_by_start, start_of)
 
-/* The pieces of memory that the owner had when a move first asked whether a piece still belongs to it (is_still_there),
- * in order of address. known: the list was made. */
+/* An owner's pieces of memory, in order of address. A move makes the list when it first asks whether a piece still
+ * belongs to the owner (is_still_there). known: the list was made. */
 struct present {
     uint32_t owner, which;
     bool known;
@@ -265,8 +265,8 @@ uint64_t moving_progress(uint64_t *wanted) {
     return progress.at_work ? progress.moved : 0;
 }
 
-/* Without userfaultfd, a thread that uses memory during its move cannot be made to wait. So only memory of idle owners
- * can move then. */
+/* Without userfaultfd, only memory of idle owners can move, because a thread that uses memory during its move cannot be
+ * made to wait. */
 void moving_begin(void) {
     uint32_t features;
     if (moving_can_stow || seal_is_set()) return;

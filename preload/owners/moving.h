@@ -18,7 +18,8 @@ extern bool moving_can_stow, moving_can_in_use;
  * check). The memory of an adopted owner moves with its adopter. */
 int64_t moving_stow(uint32_t owner);
 int64_t moving_stow_host(uint32_t owner); /* the owner's device memory stays */
-/* Moves only the owner's device memory. A hook of CUDA calls it (rescue.h), so it does not wait for another move. */
+/* Moves only the owner's device memory. It does not wait for another move, because a hook of CUDA calls it
+ * (rescue.h). */
 int64_t moving_stow_device(uint32_t owner);
 int64_t moving_restore(uint32_t owner);
 int64_t moving_release(uint32_t owner);

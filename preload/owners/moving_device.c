@@ -223,8 +223,8 @@ static struct errand moved(const struct vram_move_options *options, bool out) {
     return self;
 }
 
-/* Only memory of owners that are declared idle moves: a kernel that used the memory during a move would find none
- * there. */
+/* Memory moves out only if its owner was declared idle, because a kernel that used the memory during the move would
+ * find no memory there. */
 int64_t moving_device_out(uint32_t owner, bool idle, bool at_once, struct move_end end) {
     struct vram_unchanged unchanged = {0};
     struct vram_move_options options = {.owner = owner,

@@ -17,7 +17,7 @@ struct owned {
     uint64_t mapped_bytes;  /* the mapped part of live_bytes */
     uint64_t cuda_bytes;    /* device memory, not part of live_bytes */
     uint64_t movable_bytes; /* whole pages of large blocks and anonymous mappings, and served device memory */
-    uint64_t stowed_bytes;  /* part of movable_bytes; of a value of the store, its bytes in a file */
+    uint64_t stowed_bytes;  /* the stowed part of movable_bytes; for a value of the store: its bytes in a file */
     /* the parts of movable_bytes and stowed_bytes that are device memory */
     uint64_t device_movable_bytes, device_stowed_bytes;
     uint64_t on_device_bytes[MEMSTOW_DEVICES]; /* the part of cuda_bytes that is on each device, not moved out */
@@ -49,11 +49,11 @@ uint64_t owned_resident(uint32_t owner);
 enum owned_pieces {
     OWNED_MEMORY = 1, /* large blocks and anonymous mappings */
     OWNED_FILES = 2,  /* mappings of files, whose clean pages can be given back */
-    OWNED_DEVICE = 4, /* device memory, which has no pages: owned_visit_pieces passes over it */
+    OWNED_DEVICE = 4, /* device memory, which has no pages, so owned_visit_pieces leaves it out */
 };
 typedef bool owned_visit(uintptr_t start, uint64_t length, void *context);
-/* Calls visit for each piece, in whole pages, of memory of the kinds `which` that the model or custom has. If visit
- * returns false, the walk ends. */
+/* Calls visit for each piece of memory that the model or custom has, if the piece is of one of the kinds `which`. visit
+ * gets whole pages only. If visit returns false, the walk ends. */
 void owned_visit_pieces(uint32_t owner, uint32_t which, owned_visit *visit, void *context);
 
 #pragma GCC visibility pop

@@ -194,8 +194,8 @@ int state_bytes_from_file(struct state_bytes *self, int fd, uint64_t length, uin
 
 /* --- viewing and moving bytes --- */
 
-/* False: somebody has closed the descriptor, or has made the file shorter. Then a read of a view beyond the file's end
- * would raise a signal. */
+/* False: somebody has closed the descriptor, or has made the file shorter. If the file is shorter, a read of a view
+ * beyond the file's end would raise a signal. */
 bool state_bytes_are_whole(const struct state_bytes *self) {
     struct stat status;
     return os_stat_fd(self->file.fd, &status) == 0 && (uint64_t)status.st_size >= self->length;

@@ -65,8 +65,9 @@ void *state_bytes_view(const struct state_bytes *self);
 bool state_bytes_are_whole(const struct state_bytes *self);
 
 /* state_bytes_copy makes a copy in memory or in a file, as `place` says. state_bytes_exchange swaps the files of the
- * bytes and of the copy; the address of the base stays. False: nothing changes. The caller drops the copy in any case:
- * an exchange is fast, but dropping frees a file, which takes long. */
+ * bytes and of the copy; the address of the base stays. False: nothing changes. In both cases the caller drops the copy
+ * afterwards. state_bytes_exchange does not do that, because it must be fast, and dropping frees a file, which takes
+ * long. */
 int state_bytes_copy(struct state_bytes *copy, const struct state_bytes *from, uint32_t place);
 bool state_bytes_exchange(struct state_bytes *self, struct state_bytes *copy);
 

@@ -89,8 +89,8 @@ static int open_at(int folder, const char *name, int flags) {
     return link ? -ELOOP : -ENOTDIR;
 }
 
-/* Takes the next name of a path into `name`. *last: it is the last one. NULL: the name is empty, ".", ".." or too
- * long. */
+/* Takes the next name of a path into `name`. *last: whether it is the last name. Returns `name`, or NULL if the name is
+ * empty, ".", ".." or too long. */
 static const char *next_name(const char **path, char name[NAME_SIZE], bool *last) {
     size_t length = strcspn(*path, "/");
     if (!length || length + sizeof FOLDER > NAME_MAX) return NULL;
@@ -203,8 +203,8 @@ static uint64_t sum_of(const struct state_manifest *manifest) {
 }
 _Static_assert(sizeof(struct state_manifest) % 8 == 0 && sizeof(struct state_entry) % 8 == 0, "summed by words");
 
-/* Whether an entry of a manifest makes sense. An entry of a later generation than the manifest's could have the file
- * name of a value that is still to come. */
+/* Whether an entry of a manifest makes sense. A generation above the manifest's does not, because the name of the
+ * value's file contains the generation: a value that is put later could get the same name. */
 static bool is_sound_entry(const struct state_entry *entry, uint64_t generation) {
     return entry->id[0] && memchr(entry->id, 0, MEMSTOW_STATE_ID + 1) && entry->generation <= generation;
 }

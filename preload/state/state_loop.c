@@ -63,8 +63,8 @@ static bool is_taken(const char *name) {
     return false;
 }
 
-/* Whether another loop has this loop's folder. One process cannot lock a folder by two descriptors: closing the second
- * would release the lock. */
+/* Whether another loop has this loop's folder. Two loops of one process cannot both lock a folder, because the process
+ * would lose the lock as soon as it closes the descriptor of either loop. */
 bool state_loop_has_folder(const struct state_loop *self) {
     for (const struct state_loop *loop = loops; loop; loop = loop->next)
         if (loop != self && loop->number && state_files_are_same(&loop->files, &self->files)) return true;

@@ -14,9 +14,9 @@
 /* Commits the next generation: gives names to the files of its values, and then writes the manifest. Does nothing if
  * the loop has no prefix. 0 or -errno. */
 int state_manifest_commit(struct state_loop *loop);
-/* Writes a manifest with the committed values. If `generation` is the next one, it also has the values that were put;
- * each replaces the committed value with the same id. The value with the id `gone` (may be NULL) is left out. 0 or
- * -errno. */
+/* Writes a manifest with the committed values. If `generation` is the next one, the manifest also has the values that
+ * were put; each replaces the committed value with the same id. The value with the id `gone` is left out; `gone` may be
+ * NULL. 0 or -errno. */
 int state_manifest_write(struct state_loop *loop, uint64_t generation, const char *gone);
 /* Removes the files of the values in `list`. The manifest must not list these values. */
 void state_manifest_unlink(const struct state_loop *loop, const struct state_value *list);

@@ -18,7 +18,7 @@ enum { STATX_DIRECT = 0x2000, DIRECT_MEMORY = 0x98, STATX_BYTES = 256 };
 struct writer {
     struct stow_queue queue;
     struct stow_file *file;
-    char *buffer; /* a buffer of the queue that is being filled; NULL: none is */
+    char *buffer; /* the buffer of the queue that is being filled; NULL: no buffer is being filled */
     uint64_t filled;
     struct state_sum *sum;
     uint64_t alignment; /* the alignment that direct writes from the program's memory need; 0: none are possible */

@@ -25,13 +25,14 @@
 /* The outcome of one decision. */
 struct result {
     int64_t moved, released; /* bytes, or -errno */
-    uint64_t after, stowed;  /* bytes of the owner afterwards: live on the host, stowed from host or devices */
+    /* the owner's bytes afterwards. after: live on the host. stowed: moved out, from the host or from devices */
+    uint64_t after, stowed;
     uint64_t device_after, device_stowed; /* device_stowed is part of stowed */
     enum policy_category category;
 };
 
 static struct {
-    uint32_t stage;  /* enum stage: the thread that changed it most recently owns the other members */
+    uint32_t stage;  /* enum stage; the thread that changed `stage` most recently owns the other members */
     uint32_t thread; /* the thread that began the trigger. If it is gone, another thread may take over. 0: not known */
     uint64_t number, began_ns;
     uint32_t reason;

@@ -67,7 +67,8 @@ static size_t same_line(const struct caller *list, size_t first, size_t count) {
     return next;
 }
 
-/* Makes lines with the same text one line, and sorts the callers by line. */
+/* If the lines of several callers have the same text, gives all these callers the same line. Then sorts the callers by
+ * line. */
 static void callers_unite(const struct callers *self, struct caller *list, size_t count) {
     for (size_t i = 0, next; i < count; i = next) {
         next = same_line(list, i, count);

@@ -68,8 +68,8 @@ static void push_function(struct profile_sink *sink, const struct named_frame *f
     if (frame->python && symbol->file) append_source_line(folded, symbol);
 }
 
-/* Replaces the space before a number at the end of the stack, because readers would take the number for an amount.
- * Returns its place for put_space_back; NULL: there was none. */
+/* If the stack ends with a space and a number, replaces the space, because readers would take the number for an amount.
+ * Returns the place of the space, for put_space_back; NULL: there was no such space. */
 static char *replace_space(const struct folded *folded) {
     char *end = folded->text + folded->sink.used, *c = end;
     while (c > folded->text && ((c[-1] >= '0' && c[-1] <= '9') || c[-1] == '.')) c--;

@@ -14,8 +14,8 @@ struct folded {
 };
 
 /* A native frame is the name of its function, a Python frame "py:FUNCTION (FILE:LINE)". If `pairs` is true, a line has
- * two amounts, one before and one after. Lines with the same text are then added up, and written by folded_end():
- * flamegraph.pl colours a text by its second amount, and must find each text only once. */
+ * two amounts, one before and one after. With `pairs`, lines with the same text are added up, and folded_end() writes
+ * them, because flamegraph.pl colours a text by its second amount, and must find each text only once. */
 void folded_begin(struct folded *folded, bool pairs);
 void folded_end(struct folded *folded);
 

@@ -228,8 +228,8 @@ static int metrics_by_size(const void *left, const void *right) {
 
 static bool model_is_others(const struct model *model) { return strcmp(model->name, OTHERS) == 0 && !*model->origin; }
 
-/* Keeps the largest `most` models. All other models become one, "(others)", with their sums. A model of the program may
- * have that name, too: then the others are added to it. */
+/* Keeps the largest `most` models. All other models become one, "(others)", with their sums. If one of the kept models
+ * has that name, too, the other models are added to it. */
 static void models_bound(struct models *models, size_t most) {
     if (models->count) qsort(models->list, models->count, sizeof *models->list, metrics_by_size);
     if (models->count <= most) return;

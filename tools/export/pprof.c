@@ -75,8 +75,9 @@ static int64_t pprof_string(struct pprof *pprof, const char *text) {
     return id;
 }
 
-/* The number of a function, which is written if it is new. `native`: the name is also written as the system name. pprof
- * shortens a function with a system name like a name of C++, and would shorten "py:<module>" to "py:". */
+/* The number of a function. A new function is written first. `native`: the name is also written as the system name.
+ * Python functions get no system name, because pprof shortens functions with a system name like names of C++: it would
+ * shorten "py:<module>" to "py:". */
 static uint64_t pprof_function(struct pprof *pprof, const char *name, const char *file, bool native) {
     char key[2 * sizeof(struct text_line)];
     int64_t id;
@@ -277,7 +278,7 @@ static int begin_sides(struct pprof *pprof, const struct pprof_head *head) {
         if (!side->located) return -1;
     }
     pprof->first_name = location;
-    /* space for a merged part, the frames or the name `nowhere`, and an owner */
+    /* space for the name of merged frames, for the frames or the name `nowhere`, and for the name of an owner */
     pprof->locations = calloc(STACK_FRAMES_MAX + 3, sizeof *pprof->locations);
     return pprof->locations ? 0 : -1;
 }

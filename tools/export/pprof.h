@@ -28,7 +28,8 @@ struct pprof_sample {
     const char *labels[PPROF_LABELS]; /* by PPROF_MODEL and so on; NULL: none */
     int64_t values[PPROF_VALUES];
 };
-/* The names of owners; and pprof's own mark of samples that are subtracted (diff_pprof.c). */
+/* Labels of a sample: the names of its model, node and run; and pprof's own label, which marks samples that are
+ * subtracted (diff_pprof.c). */
 enum pprof_label { PPROF_MODEL, PPROF_NODE, PPROF_RUN, PPROF_BASE };
 
 /* One image of a profile. located: by frame, whether the frame's location was written already. The numbers of the

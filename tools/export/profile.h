@@ -40,7 +40,7 @@ struct profile_sink {
 
 /* Branches with less than `least`, and frames deeper than `deepest`, are merged: nobody could see them in a picture. */
 struct profile_limits {
-    uint64_t least; /* the least sum of both amounts of a branch that is shown */
+    uint64_t least; /* a branch is shown if the sum of its two amounts is at least this */
     size_t deepest;
 };
 struct profile_merged {

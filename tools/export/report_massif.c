@@ -168,7 +168,8 @@ static void write_stackless(const struct stackless *one) {
     putchar('\n');
 }
 
-/* Moves one group to the memory without a call stack: the stacks that --python has left without frames. */
+/* The stacks that --python has left without frames are one group. Moves this group to the memory without a call
+ * stack. */
 static void move_ended(const struct tree *tree, struct sites *sites, struct caller_group *groups, size_t *count) {
     for (size_t i = 0; i < *count; i++) {
         if (!groups[i].ended) continue;

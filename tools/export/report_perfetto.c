@@ -214,8 +214,8 @@ static void count_owner_marks(struct tracing *self) {
     }
 }
 
-/* Writes the bytes that owners have at the end of the report's time. Call this last: the values from triggers are
- * earlier. */
+/* Writes the bytes that owners have at the end of the report's time. Call this last, because the values from triggers
+ * have earlier times. */
 static void count_owners_now(struct tracing *self) {
     for (size_t i = 0; i < self->roster.count; i++) {
         const struct roster_row *row = &self->roster.rows[i];
@@ -430,8 +430,8 @@ static int write_slices(struct tracing *self) {
 
 static uint64_t report_perfetto_later(uint64_t a, uint64_t b) { return a > b ? a : b; }
 
-/* The end of the report's time. The ledger of a killed process does not say when the process ended. Then the latest
- * known time is taken: that of the peak, an owner, a point, a mark or a line of the trace. */
+/* The end of the report's time. The ledger of a killed process does not say when the process ended. For such a ledger
+ * the latest known time is taken: that of the peak, an owner, a point, a mark or a line of the trace. */
 static uint64_t last_known(const struct image *image) {
     uint64_t last = report_perfetto_later(image_now(image), image->header.start_ns);
     struct decisions decisions;

@@ -70,8 +70,8 @@ static void report_pprof_put_rest(struct writer *writer, const struct listed_sit
     put_sample(writer, &rest);
 }
 
-/* For each node: the node itself if it has at least --min bytes, else the nearest node outwards that has; 0: none. The
- * bytes of a node include those of all nodes below it. NULL: no memory. */
+/* For each node: the node itself if it has at least --min bytes; else the nearest outer node that has at least --min
+ * bytes; 0: there is none. The bytes of a node include those of all nodes below it. NULL: no memory. */
 static uint32_t *large_nodes(const struct report *report) {
     const struct image *image = report->image;
     uint64_t *bytes = calloc(image->node_count + 1, sizeof *bytes);
@@ -98,8 +98,8 @@ static int by_stack(const void *left, const void *right) {
 }
 
 /* Writes the samples if --min was given. Each stack is cut so that it ends at its innermost node with at least --min
- * bytes. "(smaller)" stands for the frames that were cut off. After that, equal stacks with the same tag become one
- * sample. A stack that was cut loses its module, because stacks with different modules would not be equal. */
+ * bytes. A frame named "(smaller)" replaces the frames that were cut off. After that, equal stacks with the same tag
+ * become one sample. A stack that was cut loses its module: stacks with different modules would not be equal. */
 static int put_large(struct writer *writer, const struct listed_site *sites, size_t count) {
     const struct image *image = writer->report->image;
     uint32_t *large = large_nodes(writer->report);

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The limits of a flame graph. SHARE: a branch with less than 1/2000 of everything is merged, as it would have less
- * than half a pixel of 1,000. DEEPEST: the most frames on top of each other. */
+/* The limits of a flame graph. SHARE: a branch with less than 1/2000 of everything is merged, because in a picture of
+ * 1,000 pixels it would be less than half a pixel wide. DEEPEST: the most frames on top of each other. */
 enum { SHARE = 2000, DEEPEST = 1000 };
 
 const char *report_no_frames(const struct report *report, uint32_t module) {
@@ -30,7 +30,8 @@ static bool is_each(const struct report *report) {
     return (report->min_given && !report->min) || report->top != SIZE_MAX;
 }
 
-/* Makes the parts from the sites of a report, sorted by bytes if each is written by itself. False: no memory. */
+/* Makes the parts of the profile from the sites of a report. If each stack is written by itself, the parts are sorted
+ * by bytes. False: no memory. */
 static bool make_parts(struct profile *profile, const struct report *report, const struct roots *roots, bool blocks) {
     struct report listed = *report;
     if (!is_each(report)) listed.top = 0;

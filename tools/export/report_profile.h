@@ -12,8 +12,8 @@ const char *report_no_frames(const struct report *report, uint32_t module);
 
 /* Writes the sites of the report into the sink, in the report's measure, and says on standard error which branches it
  * merges. `what` is the name of the profile in this message; "": the form has only one profile. Without --min and
- * --top, branches with less than 1/2000 of all memory (half a pixel of 1,000) are merged, and so are frames more than a
- * thousand deep. Returns 0, or -1: no memory. */
+ * --top, branches with less than 1/2000 of all memory (half a pixel in a picture of 1,000 pixels) are merged, and so
+ * are frames more than a thousand deep. Returns 0, or -1: no memory. */
 int report_profile(const struct report *report, const struct roots *roots, struct profile_sink *sink, const char *what);
 
 /* As report_profile(), with numbers of blocks instead of bytes. --min=0 merges nothing. Other values of --min are

@@ -41,7 +41,7 @@ void leak_sites_end(struct leak_sites *self) {
 
 /* --- names of owners --- */
 
-/* Makes capacity for one more name. The first call also makes name 0, which stands for no owner. */
+/* Makes capacity for one more name. The first call also makes name 0, which means "no owner". */
 static int grow_names(struct leak_sites *self) {
     if (!LIST_GROW(self->names, self->name_count, self->name_capacity)) return -1;
     if (!self->name_count) self->names[self->name_count++] = NULL;
@@ -292,7 +292,7 @@ static int leak_sites_know(struct leak_sites *self, const struct image *image, s
 }
 
 /* Makes leak_site.line from the hash of the Python frames and the class of memory. Mappings and blocks get different
- * values, because the line that maps an arena of Python's is not the only line that uses it. */
+ * values, because a mapping may be an arena of Python's: one line maps it, but other lines use it, too. */
 static uint64_t leak_sites_line_of(uint64_t python, uint8_t class) {
     return python ? (python ^ class) * UINT64_C(0xff51afd7ed558ccd) : 0;
 }

@@ -22,7 +22,7 @@ struct leak_site {
     uint32_t model, node; /* ids of names; 0: none */
     uint32_t stack;       /* node in the tree of the newest image; 0: no stack was recorded */
     uint32_t module;      /* 1 + id in the newest image */
-    uint64_t path;        /* hash of the stack's frames: the same in all images, but not for host and CUDA memory */
+    uint64_t path;        /* hash of the stack's frames, the same in all images; CUDA memory has a path of its own */
     uint64_t line;        /* hash of the stack's Python frames and the class of memory; 0: no Python frames */
     uint32_t joined;      /* 1 + index of the site that has taken over this site's memory (leak_lines.h); 0: none */
     bool on_cuda;         /* memory of CUDA devices */
@@ -44,7 +44,8 @@ struct leak_entries {
     size_t count, capacity;
 };
 
-/* A point: one reading, or several merged ones, and the memory of all sites at that time. */
+/* A point: one reading, or several readings that were merged. The time, and the memory of all sites, are those of the
+ * newest of these readings. */
 struct leak_point {
     uint32_t run;  /* owner id of the newest run that had ended at that time */
     uint32_t runs; /* runs that ended since the previous point */
@@ -66,7 +67,8 @@ struct leak_sites {
     uint32_t run_count;
     struct leak_point points[LEAK_POINTS_MOST];
     uint32_t point_count, ended; /* ended: number of runs that had ended at the newest point */
-    bool sampled;                /* stacks are sampled: a site has no stack, and stands for all memory of its owners */
+    /* stacks are only sampled, so a site has no stack: it has all memory of its owners */
+    bool sampled;
 };
 
 void leak_sites_begin(struct leak_sites *self);

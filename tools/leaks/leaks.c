@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The rest of an owner: its sites that are no findings by themselves. */
+/* In these comments, the rest of an owner is all its sites that are no findings by themselves. */
 enum {
     MUCH = 4,        /* a rest leaks, and an undecided site is doubtful, if it grows by this many times the floor */
     REMAINDER = 20,  /* an owner's rest is a leak if it grows by at least 1/20 of the growth of the owner's leaks */
@@ -114,8 +114,8 @@ static int finding_keep(struct leak_finding **list, size_t *count, size_t *capac
     return 0;
 }
 
-/* Whether the rest of an owner grows little beside the owner's leaks. Then the rest is headers, keys and the like,
- * which belong to the leaks. */
+/* Whether the rest of an owner grows little beside the owner's leaks. If it does, the rest is taken for headers, keys
+ * and the like, which belong to the leaks. */
 static bool is_remainder(const struct leaks *self, const struct leak_finding *rest) {
     double leaks = 0;
     for (size_t i = 0; i < self->count; i++)
@@ -304,7 +304,7 @@ static int search_all(struct leaks *self) {
 
 /* --- which points count --- */
 
-enum { IN_USE = 2 /* how many runs at the end may still use the memory that they left */ };
+enum { IN_USE = 2 /* so many of the last runs are not judged: they may still use the memory that they left */ };
 
 /* The time of Python's last full garbage collection, by the trace; 0: not known. What later runs left may be garbage,
  * which is no leak. */

@@ -137,8 +137,8 @@ const struct leak_holder *leaks_holder_of_site(const struct leaks *self, uint32_
 const struct leak_holder *leaks_holder_of_owner(const struct leaks *self, uint32_t name);
 /* Whether `a` and `b` have the same pack and held_at. False if one is NULL or has no held_at. */
 bool leaks_same_holder(const struct leak_holder *a, const struct leak_holder *b);
-/* Gets the other places of a holder, one after the other: only pack and held_at of *place are set. Begin with *next =
- * 0. False: there are no more. */
+/* Each call gets one more place of a holder's other_places. Of *place, only pack and held_at are set. Before the first
+ * call, set *next to 0. False: there are no more. */
 bool leaks_next_place(const struct leak_holder *holder, size_t *next, struct leak_holder *place);
 /* Whether the site is one of the sites in `rest`, which is a finding for the rest of an owner. */
 bool leaks_is_in_rest(const struct leak_site *site, const struct leak_finding *rest);
@@ -151,7 +151,7 @@ struct leaks_ask_stack;
  * the list. Returns 0, or -1: no memory. */
 int leaks_unknown(const struct leaks *self, struct leaks_ask_stack **stacks, size_t *count);
 /* The owner id of the last run that was judged. Blocks of later runs may be in use, so memstow does not ask what holds
- * them. 0: it asks for all runs, because a finding was judged by readings, or no run was judged. */
+ * them. 0: memstow asks about blocks of all runs, because a finding was judged by readings, or no run was judged. */
 uint32_t leaks_last_judged(const struct leaks *self);
 
 /* The printable name of the run with that index. */

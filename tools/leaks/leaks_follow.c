@@ -142,8 +142,8 @@ static bool is_due(const struct follow *self, uint32_t ended) {
     return ended > pending.ended || (!ended && duration_now() - pending.taken_ns >= self->every_ns);
 }
 
-/* Takes a reading after each run, or from time to time as long as no run has ended, until the wanted runs have ended, a
- * signal comes, or the process has ended or become another program. Returns an exit code. */
+/* Takes a reading after each run. As long as no run has ended, takes a reading from time to time. Goes on until the
+ * wanted runs have ended, a signal comes, or the process has ended or become another program. Returns an exit code. */
 static int go_on(const struct follow *self, struct source *ledger, struct subject *subject, struct leak_sites *sites) {
     const struct timespec pause = {.tv_nsec = LOOK_NS};
     const struct snap_header process = pending.subject.image.header;

@@ -12,7 +12,7 @@
 struct follow {
     pid_t pid;
     const char *file;
-    uint32_t runs;     /* number of runs to wait for; 0: until the process ends, or SIGINT or SIGTERM comes */
+    uint32_t runs;     /* stop after this many runs; 0: stop only at the process's end, SIGINT or SIGTERM */
     uint64_t every_ns; /* nanoseconds between two readings, as long as no run has ended */
 };
 

@@ -141,8 +141,8 @@ static size_t end_of_key(const struct leaks *self, size_t first) {
 
 static bool is_named(const struct leak_holder *holder) { return holder && holder->held_at.length; }
 
-/* Gives each finding without a known holder the holder of another finding with the same key. It is assumed that one
- * object holds everything that one line allocated. */
+/* Gives each finding without a known holder the holder of another finding with the same key, because it is assumed that
+ * one object holds everything that one line allocated. */
 static void share_holders(struct leaks *self) {
     for (size_t first = 0, end; first < self->part_count; first = end) {
         const struct leak_holder *holder = NULL;

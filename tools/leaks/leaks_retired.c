@@ -36,8 +36,9 @@ static struct had *sum_owners(const struct image *image) {
     return had;
 }
 
-/* Whether the owner was retired so recently that its memory may still be freed: the process is alive and has ended
- * runs, but no run since the owner was retired. `since`: the number of runs that ended after that. */
+/* Whether the owner was retired so recently that its memory may still be freed: the process is alive, and runs have
+ * ended in it, but none of them after the owner was retired. `since`: how many runs ended after the owner was
+ * retired. */
 static bool is_just_gone(const struct leaks *self, uint32_t since) {
     return self->sites->run_count && self->image->header.state == SNAP_RUNNING && !since;
 }

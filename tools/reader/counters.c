@@ -143,8 +143,8 @@ static int read_live(const struct source *source, uint64_t offset, struct snap_c
     return 0;
 }
 
-/* Reads a wide counter. A running process may have made the counter's section after the list of sections was read. Then
- * wide.missing is set, the counter is 0, and the next try to read the ledger finds the section. */
+/* Reads a wide counter. A running process may have made the counter's section after the list of sections was read. In
+ * that case wide.missing is set, the counter is 0, and the next try to read the ledger finds the section. */
 static int read_wide(struct reader *reader, const struct counters_chunk *ref, uint64_t address,
                      struct snap_counter *counter) {
     *counter = (struct snap_counter){0};
@@ -279,8 +279,8 @@ static int settle_once(struct group *group, size_t first, size_t count) {
     return 0;
 }
 
-/* Reads all sites together. Then reads the sites that changed meanwhile again, one by one, because counters are more
- * likely to hold still during a shorter reading. */
+/* Reads all sites together. If some sites changed meanwhile, reads these sites once more, one by one, because counters
+ * are more likely to hold still during a shorter reading. */
 static int settle_by_frees(struct group *group) {
     if (settle_once(group, 0, SNAP_CHUNK_SITES) < 0) return -1;
     for (size_t site = 0; site < SNAP_CHUNK_SITES; site++)
@@ -491,7 +491,8 @@ static int slots_renew(struct reader *reader) {
     return result;
 }
 
-/* Adds the counters of each slot to its `total`, which in a ledger lacks them (struct snap_thread). */
+/* Adds the counters of each slot to the `total` of its thread, because in a ledger `total` does not include them
+ * (struct snap_thread). */
 int counters_sum_threads(struct reader *reader) {
     struct image *image = reader->image;
     if (reader->live && slots_renew(reader) < 0) return -1;

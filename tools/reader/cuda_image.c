@@ -63,7 +63,7 @@ int cuda_image_lend(struct reader *reader) {
     return result;
 }
 
-/* Takes the totals that cuda_image_lend added out of the image; they are the last totals of the image. */
+/* Removes from the image the totals that cuda_image_lend added. They are the image's last totals. */
 static int take_back(struct reader *reader) {
     struct image *image = reader->image;
     struct cuda_image *cuda = &image->cuda;

@@ -21,8 +21,8 @@ const char *cuda_kind_name(uint32_t kind);
 /* Whether reports show memory of this kind, as a line or as a JSON member. False for kinds of bookkeeping. */
 bool cuda_kind_is_shown(uint32_t kind);
 
-/* Whether it is a whole block on a device. A part of a block (SNAP_CUDA_PART) is not, because its bytes are also the
- * block's. */
+/* Whether `block` is a whole block on a device. A part of a block (SNAP_CUDA_PART) is not, because the whole block
+ * contains the same bytes. */
 bool cuda_block_is_whole(const struct snap_cuda_block *block);
 /* The total under which the block is counted. NULL: its site is missing. */
 const struct total *cuda_block_total(const struct cuda_image *cuda, const struct snap_cuda_block *block);

@@ -1,5 +1,5 @@
-/* history_image.c — see history_image.h. A running process may write a record while it is read, and may merge points.
- * So the records of a live ledger are read twice, and those that changed meanwhile are left out. */
+/* history_image.c — see history_image.h. While the command reads records, the running process may write them or merge
+ * points. So the records of a live ledger are read twice, and records that differ between the two are left out. */
 #include "tools/reader/history_image.h"
 
 #include <stdlib.h>

@@ -104,9 +104,9 @@ static void wait_for_fold(const struct reader *reader, uint32_t seen, int *waits
     }
 }
 
-/* Whether a fold was in progress when the reading began, or happened during it. Then figures may be counted at other
- * sites than their own. If a process was killed during a fold, totals of sites without live blocks may be missing or
- * belong to the wrong site. */
+/* Whether a fold was in progress when the reading began, or happened during the reading. In both cases figures may be
+ * counted at wrong sites. If the process was killed during a fold, totals of sites without live blocks may be missing
+ * or belong to the wrong site. */
 static bool folds_meanwhile(const struct reader *reader) {
     uint32_t before = reader->image->header.fold_sequence;
     return before & 1 || (reader->live && fold_sequence(reader) != before);

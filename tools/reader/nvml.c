@@ -91,8 +91,8 @@ static bool add_list(handle device, struct nvml_device *out, const char *const n
     return true;
 }
 
-/* A line for each kind of process: one that computes, a client of MPS, one that draws. Each line has the functions
- * that list such processes, the newest first. */
+/* A line for each kind of process: processes that compute, clients of MPS, processes that draw. Each line has the
+ * functions that list such processes, the newest function first. */
 static const char *const lists[][3] = {
     {"nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2",
      "nvmlDeviceGetComputeRunningProcesses"},

@@ -12,8 +12,8 @@ static uint32_t picture_buffer(const struct reader *reader) {
     return buffer;
 }
 
-/* Adds the picture to the totals. Both are in order of sites. At this time, the member `stack` of a total holds the id
- * of the total's site (counters.c). The first total of a site gets the site's whole peak.
+/* Adds the picture to the totals. The picture and the totals are sorted by site. At this time, the member `stack` of a
+ * total holds the id of the total's site (counters.c). The first total of a site gets the site's whole peak.
  * Returns 0, or -1: the numbers make no sense. */
 static int lay_picture(struct reader *reader, const uint8_t *at, const uint8_t *end) {
     struct image *image = reader->image;

@@ -18,7 +18,8 @@ struct curve {
 };
 
 void curve_add(struct curve *curve, uint64_t value);
-/* The line `line` of `lines`, the highest first, `width` columns wide; the latest point is on the right. */
+/* One line of a picture of the curve, which is `lines` lines high and `width` columns wide. Line 0 is the highest. The
+ * latest point is in the column at the right. */
 struct text_line curve_line(const struct curve *curve, int line, int lines, int width);
 /* How many looks back the curve goes in `width` columns. */
 uint64_t curve_looks(const struct curve *curve, int width);

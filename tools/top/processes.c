@@ -14,7 +14,8 @@ static const struct tracked *processes_find(const struct processes *processes, u
     return NULL;
 }
 
-/* The row of the same program at the previous look; ROWS_NONE: there is none. A PID may be of another process now. */
+/* The row of the same program at the previous look; ROWS_NONE: there is none. The pid alone does not tell, because
+ * another process may have it now. */
 static uint32_t row_before(const struct processes *processes, const struct tracked *tracked) {
     for (uint32_t row = 0; row < processes->rows.count; row++)
         if (processes->rows.keys[row] == (uint64_t)tracked->pid)

@@ -183,8 +183,8 @@ static size_t take_one(const struct rows *rows, enum rows_sort sort, uint32_t ro
     return taken + (rows->shown[row] & rows->matched[row] && by_rank(&ranks[taken], &rows->threshold, NULL) <= 0);
 }
 
-/* Takes the visible rows that are not lower than the threshold of the last sort. These are among the rows that were in
- * order then, and those that have changed since; all others are still lower. */
+/* Takes the visible rows that are not lower than the threshold of the last sort. Only two kinds of rows need be looked
+ * at: rows that the last sort put in order, and rows that have changed since. All other rows are still lower. */
 static size_t take_moved(const struct rows *rows, enum rows_sort sort, struct rows_rank *ranks) {
     size_t taken = 0;
     for (size_t i = 0; i < rows->moved_count; i++) taken = take_one(rows, sort, rows->moved[i], ranks, taken);

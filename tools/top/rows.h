@@ -57,7 +57,7 @@ void rows_set(struct rows *rows, uint32_t row, int64_t live, int64_t blocks);
 void rows_set_device(struct rows *rows, uint32_t row, int64_t device);
 /* Adds bytes to the row's `began`, so that they do not count as growth. */
 void rows_add_began(struct rows *rows, uint32_t row, int64_t bytes);
-/* Forgets all gains since the previous look, because rows that were just added have gained nothing. */
+/* Forgets all gains since the previous look. Call it after rows were added anew: new rows have gained nothing yet. */
 void rows_settle(struct rows *rows);
 
 int64_t rows_size(const struct rows *rows, uint32_t row);   /* live and device together */

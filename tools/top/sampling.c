@@ -323,7 +323,7 @@ static uint32_t fold_of(const struct sampling *sampling) {
     return sequence;
 }
 
-/* Prepares for reading everything again, because the ids of sites may stand for other stacks after a fold. `began` and
+/* Prepares for reading everything again, because after a fold the ids of sites may belong to other stacks. `began` and
  * `word` stay, for began_keep. */
 static void begin_anew(struct sampling *sampling) {
     sampling->anew = true;
@@ -336,14 +336,15 @@ static void begin_anew(struct sampling *sampling) {
     sampling->totals.host = sampling->totals.mapped = sampling->totals.blocks = 0;
 }
 
-/* Sets `began` to 0 for sites whose id stands for another stack now. `words`: their words before the new reading. */
+/* Sets `began` to 0 for sites whose id belongs to another stack now. `words`: the sites' words before the new
+ * reading. */
 static void began_keep(struct sampling *sampling, const uint64_t *words, size_t count) {
     for (size_t i = 0; i < sampling->site_capacity; i++)
         if (i >= count || words[i] != sampling->sites[i].word) sampling->sites[i].began = 0;
 }
 
-/* Reads all counters that changed. A wide counter may lie in a section that was made after the list of sections was
- * read. Then all is read again. */
+/* Reads all counters that changed. If a wide counter lies in a section that was made after the list of sections was
+ * read, reads the list and all counters again. */
 static int read_counters(struct sampling *sampling) {
     for (int tries = 1;; tries++) {
         if (sampling_scan(sampling) < 0 || chunks_look(sampling) < 0) return -1;
@@ -509,16 +510,16 @@ int sampling_look(struct sampling *sampling, char *error, size_t size) {
 
 /* --- reading stacks --- */
 
-/* Reads a word of a stack. *section: where the last word was, which is the usual place of the next one, or NULL.
- * False: no section has the word. */
+/* Reads a word of a stack. *section: the section of the word that was read last, where the next word usually is, too;
+ * NULL: none was read yet. False: no section has the word. */
 static bool run_word(const struct sampling *sampling, const struct section **section, uint64_t id, uint32_t *word) {
     if (!*section || !section_has(*section, id)) *section = section_find(sampling, SNAP_RUN, id);
     return *section && source_read(&sampling->source, record_at(*section, id), word, sizeof *word) == 0;
 }
 
-/* Follows the stack from the word at `place` outwards. The word before a frame is its caller. The first frame of a run
- * of frames has no word before it; the head of the run has the place of its caller. A hostile file may lead in a
- * circle, so the number of steps is limited. */
+/* Follows the stack from the word at `place` outwards. The caller of a frame is in the word before the frame. Before
+ * the first frame of a run of frames there is no such word: the head of the run has the place of that frame's caller. A
+ * hostile file may lead in a circle, so the number of steps is limited. */
 size_t sampling_stack(const struct sampling *sampling, uint32_t place, uint32_t *frames, size_t most) {
     const struct section *section = NULL;
     size_t count = 0;

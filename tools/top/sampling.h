@@ -80,8 +80,10 @@ struct sampling {
     struct snap_cuda_site *cuda_sites;
     size_t cuda_site_count;
 
-    uint32_t fold_sequence; /* the ledger's fold_sequence at the last look; it grows when ids of stacks are given to
-                               other stacks. odd: the next look reads everything anew */
+    /* The ledger's fold_sequence at the last look. In the ledger it changes when ids of stacks are given to other
+     * stacks. If the next look finds another value there, it reads everything anew. sampling_distrust makes this copy
+     * differ from the ledger's. */
+    uint32_t fold_sequence;
     bool anew;  /* the last look read everything: there is no list of changes, and all rows must be added up again */
     bool stale; /* the last look changed nothing: stacks were being folded, or the program was gone */
     struct sampling_totals totals, began;

@@ -1,6 +1,6 @@
 /* search.h — decides which rows a search keeps.
- * In: a text, and rows. Out: `matched` of each row. A row is kept if its name has the text; a site also if any frame of
- * its stack has it. Capital and small letters are the same. */
+ * In: a text, and rows. Out: `matched` of each row. A row is kept if its name has the text. The row of a site is also
+ * kept if any frame of its stack has the text. Capital and small letters are the same. */
 #ifndef MEMSTOW_TOP_SEARCH_H
 #define MEMSTOW_TOP_SEARCH_H
 
@@ -11,7 +11,7 @@ struct search {
     uint8_t *frames; /* by frame: whether it has the text */
     size_t frame_count;
     uint32_t *words; /* the stacks of the ledger; NULL except while a search decides about many rows */
-    /* for each of `words`, whether its frame or a frame outside of it has the text; 0: not known; 1: no; 2: yes */
+    /* for each of `words`, whether its frame, or a frame further out, has the text; 0: not known; 1: no; 2: yes */
     uint8_t *places;
     size_t word_count;
     uint64_t turns; /* grouping->turns at the last call; rows before `done` are decided */

@@ -131,7 +131,7 @@ void watch_look(struct watch *watch) {
     watch_sort(watch);
 }
 
-/* A row that the user has chosen stays under the cursor, also if other rows overtake it. A cursor at the top stays at
+/* A row that the user has chosen stays under the cursor, even if other rows overtake it. A cursor at the top stays at
  * the top. */
 void watch_sort(struct watch *watch) {
     struct face *face = &watch->face;

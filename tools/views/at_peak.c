@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 /* Figures are not called "at peak" if they differ from the peak by more than NEAR_MIN bytes and by more than
- * 1 / NEAR_LIVE of it. */
+ * 1 / NEAR_LIVE of the peak. */
 enum { NEAR_MIN = 1 << 20, NEAR_LIVE = 4 };
 
 static uint64_t distance_between(uint64_t a, uint64_t b) { return a > b ? a - b : b - a; }

@@ -117,7 +117,8 @@ static void sort_parts(struct parts *parts) {
         }
 }
 
-/* Gives parts whose lines have the same text one line. Lines of at most line_from bytes stay as they are. */
+/* If the lines of several parts have the same text, gives all these parts the same line. Lines of at most line_from
+ * bytes stay as they are. */
 static void calltree_unite(const struct calltree *tree, struct parts *parts) {
     for (size_t first = 0, next; first < parts->count; first = next) {
         struct calltree_line line = parts->list[first].line;

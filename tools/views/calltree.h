@@ -16,8 +16,9 @@ struct calltree {
     uint64_t *bytes;           /* per node: its bytes and those of all nodes below it */
     double *variances;         /* variances of the bytes, if they are estimates; NULL: they are exact */
     uint32_t *child, *sibling; /* per node: first child and next sibling with any bytes, or 0 */
-    /* Returns the line that stands for all lines with the same text as `line`. *more: whether the frame has an inner
-     * level. It is called only for lines of more than `line_from` bytes. NULL: each frame is a line of its own. */
+    /* For all lines that have the same text as `line`, returns the same line. *more: whether the frame has an inner
+     * level. The function is called only for lines of more than `line_from` bytes. NULL: each frame is a line of its
+     * own. */
     struct calltree_line (*line)(void *context, struct calltree_line line, bool *more);
     void *line_context;
     uint64_t line_from;

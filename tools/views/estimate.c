@@ -1,9 +1,9 @@
 /* estimate.c — see estimate.h.
  *
- * A block of s bytes is a sample with probability p = 1 - exp(-s/sample_bytes), and then stands for 1/p blocks like it.
- * Only the number and the sum of a site's samples are known, so each sample counts with their mean size, as in Go's
- * runtime/pprof (scaleHeapSample in protomem.go). Blocks are sampled independently of each other. So the variance of
- * the sum is the variance of one block times the number of samples; the variance of one block is estimated from the
+ * A block of s bytes is a sample with probability p = 1 - exp(-s/sample_bytes). A sample counts as 1/p blocks of its
+ * size. Only the number and the sum of a site's samples are known, so s is the mean size of the site's samples, as in
+ * Go's runtime/pprof (scaleHeapSample in protomem.go). Blocks are sampled independently of each other. So the variance
+ * of the sum is the variance of one block times the number of samples; the variance of one block is estimated from the
  * samples as s²(1-p)/p². */
 #include "tools/views/estimate.h"
 #include "tools/base/list.h"

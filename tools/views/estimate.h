@@ -1,8 +1,9 @@
 /* estimate.h — estimates all blocks of a ledger from its samples; docs/stacks.md has the reasons.
  * In: an image with sampled call stacks, as it was read. Each call stack has the sums of its samples; each tag has one
  * total of its blocks that are not samples.
- * Out: the same image, with estimates in place of these sums, and their variances. Remainders keep the figures of
- * owners exact. Figures of the whole process and of mappings are exact, and do not change. */
+ * Out: the same image, with estimates in place of these sums, and their variances. A remainder for each tag (the exact
+ * figure minus the estimates) keeps the figures of owners exact. Figures of the whole process and of mappings are
+ * exact, and do not change. */
 #ifndef MEMSTOW_ESTIMATE_H
 #define MEMSTOW_ESTIMATE_H
 

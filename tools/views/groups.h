@@ -14,8 +14,8 @@
 enum view { BY_MODEL, BY_NODE, BY_RUN, BY_SITE, BY_MODULE, BY_THREAD, VIEWS };
 
 /* One side of a row: its figures in one of the two images. In a comparison, live_* are in the measure of the groups:
- * live, or live at the peak. They may be negative (cast them to int64_t) in rows of threads, because a thread may free
- * more than it allocated, and in the row GROUPS_REMAINDER, because estimates may be too high. */
+ * live, or live at the peak. The figures may be negative (cast them to int64_t) in rows of threads, because a thread
+ * may free more than it allocated, and in the row GROUPS_REMAINDER, because estimates may be too high. */
 struct row_side {
     uint64_t live_bytes, live_blocks;
 };

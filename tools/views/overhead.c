@@ -18,8 +18,8 @@ static uint64_t glibc_chunk(uint64_t size) {
     return chunk < CHUNK_MIN ? CHUNK_MIN : chunk;
 }
 
-/* The size of a block in mimalloc, jemalloc and similar allocators. Small sizes are multiples of 16. From each power of
- * two to the next, there are four larger sizes. */
+/* The size of a block in mimalloc, jemalloc and similar allocators. Small sizes are multiples of 16. Larger sizes come
+ * in four equal steps from each power of two to the next. */
 static uint64_t size_class(uint64_t size) {
     if (size <= SMALL_CLASSES) return round_up(size, CHUNK_UNIT);
     unsigned power = 63 - (unsigned)__builtin_clzll(size - 1);
@@ -40,8 +40,9 @@ static uint64_t site_overhead(const struct image *image, const struct total *tot
     return blocks * ((overhead_is_glibc(image) ? glibc_chunk(size) : size_class(size)) - size);
 }
 
-/* The overhead of a large block. glibc has made a mapping for the block alone if only glibc's 16 bytes and memstow's
- * header lie between the beginning of a page and the block. Then no other block uses the rest of its last page. */
+/* The overhead of a large block. If only glibc's 16 bytes and memstow's header lie between the beginning of a page and
+ * the block, glibc has made a mapping for this block alone. In that case no other block uses the rest of the block's
+ * last page, so the rest is overhead. */
 static uint64_t large_overhead(const struct image *image, const struct snap_large *large) {
     uint64_t ours = image->header.header_overhead % PAGE;
     bool alone = overhead_is_glibc(image) && large->address % PAGE == CHUNK_UNIT + ours;

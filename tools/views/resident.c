@@ -69,8 +69,9 @@ struct piece {
     uint64_t resident, anonymous;
 };
 
-/* Whether the region maps a file to which memory was stowed. The path of such a file ends with " (deleted)". The file's
- * name begins with '#' if it never had a name, else with SNAP_STOW_FILE. */
+/* Whether the region maps a file to which memory was stowed. The path of such a file ends with " (deleted)". If the
+ * file was made without a name (O_TMPFILE), the kernel shows a name that begins with '#'. Otherwise the name begins
+ * with SNAP_STOW_FILE. */
 static bool is_stowed(const struct split *split, const struct snap_region *region) {
     static const char gone[] = " (deleted)";
     const char *path = image_string(split->image, region->path), *name = strrchr(path, '/');
@@ -80,9 +81,9 @@ static bool is_stowed(const struct split *split, const struct snap_region *regio
     return name[1] == '#' || strncmp(name + 1, SNAP_STOW_FILE, strlen(SNAP_STOW_FILE)) == 0;
 }
 
-/* Adds a piece of a region. The list of address ranges does not say what the piece is used for. In a private mapping of
- * a module, pages without a file are .data that the loader or the program wrote to. The anonymous region right behind
- * the mapping is the module's .bss. */
+/* Adds a piece of a region. The list of address ranges does not have the piece's use, so the use is found from the
+ * region's path and place. In a private mapping of a module, pages without a file are .data that the loader or the
+ * program wrote to. The anonymous region right behind the mapping is the module's .bss. */
 static void add_region(struct split *split, const struct snap_region *region, struct piece piece) {
     const char *path = image_string(split->image, region->path);
     if (strcmp(path, "[heap]") == 0) {
