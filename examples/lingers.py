@@ -1,4 +1,5 @@
-"""A program whose worker goes on when it should have ended: docs/endings.md looks for it."""
+"""A program whose worker goes on when it should have ended. docs/endings.md shows how `memstow watch` finds the
+worker."""
 import socket, subprocess, sys, time
 
 

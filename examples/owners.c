@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Without memstow the functions are not there, and the program does without. */
+/* Without memstow the functions are not there, and the program does without them. */
 #define FIND(name) __typeof__(name) *name##_ = (__typeof__(name) *)dlsym(RTLD_DEFAULT, #name)
 
 static void *load(size_t size) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""docs/pictures/formats.py [NAME…]: makes the pictures of docs/formats.md, each by the tool that it shows; all of them,
-or those that are named. In: examples/gallery.py, examples/models.py, the command in build/dev. Out: pictures beside
+"""docs/pictures/formats.py [NAME…]: makes the pictures of docs/formats.md, or only the named ones. Each picture is made
+by the tool that it shows. In: examples/gallery.py, examples/models.py, the command in build/dev. Out: pictures beside
 this script; what ms_print and pandas print goes to standard output.
 
 Needs Debian's chromium, chromium-driver, imagemagick, libdevel-nytprof-perl, valgrind, massif-visualizer, xvfb,

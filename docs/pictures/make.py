@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""docs/pictures/make.py: makes the pictures of README.md and docs/html.md, of the page of examples/gallery.py.
+"""docs/pictures/make.py: makes the pictures of README.md and docs/html.md. They show the page of examples/gallery.py.
 
 Needs the packages chromium and chromium-driver, and selenium in build/venv, which tests/check html installs; and the
 command in build/dev."""

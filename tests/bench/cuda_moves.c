@@ -1,6 +1,7 @@
-/* cuda_moves.c — how fast a model leaves a simulated device and comes back, beside copies of as much pinned memory in
- * the same process. The driver is a test double (tests/simcuda) whose calls take as long as its settings say: a figure
- * says how memstow uses the driver, and nothing about a GPU. It prints "NAME SECONDS" lines. */
+/* cuda_moves.c — how fast a model leaves a simulated device and comes back, and for comparison how fast as much pinned
+ * memory is copied in the same process. The driver is a test double (tests/simcuda) whose calls take as long as its
+ * settings say: a figure says how memstow uses the driver, and nothing about a GPU. The program prints "NAME SECONDS"
+ * lines. */
 #include "../simcuda/_model.h"
 
 #include <time.h>

@@ -125,7 +125,8 @@ class ComfyUI:
 
 
 class ComfyUIRun(ComfyUI):
-    """How long a run of a workflow takes in a real ComfyUI that has run it once. It samples a small model."""
+    """How long a workflow takes in a real ComfyUI that has run the workflow once before. The workflow samples a small
+    model."""
     name = "ComfyUI run"
 
     def prepare(self, inputs):

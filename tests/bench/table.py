@@ -1,4 +1,4 @@
-"""From measurements to the table: medians with spread, ratios pair by pair, Markdown."""
+"""Makes a table in Markdown from measurements: medians with their spread, and ratios that are formed pair by pair."""
 import statistics
 
 

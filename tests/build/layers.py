@@ -105,7 +105,7 @@ def edge(hall, rank, here, there, how):
 
 
 def check_circles(hall, found):
-    """Notes circles of calls inside a room that have too many files."""
+    """Notes a fault for each circle of calls between too many files of one room."""
     inner = collections.defaultdict(set)
     for here, there, _ in found:
         if here.rpartition("/")[0] == there.rpartition("/")[0]:

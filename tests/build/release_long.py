@@ -62,7 +62,7 @@ def check_with_packages(root):
 
 
 def check_package(root):
-    """The package is built on this release, and needs its libraries."""
+    """Checks the Debian package. It is built on this release and needs the libraries of this release."""
     root.run("sh", "-c", "apt-get install -qq -y --no-install-recommends /release/*.deb")
     assert "files" in root.run("/usr/bin/memstow", "--version").stdout
     return "Debian's package works"

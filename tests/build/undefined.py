@@ -15,14 +15,16 @@ WHY = {
     # The allocator behind ours, if there is no other.
     "__libc_malloc": "serves blocks", "__libc_calloc": "serves blocks", "__libc_realloc": "serves blocks",
     "__libc_memalign": "serves blocks", "__libc_free": "serves blocks",
-    # Our reallocarray and free_sized call these, as libc's do: the program's allocator may have only these.
+    # Our reallocarray and free_sized call realloc and free, as libc's do, because the program's allocator may have only
+    # these two.
     "realloc": "the program's", "free": "the program's",
     # Called in our constructor only (process_watch).
     "__register_atfork": "in the constructor", "__cxa_at_quick_exit": "in the constructor",
     # Called at the first request for device memory that memstow serves (vram_thread_ends_with_program).
     "__cxa_atexit": "in a call of CUDA's",
-    # Threads and signal handlers: a sanitizer must know of each, so these are called by name. They are called on
-    # request of the program, through the ABI or by a call of CUDA's, never in a hook of malloc or mmap.
+    # Functions that make threads and signal handlers. A sanitizer must know of each thread and handler, so memstow
+    # calls these functions by name. It calls them on request of the program, through the ABI or by a call of CUDA's,
+    # never in a hook of malloc or mmap.
     **dict.fromkeys([
         "pthread_create", "pthread_join", "pthread_clockjoin_np", "pthread_tryjoin_np", "pthread_detach",
         "pthread_attr_init", "pthread_attr_destroy", "pthread_attr_setstack", "pthread_attr_setdetachstate",

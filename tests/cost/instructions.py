@@ -3,13 +3,12 @@
 # timeout: 300
 """Instructions for one malloc and one free in each mode, and with three kinds of call stacks: found in the leaf cache,
 joined to the last stack, and new. Also for entering and leaving a scope, and for the calls that redis makes over
-jemalloc: malloc, usable size, usable size again, free. callgrind counts them, so a busy machine gives the same
-numbers.
+jemalloc: malloc, usable size, usable size again, free. callgrind counts them, so a busy machine gives the same numbers.
 
 The figures include what the redundancy of a block's header costs: a seal, which shows overwritten headers, and a note
-in freed blocks. When they were added (on 23 November 2026, with the toolchain of budget.json), a pair took 3.3 % more
-instructions in the mode "none", 4.1 % in "default" and 4.6 % in "mimalloc" (docs/misuse.md has the numbers before and
-after).
+in freed blocks. When the seal and the note were added (on 23 November 2026, with the toolchain of budget.json), a pair
+took 3.3 % more instructions in the mode "none", 4.1 % in "default" and 4.6 % in "mimalloc" (docs/misuse.md has the
+numbers before and after).
 
 Each figure is the difference of a long and a short run, so that the start does not count. It may not grow by more than
 5 % over tests/cost/budget.json. `RECORD_COST=1 tests/check cost` writes that file. The leaf cache adapts to the stacks
@@ -45,7 +44,7 @@ def count(command, rounds, options, without=()):
     """Instructions of a whole run, without those of the functions `without` and of what these call."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "callgrind"
-        # --collect-atstart=yes must be last: --toggle-collect would turn it off.
+        # --collect-atstart=yes must be last, because a --toggle-collect after it would turn it off.
         toggle = [f"--toggle-collect={one}" for one in without] + ["--collect-atstart=yes"] * bool(without)
         argv = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", *toggle, *command, rounds]
         if options is None:
@@ -56,7 +55,8 @@ def count(command, rounds, options, without=()):
 
 
 def each(command, few, many, options, without=()):
-    """Instructions of one round: a run of `many` rounds less one of `few`, so that the start does not count."""
+    """Instructions of one round, from the difference between a run of `many` rounds and a run of `few`, so that the
+    start does not count."""
     counts = [count(command, rounds, options, without) for rounds in (few, many)]
     return (counts[1] - counts[0]) / (many - few)
 
@@ -83,8 +83,8 @@ def need_valgrind():
 
 
 def hold(numbers, path, words):
-    """Compares figures with the file of budgets, which RECORD_COST makes anew, and prints them: `words` say what a
-    figure is. Skips the test if the file is of another toolchain."""
+    """Compares figures with the file of budgets, and prints them; `words` says what a figure is. With RECORD_COST it
+    first writes the file anew. Skips the test if the file is of another toolchain."""
     assert min(numbers.values()) > 0, f"nothing was counted: {numbers}"
     if os.environ.get("RECORD_COST"):
         path.write_text(json.dumps({"toolchain": toolchain(), "instructions": numbers}, indent=2) + "\n")

@@ -2,7 +2,8 @@
 # needs: deb:valgrind
 # timeout: 300
 """`memstow metrics` of a program with four times as many models takes about four times as many instructions. callgrind
-counts them, so a busy machine gives the same numbers. Models with the same name and origin are one sample."""
+counts them, so a busy machine gives the same numbers. The program registers nearly every model twice, because models
+with the same name and origin must be one sample."""
 import os, pathlib, re, subprocess
 
 import support
@@ -20,7 +21,7 @@ input()
 
 
 def instructions(models):
-    """Instructions, and the number of the models in the samples."""
+    """Returns how many instructions `memstow metrics` takes, and how many models its samples have."""
     env = {**os.environ, "PYTHONPATH": str(support.ROOT / "tools/python")}
     options = ("--quiet", "-o", f"{models}.mst")
     program = support.start(support.MEMSTOW, "run", *options, "--", support.PYTHON, "program.py", models,

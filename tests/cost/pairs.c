@@ -1,5 +1,5 @@
-/* pairs.c — N times free and malloc, sizes 16 to 1,000 bytes, with 64 live blocks, for tests/cost/instructions.py. In:
- * N. Out: nothing. Only the allocator takes a considerable number of instructions. */
+/* pairs.c — calls free and malloc N times, for sizes from 16 to 1,000 bytes, with 64 live blocks, for
+ * tests/cost/instructions.py. In: N. Out: nothing. Only the allocator takes a considerable number of instructions. */
 #include <stdlib.h>
 
 int main(int argc, char **argv) {

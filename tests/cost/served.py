@@ -27,8 +27,8 @@ BESIDE = { # (call, beside what): (the least and the largest number of these, th
     ("small", "freed"): ((100, 3_000), 1_000),
     ("attribute", "live"): ((0, 3_000), 700),
     ("info", "live"): ((1, 3_000), 100),
-    # A query of the free memory looks at each freed block, for some 60 instructions: whatever is done by now, in any
-    # stream, must count as free. An allocation looks at a few.
+    # A query of the free memory looks at each freed block, for some 60 instructions, because a block counts as free as
+    # soon as its stream has reached the call that frees it. An allocation looks at only a few freed blocks.
     ("info", "freed"): ((1, 3_000), 200_000),
     ("places", "live"): ((1, 5_000), 500),
 }

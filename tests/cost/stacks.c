@@ -1,7 +1,8 @@
-/* stacks.c — N times free and malloc at the end of a call stack of some thirty frames, for tests/cost/instructions.py.
- * In: the kind of stacks, and N. "leaf": always the same stack. "join": 4,096 stacks in turn, more than the leaf cache
- * has room for. All are known after the first turn, and most differ from the last one only in the innermost call.
- * "new": each stack is new. Out: nothing. The program does the same work in all three cases. */
+/* stacks.c — calls free and malloc N times at the end of a call stack of some thirty frames, for
+ * tests/cost/instructions.py. In: the kind of stacks, and N. "leaf": always the same stack. "join": 4,096 stacks in
+ * turn, more than the leaf cache has room for. All are known after the first turn, and most differ from the stack
+ * before only in the innermost call. "new": each stack is new. Out: nothing. The program does the same work in all
+ * three cases. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -38,7 +38,7 @@ BEHIND = "behind: prompt workflow.json\nbehind: waiting within 2s\n"
 
 
 def lives(tests, running, pending, status=0, steps="queue: running\n" + BEHIND):
-    """The document, and the number of prompts that each life got."""
+    """The lives, and the number of prompts that each life got."""
     pathlib.Path("prompts.txt").unlink(missing_ok=True)
     pathlib.Path("x.scenario").write_text(f"""program: {PYTHON} {{here}}/server.py {{port}} {running} {pending}
 ready: http GET / within 60s

@@ -102,7 +102,7 @@ assert f"pid {lives[2][1]}, " in third and f"pid {lives[0][1]}, " not in third, 
 ended(*(child for _, child in lives[:2]))
 assert lists() == [MAIN.name], lists()
 
-# A running life takes over a process of an earlier life: reap leaves it alone while that life runs.
+# A running life takes over a process of an earlier life: reap leaves this process alone while the later life runs.
 life = Life()
 old = life.do("child")
 life.crash()
@@ -173,8 +173,8 @@ for life in crowd:
     life.crash()
 ended(*children)
 
-# A file that is no list, or is hostile, is not followed, and is no reason to fail. If it cannot be replaced it stays,
-# and the list is written beside it.
+# If the file in the list's place is no list, or is hostile, its content is not followed, and the program does not fail
+# because of it. If the file cannot be replaced, it stays, and the list is written beside it.
 boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 

@@ -69,7 +69,8 @@ def marked(text, *command):
     return start(*(command or ("sleep", "600")), env={**os.environ, "MEMSTOW_STARTED": text}, stdout=subprocess.DEVNULL)
 
 
-# Their marks have another number, another program, no number, or a bad number. The last process has no mark.
+# The marks of these strangers have another number, another program, no number, or a bad number. The last one has no
+# mark.
 strangers = [marked(f"{mark}{first['number']}0"), marked(f"{mark}0"), marked(f"1{mark}{first['number']}"), marked(mark),
              marked(f"{mark}{first['number']}x"), start("sleep", "600")]
 hidden = None

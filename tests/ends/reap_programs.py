@@ -1,7 +1,7 @@
-"""Running programs keep lists beside the list of a crashed program. Processes of the crashed program are ended,
-although they are in a session or group that a running program began. A process that a running program has taken over
-lives on with everything that its mark leads to. A process with only a mark lives on, too, if it is in the session or
-group of a running program."""
+"""Running programs keep lists beside the list of a crashed program. Registered processes of the crashed program are
+ended, although they are in a session or group that a running program began. A process that a running program has taken
+over lives on with everything that its mark leads to. A process that is not registered and only has the crashed
+program's mark lives on, too, if it is in the session or group of a running program."""
 import json, os, pathlib, signal
 
 from support import is_gone, memstow, start, wait_for
@@ -40,8 +40,8 @@ wait_for(lambda: is_gone(worker), 10)
 assert program.poll() is None
 os.killpg(program.pid, signal.SIGKILL), program.wait()
 
-# The running program was started through a launcher of the crashed one. Processes in its session have inherited the
-# mark, too.
+# A launcher of the crashed program started the running program, so the running program has the mark of the crashed one.
+# Processes in the running program's session have inherited the mark, too.
 program, daemon = behind("daemon", 7)
 launcher = start("sleep", "600")
 write("", parent=entry(program.pid))
@@ -51,8 +51,8 @@ assert f"pid {launcher.pid}, " in text and launcher.wait(10) == -15, text
 assert program.poll() is None and not is_gone(daemon)
 os.killpg(program.pid, signal.SIGKILL), program.wait()
 
-# The running program has taken over a server by its pid. A process that the server left in a session of its own has the
-# mark of the crashed program.
+# The running program has taken over a server by its pid. The server has left a process in a session of its own, which
+# has the mark of the crashed program. reap leaves both alone.
 server, its = behind("its", 7)
 apart = start("sleep", "600", start_new_session=True, env={**os.environ, "MEMSTOW_STARTED": "4194303.1.7"})
 other = start("sleep", "600", start_new_session=True, env={**os.environ, "MEMSTOW_STARTED": "4194303.1.8"})

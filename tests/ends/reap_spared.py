@@ -52,8 +52,8 @@ text = reap(entry(worker.pid), entry(server), entry(server, keep=True))
 assert f"pid {worker.pid}, " in text and f"pid {server}," not in text and f"pid {child}," not in text, text
 assert stat(server)[0] not in "ZX" and stat(child)[0] not in "ZX"
 
-# A program crashed twice and left two lists. In only one of them the process has keep, and that is enough. Later a
-# running program keeps the process, but that program's list is damaged.
+# A program crashed twice and left two lists. Only one of the lists says that the process is to be kept, and that is
+# enough. Later a running program keeps the process, but that program's list is damaged.
 kept = start("sh", "-c", "sleep 600 & wait")
 below = wait_for(lambda: pathlib.Path(f"/proc/{kept.pid}/task/{kept.pid}/children").read_text().split())[0]
 for number, other in (("", "4194302."), ("4194302.", "")): # in the first list that is read, and in the second
@@ -105,7 +105,8 @@ if os.getuid() == 0:
         other.kill(), other.wait()
 memstow("reap", "--end", status=0)
 
-# If the boot is not known, a list may be of this boot, so its processes stay.
+# If reap cannot read which boot this is, it does not know whether a list is of this boot. So it leaves the list and its
+# processes alone.
 empty = pathlib.Path("empty")
 empty.touch()
 hide = ["unshare", "-m", "sh", "-c", f'mount --bind {empty.resolve()} /proc/sys/kernel/random/boot_id && exec "$@"',

@@ -1,6 +1,6 @@
 """Drains run side by side and have ten seconds together, in C, in Python and in both at once; then comes the cancel. A
-drain may ask for less or more time. A drain that has not begun when the time is over does not begin. A drain that
-depends on a drain with more time gets its own time, too."""
+drain may ask for less or more time. A drain that has not begun when the time is over does not begin. If a drain depends
+on a drain that may take longer, it still gets its own time after that."""
 import json, os, pathlib, subprocess
 
 from support import HERE, MEMSTOW, PYTHON, ROOT, compile, start

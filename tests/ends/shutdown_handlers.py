@@ -1,5 +1,5 @@
 """Handlers in Python, with and without memstow. A listener stops before everything else. Handlers that may run side by
-side do so; others do not. A queue that does not drain, and has no cancel handler, fails without a cancel.
+side do so; others do not. A queue that does not drain fails. If it has no cancel handler, nothing is cancelled.
 shutdown.close() needs nothing of an object but close(), and accepts an object that is closed already. It also closes an
 object whose commit() fails, and the handler counts as failed."""
 import json, os, pathlib

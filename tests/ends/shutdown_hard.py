@@ -45,7 +45,7 @@ static void add(const char *name, int ms, int32_t (*run)(void *)) {
 static void say(int number) { (void)number; close(open("polite", O_WRONLY | O_CREAT, 0600)); _exit(0); }
 static void later(int number) { signal(SIGALRM, say); alarm(1); (void)number; }
 
-/* A leader that ends on SIGTERM; of its group one ignores that, or takes a second. */
+/* A group of two processes. The leader ends on SIGTERM. The member ignores SIGTERM, or ends a second after it. */
 static pid_t leader(void) {
     int ready[2];
     char c;
@@ -71,7 +71,7 @@ static pid_t leader(void) {
     return pid;
 }
 
-/* In that group, and to live on. It does not ignore SIGTERM. */
+/* Adds a process to the group, which is registered to live on. It does not ignore SIGTERM. */
 static void keep_one(pid_t group) {
     pid_t pid = fork();
     if (pid == 0) { close(1), close(2); for (;;) pause(); }

@@ -39,7 +39,7 @@ static int sleeps(pid_t pid) {
     return !strcmp(word, "sleep");
 }
 
-/* A child that starts another, which `does`; it ends at once, or stays. */
+/* Starts a child, which starts another process. `first` and `second` are flags for the child and the other process. */
 static pid_t two(int first, int second) {
     pid_t child = fork();
     if (child == 0) {

@@ -191,8 +191,9 @@ assert "where these were opened and started is not known: no call stacks are rec
 assert "by_open" not in text, text
 assert "did not see it" not in text and "inherited" not in text, text
 
-# Under a filter of system calls, which kills the process in two cases: it calls statx, which some containers forbid; or
-# it calls fstat on the copied descriptor 100. memstow must not do that, because a dead file server would not answer.
+# The program runs under a filter of system calls. The filter kills the process if it calls statx, which some containers
+# forbid. It also kills the process if it calls fstat on the copied descriptor 100, which memstow must not do, because a
+# dead file server would not answer.
 filtered = compile(r"""
 #include <linux/filter.h>
 #include <linux/seccomp.h>

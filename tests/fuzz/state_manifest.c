@@ -1,6 +1,6 @@
-/* state_manifest.c — fuzz target: any manifest of a loop's folder is read or refused, names no file outside of the
- * folder, and the folder can be removed. The target makes the checksum right, so that the code behind that check is
- * reached. */
+/* state_manifest.c — fuzz target: any manifest of a loop's folder is read or refused. A manifest that was read names no
+ * file outside of the folder. The folder can be removed in both cases. The target makes the checksum right, so that the
+ * code behind that check is reached. */
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -15,7 +15,7 @@ def program():
 
 
 def read(path):
-    """A dictionary for each process that has begun: sums over its threads."""
+    """Returns a dictionary for each process that has begun, with sums over the process's threads."""
     words = struct.unpack(f"{PROCESSES * WORDS}q", pathlib.Path(path).read_bytes()[:PROCESSES * WORDS * 8])
     found = []
     for at in range(0, len(words), WORDS):

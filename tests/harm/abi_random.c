@@ -22,7 +22,7 @@ static uint64_t live[OWNERS]; /* by index in owners[]; [0]: no owner */
 static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
 static time_t end_time;
 static uint64_t stowed;        /* bytes, in all */
-static bool moves_in_one_step; /* userfaultfd; otherwise writes to memory that is wrongly declared idle would be lost */
+static bool moves_in_one_step; /* with userfaultfd. Other moves lose writes to memory that is wrongly declared idle */
 
 struct block {
     char *start;

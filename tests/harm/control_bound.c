@@ -28,7 +28,7 @@ static int connect_to(const char *name) {
     return error;
 }
 
-/* Removes sockets of processes that seem to be gone, again and again, by the rule that each process of memstow has. */
+/* Removes sockets of processes that seem to be gone, again and again, by the same rule as memstow in each process. */
 static void remove_stale(void) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (DIR *all = opendir(folder);; rewinddir(all))

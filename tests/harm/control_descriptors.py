@@ -37,7 +37,8 @@ for few in (0, 3, 4):
     assert "no control socket: " in program.ask("trigger", status=3).stderr
     program.end()
 
-# Fewer descriptors than the control thread could hold: it still answers. Without any, it waits and does not spin.
+# With fewer descriptors than the control thread could hold, the thread still answers. Without any descriptor, it waits
+# and does not spin.
 program = Program("-ofewer.mst")
 program.tell("owner('a')")
 program.listening()

@@ -42,7 +42,7 @@ program.tell("os.umask(0o777)") # the program's umask, which is not the socket's
 program.end()
 assert os.listdir(path.parent) == []
 
-# Every end: by _exit, by a signal, by another program in the same process.
+# The program ends in other ways: by _exit, by a signal, by exec.
 program = Program(env={})
 program.tell("owner('a')")
 path = program.listening()

@@ -77,8 +77,8 @@ assert children == {"vforked": 0, "forked": 0}, children
 done = support.memstow("run", "--quiet", "-o", "clean.mst", "sh", "-c", "exec env -i env")
 assert "MEMSTOW" not in done.stdout and "LD_PRELOAD" not in done.stdout, done.stdout
 
-# An exec by a system call that the library does not see. The exit status is that of the last program, however this
-# program ends.
+# If an exec is done by a system call that the library does not see, the exit status is still that of the last program,
+# however this program ends.
 unseen = support.compile(r'''
 #include <stdlib.h>
 #include <sys/syscall.h>
@@ -99,7 +99,7 @@ for end, state, status in (("return", "exited", 3), ("system call", "raw_exit", 
     ends = [support.report(f"{name}-unseen.mst")["process"] for name in ("first", "last")]
     assert [(p["state"], p["exit_status"]) for p in ends] == [("execed", None), (state, status)], ends
 
-# The ledger of a process of an earlier boot, with this process's id and start time, is not one of this process.
+# A ledger with this process's id and start time, but of an earlier boot, is not taken for a ledger of this process.
 (support.HERE / "reboot.py").write_text(f"""
 import os, pathlib, sys
 sys.path.insert(0, {str(support.ROOT / "tests/cli")!r})

@@ -1,5 +1,5 @@
-"""Children made by raw clone, vfork, posix_spawn and system, and a daemon: its parent is a child that ends at once.
-Each ledger is exact. A process that only goes on to exec leaves no file of its own before that."""
+"""Children made by raw clone, vfork, posix_spawn and system, and a daemon, whose parent is a child that ends at once.
+Each ledger is exact. A process that only goes on to exec leaves no file of its own before the exec."""
 import pathlib
 
 import _fork, support

@@ -21,7 +21,8 @@ def refused(limit, tracked, inside=False):
 
 
 def fits(limit, **how):
-    """How much memory each of three runs was refused. Threads need a different amount in each run."""
+    """How many requests for memory were refused in each of three runs. There are three runs, because threads need a
+    different amount of memory in each."""
     return [refused(limit, **how) for _ in range(3)]
 
 

@@ -43,8 +43,9 @@ def own_bytes(runs):
     return report["residency"]["memstow_bytes"] - report["residency"]["memstow_header_bytes"]
 
 
-# After a run, its owner and its tags stay: 16 bytes for each pair of node and model. Its counts without live blocks are
-# added to those of other old runs. A run of this program has five tags, so some 270 bytes of each run stay.
+# After a run, its owner and its tags stay: one tag of 16 bytes for each pair of node and model. The run's counts
+# without live blocks are added to those of other old runs. A run of this program has five tags, so some 270 bytes of
+# each run stay.
 FEW, MANY, EACH_RUN = 20_000, 80_000, 340
 grown = own_bytes(MANY) - own_bytes(FEW)
 assert grown < (MANY - FEW) * EACH_RUN, f"{grown / (MANY - FEW)} bytes for each run"

@@ -301,7 +301,7 @@ static void one_byte_changed(void) {
 static void no_block(void) {
     static char somewhere[64] __attribute__((aligned(16)));
     char here[64] __attribute__((aligned(16))) = {0}, *before = make(5000), *p = make(5000);
-    memset(before, 0, malloc_usable_size(before)); /* the size that glibc reads in front of p - 16 lies in it */
+    memset(before, 0, malloc_usable_size(before)); /* the size that glibc reads in front of p - 16 lies in `before` */
     memset(p, 0, 5000);
     if (is("stack")) drop(here + 16);
     if (is("static")) drop(somewhere + 16);

@@ -55,8 +55,8 @@ def check(which, mode="", times=TIMES, message=True, **wanted):
     return ours
 
 
-# Blocks that are freed twice. When they are freed again, they are in different lists of glibc. The size of a block in a
-# thread's cache is not known.
+# Blocks that are freed twice. At the second free, glibc has the blocks of these cases in different lists. If the list
+# is a thread's cache, the size of the block is not known.
 cached = {"kind": "double_free", "call": "free", "size_bytes": None, "allocated": "make", "freed_first": "drop",
           "now": "drop_again"}
 check("tiny", **cached)
@@ -72,7 +72,8 @@ check("aligned", message=False, **cached | {"size_bytes": 100, "allocated": "fre
 check("page", **cached | {"size_bytes": 5000, "allocated": "freed_twice"})
 check("large", **cached | {"size_bytes": 300000})
 check("thread", **cached)
-# A large block is a mapping of its own, and the first free has unmapped it. The program ends when its header is read.
+# A large block is a mapping of its own, and the first free has unmapped it. The program crashes when the header of the
+# block is read.
 mapped = cached | {"size_bytes": 300000}
 check("mapped", **mapped)
 check("mapped calloc", **mapped | {"allocated": "freed_twice"})
@@ -85,7 +86,8 @@ check("mapped again", **mapped | {"call": "realloc", "now": "resize"})
 check("mapped again, aligned", **mapped | {"allocated": "used_again", "call": "realloc", "now": "resize"})
 check("mapped child", **mapped | {"allocated": None})
 check("child", **cached | {"allocated": None, "freed_first": None}) # the parent's ledger has the record
-# A realloc that moves a block frees its old place. memstow does not know which call this was.
+# A realloc that moves a block frees its old place. If the old place is freed again, memstow does not know which call
+# freed it first.
 check("resized", **cached | {"allocated": None, "freed_first": None})
 check("resized again", message=False, **cached | {"call": "realloc", "now": "resize"})
 check("aligned, resized again", message=False,
@@ -141,22 +143,24 @@ small = front | {"size_bytes": 20}
 check("byte-3-41-free", "small", message=False, times=1, **small)
 for n, change in (6, "41"), (7, "a6"):
     check(f"byte-{n}-{change}-resize", "small", message=False, times=1, **small | {"call": "realloc", "now": "resize"})
-# The size is overwritten by a small number. memstow does not take this number for the size, although both are close.
+# The size is overwritten by a small number that is close to the size. memstow does not take this number for the size.
 for size, value in ((8, 0), (8, 7), (20, 1), (24, 0), (24, 10), (40, 10), (1050, 1034), (1050, 1051)):
     check(f"int-{size}-{value}", "small", message=False, times=1, **small | {"size_bytes": size})
-# A changed byte of site or seal: the header is not taken for that of another kind of block, such as an aligned block
-# or a mapping.
+# If a byte of the site or seal is changed, the header is not taken for the header of another kind of block, such as an
+# aligned block or a mapping.
 alone, tracked, ours, misuses = run("each byte", "small")
 assert tracked[:2] == alone == (0, "") and len(ours) == 8, (alone, tracked, ours)
 assert [(m["size_bytes"], m["harmless"], m["call"]) for m in misuses] == [(20, True, "free"),
                                                                          (20, True, "realloc")] * 12, misuses
 assert {function(m["allocated"]) for m in misuses} <= {"make", None}, misuses # two numbers of sites, and one is wrong
 
-# A program that writes zeros just in front of a block, as over the end of a text, does not change the header.
+# If a program writes zeros just in front of a block, for example because a text was too long, the header does not
+# change.
 check("end of text", "front")
 check("int of zero", "front")
 
-# For a former large block, the kernel is asked what lies there, also in a container that forbids the usual question.
+# If a freed block was large, memstow asks the kernel what lies at its address now. Some containers forbid the call that
+# asks; then memstow asks by a pipe.
 check("reused")
 refuse = support.compile(pathlib.Path(__file__).with_name("_refuse.c"))
 tracked = support.run(refuse, support.MEMSTOW, "run", "--quiet", "-o", "out.mst", "--", program, "reused")
@@ -178,7 +182,8 @@ places = "".join(rf"    {what}\n +{where}  misuse\.c:\d+\n(?: {{6,}}.*\n)*"
 text = support.memstow("report", "out.mst").stdout
 assert re.search(r"\nMisused blocks\n  5,000 bytes at 0x[0-9a-f]+: freed twice\n" + places, text), text
 
-# Without call stacks the line says what happened, not where. The built-in mimalloc would say nothing.
+# Without call stacks memstow's line says what happened, but not where. memstow also notices a second free of a block of
+# its built-in mimalloc, which would say nothing about it.
 alone, tracked, ours, misuses = run("small", "", ["--stacks=none"])
 assert tracked[:2] == alone and alone[0] == ABORTED and len(ours) == 1, (alone, tracked, ours)
 assert [m["allocated"] for m in misuses] == [None], misuses
@@ -188,7 +193,8 @@ if support.features()["mimalloc"]:
         assert tracked[0] == ABORTED and "invalid pointer" in tracked[1], tracked
         assert [m["kind"] for m in misuses] == ["double_free"] and function(misuses[0]["now"]) == "drop_again", misuses
 
-# Over another allocator of the program, that allocator gets its own pointer. jemalloc says nothing about it.
+# If the program has another allocator and frees a block twice, that allocator gets the pointer that it gave out.
+# jemalloc does not complain about the second free.
 if not support.features()["sanitize"]: # the command itself would start over jemalloc
     jemalloc = {**os.environ, "LD_PRELOAD": "libjemalloc.so.2"}
     alone = support.run(program, "small", env=jemalloc)
@@ -199,7 +205,7 @@ if not support.features()["sanitize"]: # the command itself would start over jem
     assert (function(twice["allocated"]), function(twice["freed_first"]),
             function(twice["now"])) == ("make", "drop", "drop_again"), twice
 
-# A process that goes on can be looked at: its report and a snapshot say the same.
+# While the process goes on, its report and a snapshot of it say the same.
 waits = support.start(support.MEMSTOW, "run", "--quiet", "-o", "waits.mst", "--", program, "before", "front", "wait",
                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 pid = int(waits.stdout.readline())

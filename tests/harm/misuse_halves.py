@@ -2,8 +2,7 @@
 # needs: cc stacks
 """A block is freed twice. The report names the first free, even if another library has addresses with the same lower
 halves. The record of a large block holds the whole address of the first free. The note in a small block holds only the
-lower half. It is clear nevertheless, because only one of the two addresses with this half comes directly after a
-call."""
+lower half. This half is enough, because only one of the two addresses with this half comes directly after a call."""
 import pathlib
 
 import support

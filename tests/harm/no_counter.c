@@ -1,8 +1,17 @@
 /* no_counter.c HOW SIZE — allocates where the thread may not read the processor's counter, which libc's clock reads.
+ * Ends with status 3. HOW:
+ *
  * strict: in the strictest sandbox, where system calls kill, too; the heap has memory for more than was ever live.
- * failing, filtered: after such a sandbox was refused; filtered: because there is a filter. library, number:
- * after prctl, or the system call, forbade the counter. beside: another thread is in the strictest sandbox. Ends with
- * status 3. */
+ *
+ * failing: after the strictest sandbox was refused.
+ *
+ * filtered: after the strictest sandbox was refused, because the thread has a filter.
+ *
+ * library: after the function prctl forbade the counter.
+ *
+ * number: after the system call forbade the counter.
+ *
+ * beside: another thread is in the strictest sandbox. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>

@@ -1,6 +1,6 @@
-"""A thread that may not read the processor's counter allocates as without memstow: blocks above the peak, and blocks
-large enough for a record of their own, need a time. In the strictest sandbox nothing is asked of the kernel, also not
-memory for a call stack that comes for the first time. A sandbox that is refused changes nothing."""
+"""A thread that may not read the processor's counter allocates as without memstow, although blocks above the peak, and
+blocks large enough for a record of their own, need a time. In the strictest sandbox nothing is asked of the kernel, not
+even memory for a new call stack. If the kernel refuses a sandbox to the program, nothing changes."""
 import pathlib
 
 import support

@@ -1,6 +1,7 @@
 # needs: cc stacks
-"""memstow's line about misuse goes to standard error only, and not into a file that has its descriptor number by now.
-The line ends no program, and lets none wait, whether anybody reads standard error or not."""
+"""memstow's line about misuse goes to standard error only. If a file of the program has the descriptor number of
+standard error, the line does not go into this file. The line ends no program, and no program waits because of it,
+whether anybody reads standard error or not."""
 import os, pathlib, subprocess
 
 import support
@@ -29,7 +30,7 @@ for how in ("unread", "full", "limit"):
     if how == "unread":
         os.close(reader)
     stderr = open("grown", "w") if how == "limit" else writer
-    # Python ignores SIGPIPE and SIGXFSZ, and its children would, too.
+    # Python ignores SIGPIPE and SIGXFSZ. Without restore_signals its children would ignore them, too.
     process = subprocess.run([program, "limit" if how == "limit" else "usual"], env=environment, stderr=stderr,
                              restore_signals=True, timeout=support.LIMIT)
     assert process.returncode == 5, (how, process)

@@ -67,7 +67,8 @@ static void *go_elsewhere(void *nothing) {
     return nothing;
 }
 
-/* Asks for a sandbox for all threads, which one thread cannot follow. The call returns the id of that thread. */
+/* Asks for a sandbox for all threads. One thread cannot join it, because that thread has a filter of its own. The call
+ * returns the id of that thread. */
 static void lose_one(void) {
     struct sock_fprog program = {1, &allow};
     pthread_t thread;

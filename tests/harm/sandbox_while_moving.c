@@ -2,7 +2,7 @@
  * disk that does not answer (another filter makes fdatasync wait for us). HOW:
  *   prctl, seccomp, syscall: a sandbox for this thread only; the disk answers afterwards
  *   all threads: a sandbox for all threads; the disk answers while we wait
- *   both: the first, and then the second
+ *   both: a sandbox for this thread only, and then one for all threads
  * At the end the worker is gone. Prints the program's pid when a request for a move may come. Ends with status 5. */
 #define _GNU_SOURCE
 #include "../prog/abi.h"
@@ -42,7 +42,7 @@ static useconds_t answer_us = 300000;
 static void *answer(void *disk) {
     struct seccomp_notif call = {0};
     MUST(ioctl(*(int *)disk, SECCOMP_IOCTL_NOTIF_RECV, &call) == 0);
-    usleep(answer_us); /* by then the other thread waits or has gone on: both end well */
+    usleep(answer_us); /* the other thread waits at this moment, or has gone on: both end well */
     struct seccomp_notif_resp go_on = {.id = call.id, .flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE};
     MUST(ioctl(*(int *)disk, SECCOMP_IOCTL_NOTIF_SEND, &go_on) == 0);
     return NULL;
@@ -75,7 +75,7 @@ int main(int count, char *arguments[]) {
     say("%d", getpid());
     struct pollfd asked = {.fd = disk, .events = POLLIN};
     MUST(poll(&asked, 1, PATIENCE_MS) == 1 && has_worker());
-    if (both) answer_us = 4000000; /* after memstow has given up waiting for a sandbox of one thread */
+    if (both) answer_us = 4000000; /* longer than memstow waits before a sandbox of one thread */
     if (all) pthread_create(&thread, NULL, answer, &disk);
     if (both) sandbox_enter("prctl", killed, sizeof killed / sizeof *killed);
     if (both) MUST(has_worker());

@@ -1,5 +1,5 @@
-"""A process that is killed while threads write the trace leaves whole lines, numbered without a gap. A reader meanwhile
-finds such lines, too, and so does a snapshot."""
+"""A process that is killed while threads write the trace leaves whole lines, numbered without a gap. While the threads
+write, a reader and a snapshot find such lines, too."""
 import json, os, random, signal, time
 
 from support import HERE, MEMSTOW, compile, memstow, start, wait_for

@@ -185,7 +185,8 @@ return [[...new Set(faults)], boxes.length];
 
 
 def settled(browser):
-    """Waits until everything of the view is drawn: the overview fills a list when the call stacks are there."""
+    """Waits until everything of the view is drawn, also the list in the overview, which is filled when the call stacks
+    are there."""
     browser.settled()
     browser.wait("(() => { const list = document.querySelector('.card-body'); return !list || list.dataset.ready; })()")
     browser.wait("[...document.querySelectorAll('.timeline')].every((one) => one.dataset.drawn)")
@@ -193,7 +194,8 @@ def settled(browser):
 
 
 def states(browser, page, addresses, themes):
-    """Opens each address at each width, in the themes(number of the address). Yields (address, width, theme)."""
+    """Opens each address at each width and in each theme of themes(index of the address). Yields (address, width,
+    theme)."""
     browser.open(page)
     for number, address in enumerate(addresses):
         browser.js("location.hash = arguments[0]", address or "#")

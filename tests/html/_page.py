@@ -19,8 +19,8 @@ def report(file, *options, to="page.html"):
 # ---- the data, as in docs/html-data.md
 
 def two_snapshots(*command, env=None):
-    """Runs a program under memstow, with its ledger in x.mst. The program prints its pid and reads a line, twice: at
-    the first pid a snapshot goes to one.mst, at the second to two.mst."""
+    """Runs a program under memstow, with its ledger in x.mst. Twice, the program prints its pid and waits for a line.
+    The first time a snapshot of it is written to one.mst, the second time to two.mst."""
     process = support.start(support.MEMSTOW, "run", "--quiet", "-o", "x.mst", "--", *command, env=env,
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     for name in ("one", "two"):
@@ -172,7 +172,7 @@ class Browser:
         support.wait_for(lambda: self.js(f"return Boolean({condition})"), what=condition)
 
     def settled(self):
-        """Waits until the view of the address is there, and the visible part of the picture is drawn."""
+        """Waits until the view that the address names is shown, and the visible part of the picture is drawn."""
         self.wait("document.querySelector('main').dataset.shown === location.hash")
         self.wait("(() => { const flame = document.querySelector('.flame'); return !flame || flame.dataset.finished "
                   "=== 'yes' })()")
@@ -253,7 +253,7 @@ class Browser:
                 "[row.querySelector('.name').textContent, row.querySelector('b').textContent])")]
 
     def open_first(self):
-        """Opens the first row of a table. Rows may be drawn anew at any time."""
+        """Opens the first row of a table, by a script, because rows may be drawn anew at any time."""
         self.js("document.querySelector('.open').click()")
         self.settled()
 

@@ -54,7 +54,7 @@ def tables(browser):
 
 
 def sandwich(browser):
-    """{(total, self, function)}, as texts without percentages; of a long table the visible part."""
+    """{(total, self, function)}, as texts without percentages. Of a long table only the visible part is returned."""
     return {(total.split(" (")[0], own.split(" (")[0], name) for total, own, name in tables(browser)[-1]}
 
 

@@ -30,7 +30,8 @@ def name_of(line, lines):
 
 
 def first_frames(kinds, imports, interpreter, lines, inverted):
-    """[(name, sum)] of the visible frames that come first, the largest sums first."""
+    """[(name, sum)] of the frames that are first in their stacks when hidden frames are left out. The largest sums come
+    first."""
     hidden = {kind for kind, shown in (("import", imports), ("interpreter", interpreter)) if not shown}
     sums = collections.Counter()
     for stack, value in stacks:

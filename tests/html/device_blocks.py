@@ -2,7 +2,7 @@
 # timeout: 300
 """Blocks on CUDA devices in the view "Blocks": each whole block with its device, kind, owner and call stack, as in
 --json. A comparison of one process shows which blocks came, went and stayed, with sums of their own beside those of the
-host. Over the simulated driver, a test double."""
+host. The driver is simulated, a test double."""
 import support
 from _devices import _simulated
 from _page import Browser, Data, report, size_text, two_snapshots

@@ -1,8 +1,8 @@
 # needs: cc deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
-"""CUDA devices on the page, as in --json: a curve of each device with its marks, devices side by side, the flame graph
-of their memory, the owners' memory on them, and what a range of time has of it. Over the simulated driver, a test
-double."""
+"""CUDA devices on the page, as in --json: a curve of each device with its marks, the devices side by side, the flame
+graph of their memory, the memory of owners on them, and device memory in a range of time. The driver is simulated, a
+test double."""
 import support
 from _devices import record
 from _page import Browser, Data, report, size_text

@@ -87,7 +87,7 @@ assert [row[3] for row in browser.rows()] == ["came", "came"] and browser.rows()
 browser.open("page.html", "#blocks?which=__proto__&sort=__proto__&row=99999999")
 assert len(browser.rows()) == 8 and browser.one("[data-choice='']").get_attribute("aria-pressed") == "true"
 
-# A block's own facts and its call stack. B's resident bytes are known, A's are not.
+# The details of a block show its own facts and its call stack. Resident bytes are known in B, but not in A.
 browser.open("page.html", "#blocks?which=stayed&sort=size")
 browser.open_first()
 assert browser.details() == {"place": "stayed", "before_size": "40.0 MiB", "after_size": "40.0 MiB",
@@ -159,7 +159,7 @@ for b in ("two.mst", "x.mst"): # a snapshot, and the ledger at the end
                    for row in browser.rows()), (name, browser.rows())
 browser.is_clean()
 
-# 200,000 blocks: at most 5 MB, those that changed most, and the sums of all.
+# With 200,000 blocks the page has at most 5 MB. It has the blocks that changed most, and the sums of all blocks.
 random.seed(21)
 sizes = {}
 for side, second in (("a", 5), ("b", 9)):

@@ -45,8 +45,8 @@ browser.press(".timeline", "HOME")
 said = browser.text(".moment")
 assert said == "After 0 ms: 1.0 MiB, 1.0 MiB of it heap, run <b>first began", said
 
-# The colour of the canvas at a share of its width (arguments[1]), 60 pixels below its upper edge. There the curve's
-# value would be 0.7 of the scale.
+# The colour of one pixel of the canvas: at a share of its width (arguments[1]), and 60 pixels below its upper edge.
+# This height stands for 0.7 of the scale.
 PIXEL = """const canvas = document.querySelectorAll('.timeline canvas')[arguments[0]];
 const copy = document.createElement('canvas'), pen = copy.getContext('2d', { willReadFrequently: true });
 pen.drawImage(canvas, -canvas.width * arguments[1], -60);

@@ -10,7 +10,8 @@ MIB = 1 << 20
 
 
 def made(file, factor, more):
-    """A ledger. In the later one some sites have grown, some have shrunk, and a few are gone."""
+    """Saves a ledger. With `more` not 0, it is the later one of two: some sites have grown, some have shrunk, and one
+    is gone."""
     ledger = Ledger(stacks=2)
     libx, main = ledger.module("/lib/libx.so", bias=0x10000 * factor,
                                build_id=b"x" * 20), ledger.module("/bin/main", bias=0x100000)

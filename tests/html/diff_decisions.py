@@ -92,7 +92,8 @@ assert not browser.all("[data-view=decisions]")
 
 
 def full(file, pid):
-    """A full trace: a megabyte of lines, of owners with names that do not compress."""
+    """Saves a ledger with a full trace: a megabyte of lines about owners whose names do not compress. Returns the
+    number of triggers."""
     random.seed(pid)
     ledger = Ledger(pid=pid)
     noise = lambda: "".join(random.choice("0123456789abcdef") for _ in range(20_000))

@@ -1,8 +1,8 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 400
 """Names from a file are text in a page, whatever they contain: markup, scripts, control characters, marks of direction,
-bytes that are no UTF-8, a megabyte. None of it runs or hides, and the page requests nothing: the pages of report, diff,
-leaks and check. A script that gets into the page all the same is refused."""
+bytes that are no UTF-8, a megabyte. None of it runs or hides, and the page requests nothing. This holds for the pages
+of report, diff, leaks and check. A script that gets into the page all the same is refused."""
 import pathlib
 
 import support
@@ -51,7 +51,8 @@ def shows(page, *views):
 shows(page, "overview", "flame", "flame?owners=1", "flame?inverted=1&lines=1", "sites", "owners", "blocks", "decisions")
 assert browser.driver.title == "<b>␛[2J</b> — memstow", browser.driver.title
 
-# The list of calls shows the names as text. The page has only the beginning of a long name.
+# The list of calls shows the names as text. Of a long name it shows only the beginning, because the page has no more of
+# it.
 browser.open(page, "#flame?kinds=python")
 browser.press(".flame", "ARROW_DOWN")
 calls = [name for name, _ in browser.calls()]

@@ -62,7 +62,7 @@ def pages(file, used, device, kind):
 
 
 def kinds(page):
-    """The kinds in the view of blocks. The view is drawn without a complaint."""
+    """The kinds of blocks in the view of blocks. Fails if the browser complains about the view."""
     browser.open(page, "#blocks?sort=size")
     heads = [head.text for head in browser.all(".rows th")]
     shown = {row[heads.index("Kind")] for row in browser.rows()}

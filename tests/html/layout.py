@@ -9,8 +9,8 @@ from _page import Browser
 browser = Browser()
 _layout.none_in(browser, lambda number: [_layout.THEMES[number % 2]])
 
-# If a page has faults, they are found.
-# The page's policy allows no attribute "style", but a script may set one.
+# Faults that a script adds to a page are found. The page's policy allows no attribute "style", so the script sets the
+# styles.
 browser.js("""const add = (words, style) => Object.assign(document.body.appendChild(document.createElement("p")).style,
     style) && (document.body.lastChild.textContent = words);
 add("one text", { position: "absolute", top: "0", left: "0" });

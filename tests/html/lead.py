@@ -55,7 +55,8 @@ ledger.owner(3, "run 1")
 ledger.save("x.mst")
 assert page_lead() == text_lead() and page_lead()["next"] == "memstow leaks x.mst: what grows from run to run"
 
-# The page of leaks has the first sentence in its overview. It lacks the second, for which it has no file to name.
+# The overview of the page of leaks has the sentence `where`. It lacks the sentence `next`, because it has no file that
+# this sentence could name.
 memstow("leaks", "x.mst", "--html", "-o", "leaks.html", status=None)
 leaks = Data("leaks.html").documents["page"]
 assert one_line(leaks["where"]) == page_lead()["where"] and leaks["next"] is None, leaks

@@ -53,7 +53,7 @@ assert browser.text(".headline").startswith(f"{document['found']} leak"), browse
 assert [card.text for card in browser.all(".leak")] == cards
 browser.is_clean()
 
-# What holds the memory of an owner that is gone: as text, in the order of the trace.
+# The page names what holds the memory of an owner that is gone, as text, in the order of the trace.
 made = Ledger(start_ns=10**9, end_ns=60 * 10**9)
 gone = made.owner(1, "gone", "g.st", retired=1, end_ns=5 * 10**9)
 for number in range(10, 34, 4):
@@ -68,7 +68,7 @@ card = browser.one(".leak").text
 assert len(holders) == 2 and f"Held by\n{'; '.join(holders)}" in card, (holders, card)
 assert not browser.all(".leak b")
 
-# What holds memory that grows, and the pack whose code it is.
+# The page names what holds memory that grows, and the node pack that holds it.
 grows = Ledger(state=RUNNING)
 module = grows.module("/opt/program")
 for number in range(20):
@@ -82,7 +82,8 @@ browser.open("grows.html")
 card = browser.one(".leak").text
 assert "1.0 MiB a run" in card and "greedy" in card.split("\n")[0] and "Held by\ngreedy.KEPT[0]" in card, card
 
-# Options that exclude each other. A page is written whatever the verdict is; the exit status shows the verdict.
+# Options that exclude each other are refused. A page is written whatever the verdict is; the exit status shows the
+# verdict.
 for words in (["-o", "x.html"], ["--html", "--json"]):
     support.memstow("leaks", "out.mst", *words, status=2)
 support.track(sys.executable, "-c", "pass", file="clean.mst")

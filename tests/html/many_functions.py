@@ -1,7 +1,7 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
-"""A flame graph with more functions than a frame lists (2,000). Many of them have the same least weight. The large
-function is there, whatever its place in the tree, in the graph and in the inverted graph; what is left out is counted,
-and the sum is exact."""
+"""A flame graph in which a frame has more functions than the page lists for it (2,000). Many of them have the same
+least weight. The large function is shown in the graph and in the inverted graph, whatever its place in the tree.
+Functions that are left out are counted, and the sum is exact."""
 from _page import Browser, report
 from _ledger import MIB, Ledger
 

@@ -17,7 +17,8 @@ total = sum(size(number, k) for number in range(112) for k in range(EACH)) * (ST
 
 
 def is_small(memory):
-    """Whether it is at most 300 MB. A command with sanitizers may have more, because they need memory of their own."""
+    """Whether this is at most 300 MB of memory. A command with sanitizers may take more, because they need memory of
+    their own."""
     return memory <= 300 * MB or support.features()["sanitize"]
 
 

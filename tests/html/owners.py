@@ -88,7 +88,8 @@ rows = {row["Name"]: row for row in (dict(zip(heads, row, strict=True)) for row 
 assert [(rows[name]["Policy"], rows[name]["Stowed"]) for name in ("put away", "in use", "no policy")] == [
     ("stow", "100.0 MiB"), ("keep", "–"), ("", "–")], rows
 
-# The chosen owner's memory over time: at marks, and at the last moment. An owner without marks has no curve.
+# The chosen owner has a curve of its memory over time, with points at its marks and at the last moment. An owner
+# without marks has no curve.
 S = 10**9
 timed = Ledger(start_ns=S, end_ns=11 * S)
 unet, other, last = timed.owner(1, "<b>unet", "a.st"), timed.owner(1, "other"), timed.owner(3, "first")

@@ -1,8 +1,8 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
-"""A range of time in the overview, chosen with the mouse, with keys, or by a link: memory at both ends and at most,
-what happened, the owners at both ends, and the large blocks that began then. The figures are those of --json. The
-page says what the file does not know."""
+"""A range of time in the overview, chosen with the mouse, with keys, or by a link. The page shows memory at both ends
+and its maximum in the range, what happened, the owners at both ends, and the large blocks that were allocated in the
+range. The figures are those of --json. The page says what the file does not know."""
 import support
 from _page import Browser, report, size_text
 from _ledger import MIB, Ledger
@@ -44,7 +44,7 @@ def at(second, column=live):
 
 
 def expected(low, high, column=live):
-    """The figures of a row: at the begin, at the end, the change, at most."""
+    """The figures of a row: memory at the beginning, memory at the end, the change, and the maximum."""
     inside = [value for time, value in zip(history["seconds"], column) if low < time <= high]
     change = at(high, column) - at(low, column)
     return [size_text(at(low, column)), size_text(at(high, column)), ("+" if change > 0 else "") + size_text(change),
@@ -91,7 +91,7 @@ assert owners == {"early (e.st)": ["4.0 MiB", "1.0 MiB", "−3.0 MiB"], "<b>late
 assert "py keep  work.py:3 · <b>late" in browser.text(".range"), browser.text(".range")
 assert "memstow diff --html FIRST SECOND" in browser.text(".unknown")
 
-# At the last moment an owner's figure is its last one; before it came it had nothing.
+# At the last moment of the curve, an owner has its last figure. Before an owner was registered, it has nothing.
 browser.open(page, "#overview?from=1&to=10")
 browser.wait("document.querySelector('.born')")
 assert "late0 B3.0 MiB+3.0 MiB" in browser.text(".owners-then"), browser.text(".owners-then")

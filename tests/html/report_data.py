@@ -17,7 +17,7 @@ def figures(site):
 
 
 def of_json(document):
-    """Sites as the page has them: innermost first, owners by name."""
+    """Returns the sites of a JSON document in the page's form: stacks innermost first, owners by name."""
     found = collections.Counter()
     for site in document["sites"]:
         stack = tuple((frame["function"], frame["file"] or "", frame["line"] or 0, frame["module"] or "")
@@ -84,8 +84,8 @@ assert kinds["work"] == {"python"} and kinds["_find_and_load"] == {"python", "im
 assert sum(line[0] == "work" for stack in page.stacks() for line in stack) > 8
 assert len(page.texts) == len(set(page.texts)) and page.columns["tree.segment"][0] == 0
 
-# If only five sites are shown singly, the sums are the same, also by owner. The stack of a merged site is an outer part
-# of the stacks of its sites.
+# With --top=5 the page shows five sites singly and merges the others. The sums stay the same, also by owner. The stack
+# of a merged site is an outer part of the stack of each site in it.
 few = Data(report("made.mst", "--top=5"))
 left_out = len(page.columns["sites.live_bytes"]) - 5
 assert few.documents["page"]["sites_folded"] == sum(

@@ -90,7 +90,7 @@ assert shown["Owner"] == {"unet <b> (unet <b>.st)": ["12.0 MiB", "14.0 MiB", "+2
 said = browser.text("[data-snapshots]")
 assert said == ("3 snapshots: 19.0 MiB live after 2.0 s (0.mst), 18.0 MiB after 8.0 s (2.mst)."), said
 assert opened("page.html", 3.5, 8)["Where"] == expected(1, 2)
-# The changes that are largest come first; a snapshot is a mark of the curve.
+# The largest changes come first. Each snapshot has a mark on the curve.
 firsts = browser.js("return [...document.querySelectorAll('[data-of=Where] tbody tr')].map((row) => "
                     "row.cells[3].textContent)")
 assert firsts == ["−15.0 MiB", "+7.0 MiB", "–", "–"], firsts
@@ -126,7 +126,7 @@ for words, code, why in ((["0.mst", "1.mst"], 2, "of another process"), (["2.mst
     assert why in done.stderr and not pathlib.Path("no.html").exists(), done.stderr
 assert "one FILE or PID" in support.memstow("report", "0.mst", "2.mst", "--json", status=2).stderr
 
-# A real program and its series: the place that grows, at the first and at the last reading.
+# A real program and its series. The page shows what the growing place held at the first and at the last reading.
 PROGRAM = f"""
 import sys
 sys.path.insert(0, {str(support.ROOT / "tools/python")!r})

@@ -1,8 +1,8 @@
 # needs: deb:chromium deb:chromium-driver pip:selenium==4.51.0
 # timeout: 300
-"""The page has memory over time: a curve with its marks (html/devices has those of devices). Arrow keys and the mouse
-choose a moment, which is said in words; Page Up and Page Down go from mark to mark. It has the colours of the theme,
-and fits a phone. Names from a file are text. With only a few points there is no curve."""
+"""The page has memory over time: a curve with its marks (html/devices tests the curves of devices). Arrow keys and the
+mouse choose a moment, which is said in words; Page Up and Page Down go from mark to mark. The curve has the colours of
+the theme, and fits a phone. Names from a file are text. With only a few points there is no curve."""
 from _page import Browser, report
 
 import _hostile

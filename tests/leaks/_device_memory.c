@@ -1,5 +1,5 @@
 /* Each run copies weights on the device to put them back later, but never puts them back. It frees its working memory.
- * Over the simulated CUDA driver, a test double. */
+ * The CUDA driver is simulated, a test double. */
 #include "_device.h"
 #include "_runs.h"
 

@@ -99,8 +99,8 @@ def pin(address):
 
 
 def never_unpinned(run):
-    """Issue 11775: a table has pinned memory by address. The weights move before they are unpinned, so their entry is
-    not found."""
+    """Issue 11775: a table lists pinned memory by its address. The weights move before they are unpinned, so their
+    entry is not found and stays."""
     address, moved = 2 * run, 2 * run + 1
     pin(address)
     table.pop(moved, None)

@@ -1,5 +1,5 @@
 /* Each run puts weights on a device, copies them to the host, and frees them on the device ("unload"). The copy of the
- * previous run is freed, unless KEEP is given. Over the simulated CUDA driver, a test double. */
+ * previous run is freed, unless KEEP is given. The CUDA driver is simulated, a test double. */
 #include "_device.h"
 #include "_runs.h"
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 # timeout: 300
-"""There is no verdict after too few runs, or while Python has not collected the garbage of most runs. This has an exit
-status of its own, a reason, and advice. A running program is asked to collect its garbage, which it does between two
-runs. The command waits for that, and says so on a terminal. Then garbage is no leak, and real leaks are found. A
-program that cannot be asked, or a run that goes on, leaves the answer as it is."""
+"""memstow leaks gives no verdict after too few runs, or while Python has not collected the garbage of most runs. This
+answer has an exit status of its own, a reason, and advice. A running program is asked to collect its garbage, which it
+does between two runs. The command waits for the collection, and says so on a terminal. After the collection garbage is
+no leak, and real leaks are found. If the program cannot be asked, or its run goes on, there is still no verdict."""
 import os, pathlib, re, subprocess
 
 import support

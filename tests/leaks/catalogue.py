@@ -1,9 +1,9 @@
 # needs: cc
 # timeout: 300
-"""Twelve programs that leak as real ones did, and four that leak in C and C++, two of them on a CUDA device (simulated,
-a test double). Each leak is found in a running process, in a snapshot, and outside of runs in a series. The finding
-names the right owner and call stack, and there is no other finding. Two programs that only look like leaks have
-none."""
+"""Twelve programs that leak as real ones did, and four that leak in C and C++, two of which use a CUDA device
+(simulated, a test double). Each leak is found in a running process and in a snapshot. A series finds it, too, when the
+program leaks outside of runs. The finding names the right owner and call stack, and there is no other finding. Two
+programs that only look like leaks have none."""
 import json, signal, sys, time
 
 import support

@@ -71,7 +71,7 @@ try:
                            (support.ROOT / "docs/leaks.md").read_text(), re.S)
     text = support.memstow("leaks", comfy.pid(), status=1).stdout
     print(text)
-    # The rows of the example about memory that is no leak may be missing in this run's output.
+    # The example has rows about memory that is no leak. These rows may be missing in this run's output.
     said, rows = set(support.shapes(text)), (support.ROOT / "tools/leaks/leaks_text.c").read_text()
     missing = [line for line in support.shapes(example) if line not in said and f'"{line.lstrip("# ")}"' not in rows]
     assert not missing, f"docs/leaks.md shows what is not said: {missing}"

@@ -3,9 +3,9 @@
 # long
 # timeout: 900
 """A real ComfyUI under memstow, with node packs that keep latents of other nodes, each pack in its own way. A
-dictionary that never evicts, a closure in a list of callbacks and a waiting thread keep latents of KSampler; the others
-keep latents of another pack. Each is one finding. Its holder is named first, in text and in JSON, before the node that
-allocated. The pack looks for holders by itself, once."""
+dictionary that never evicts, a closure in a list of callbacks and a waiting thread keep latents of KSampler; the other
+packs keep latents of another pack. What each pack keeps is one finding. The holder is named first, in text and in JSON,
+before the node that allocated the latents. The node pack of memstow looks for holders by itself, once."""
 import sys
 
 import support

@@ -54,7 +54,8 @@ program = waiting(SOURCE)
 assert look_often(program, "--holders") == ("", LINES + 1, "keep_last")
 program.end()
 
-# ---- nobody asked for holders: the first search takes the largest, the next one the rest; a long request comes whole
+# ---- without --holders: the first search takes the largest call stacks, and the next one the rest; a long request
+# arrives whole
 
 program = waiting(SOURCE + """
 def answer(request):

@@ -110,7 +110,8 @@ assert line["place"] == "pack.kept" and line["other_places"] == [{"pack": "pack"
 long = held(*((chr(0x4e00 + number) * 200, 0, True) for number in range(8)))
 assert len(json.dumps(long)) < 4000, len(json.dumps(long))
 
-# ---- models that live on although they were to be freed: a search that is always cut short takes no other's turn
+# ---- models that live on although they were to be freed: a search that is always cut short does not take the turn of
+# other models
 
 pack_held = importlib.import_module("pack.held")
 whole = {1, 2, 3}

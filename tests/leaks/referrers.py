@@ -35,7 +35,7 @@ def holders(target, ignored, deadline=None):
 
 
 def held(place):
-    """The holders of a new model at this place, without the list of this function."""
+    """Puts a new model at this place. Returns the holders of the model, without the list in this function."""
     models = [make(place)]
     return holders(models[0], {id(models), id(sys._getframe())})
 

@@ -71,7 +71,7 @@ static bool equal(size_t n, void **theirs, size_t m, size_t *i, size_t *j) {
     return *i == n && *j == m;
 }
 
-/* Whether our frames are an outer part of theirs, or none. */
+/* Whether our frames are an outer part of theirs, or we have no frames. */
 static bool is_outer(size_t n, void **theirs, size_t m) {
     size_t i, j;
     for (size_t inner = 1; inner < m; inner++)
@@ -112,8 +112,8 @@ static int step_by_step(void **out) {
 
 enum verdict { EQUAL, SHORT, OUTER, WRONG, TOO_DEEP };
 
-/* Compares n frames of ours with all frames of theirs. Theirs begin inside the library, so only a part of them is
- * compared: *m frames, from *first on. */
+/* Compares our n frames with libunwind's, of which there are `all`. libunwind's frames begin inside the library, so the
+ * comparison leaves out those before *first, and takes the next *m frames. */
 static enum verdict judge(const struct caller *caller, size_t n, int all, size_t *first, size_t *m) {
     size_t i, j;
     *first = 0;

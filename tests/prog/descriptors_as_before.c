@@ -1,5 +1,6 @@
-// Functions that open descriptors do what they do without memstow: modes, flags, arguments, errno; in a signal handler
-// on a small stack, between vfork and exec, as a cancellation point, and in many threads at once.
+// Functions that open descriptors do the same as without memstow, with the same modes, flags, arguments and errno. This
+// holds in a signal handler on a small stack, between vfork and exec, as a cancellation point, and in many threads at
+// once.
 #include "expect.h"
 
 #include <dirent.h>

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A library wraps dlsym or dlvsym, as overlays do, and comes behind memstow, linked or preloaded. The library gets the
-same calls as without memstow, and the program gets the library's answers, also for CUDA's names. RTLD_NEXT means the
-definition after the caller."""
+same calls as without memstow, and the program gets the library's answers, also for CUDA's names. In each call RTLD_NEXT
+means the definition after the caller."""
 import os
 
 import support

@@ -1,6 +1,6 @@
 // Little of a retired owner's heap stays if a few of its blocks live on, such as a log line that was made while a model
-// was loaded. mimalloc keeps a free page for each size; these pages are given back, too, whoever frees the blocks, and
-// whether that is before or after the owner is retired. Blocks that live on are unchanged.
+// was loaded. mimalloc keeps a free page for each size. These pages are given back, too, no matter who frees the
+// blocks, before or after the owner is retired. Blocks that live on are unchanged.
 // run:
 // run: --stacks=none
 // needs: mimalloc

@@ -1,6 +1,6 @@
 // A C program loads C++ after an owner's heap has been in use for long. `operator new` is libstdc++'s own, not that of
-// the allocator behind owners' heaps. Its memory is counted, in the scope of an owner for this owner, and can be freed
-// anywhere.
+// the allocator behind owners' heaps. Memory from this operator is counted, also for the owner whose scope is open, and
+// can be freed anywhere.
 // run:
 // run: --stacks=none
 // run: --allocator=mimalloc
@@ -55,7 +55,7 @@ static void resolves_in_libstdcxx(void) {
     MUST(!dlsym(RTLD_DEFAULT, "mi_malloc"));
 }
 
-/* Allocated in one scope, and freed in another scope or in none. */
+/* Memory is allocated in one scope, and freed in another scope or in none. */
 static void come_and_go(void) {
     struct {
         const char *make, *drop;

@@ -93,7 +93,8 @@ def library(name, text, *linked):
 library("others", OTHERS)
 library("use", USE, "./libothers.so")
 for first, (declared, called) in FIRST.items():
-    # Its constructor runs before ours: if several libraries ask to be first, the last one that is loaded is first.
+    # The constructor of this library runs before memstow's: if several libraries ask to be first, the one that is
+    # loaded last is first.
     library("early", EARLY % (declared + "\nvoid use(const char *);", called + " use(\"constructor\");"), "./libuse.so",
             "./libothers.so", "-Wl,-z,initfirst")
     (support.HERE / "program.c").write_text(PROGRAM)

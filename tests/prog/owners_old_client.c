@@ -1,5 +1,5 @@
-// A client that was built with an old header (1.2), and one whose structures are smaller than those of any version.
-// Both get as much as they have room for, and the memory behind is not touched.
+// A client that was built with an old header (1.2), and a client whose structures are smaller than those of any
+// version. Both get as much as their structures have room for, and the memory behind a structure is not touched.
 #include "expect.h"
 #include "lib/memstow-1.2.h"
 

@@ -1,5 +1,5 @@
-// A signal handler that enters and leaves a scope of its own comes in the middle of the program's entering, leaving and
-// swapping: after each instruction. The program's scopes stay what they are.
+// While the program enters, leaves and swaps scopes, a signal handler interrupts it after each instruction. The handler
+// enters and leaves a scope of its own. The program's scopes stay what they are.
 // run: --stacks=none
 #include "abi.h"
 #include "expect.h"

@@ -1,5 +1,6 @@
 // A picture of the peak takes several steps, because there are many call stacks. Blocks that are allocated between the
-// steps are not in it, whether they stay, go or are resized. Earlier blocks at the same call stack are.
+// steps are not in it, whether they stay, go or are resized. Blocks that were allocated earlier at the same call stack
+// are in it.
 #include "expect.h"
 #include "many_stacks.h"
 

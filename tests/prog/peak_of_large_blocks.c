@@ -1,5 +1,5 @@
 // Large blocks that were part of the highest total and are freed at once are in the picture of the peak. Blocks that
-// come after it are not.
+// are allocated after the highest total are not.
 #include "expect.h"
 
 enum { MIB = 1 << 20, BLOCKS = 20000, SIZE = 500, LARGE = 24 * MIB };

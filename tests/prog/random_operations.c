@@ -10,7 +10,7 @@
 
 enum { THREADS = 4, SLOTS = 4096, DEFAULT_OPERATIONS = 400000 };
 
-/* A thread that holds a slot's flag owns its block: blocks wander between threads. */
+/* A thread that holds a slot's flag owns the slot's block. So blocks wander between threads. */
 static struct {
     unsigned char *block;
     size_t size;

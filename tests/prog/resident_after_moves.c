@@ -63,7 +63,7 @@ int main(void) {
     use(used, FILES), use(read, BLOCK), use(back, BLOCK), use(mapping, MAPPED);
     memset(written + MIB, 2, BLOCK / 2);
     memset(mapping, 2, MAPPED / 2);
-    MUST(away[0] == 1); /* its first page, which it shares with its header, was never away */
+    MUST(away[0] == 1); /* the block's first page, which has the header, too, was not moved out */
     const unsigned long back_again = BLOCK + BLOCK / 2 + MAPPED, header_pages = 3 * 2 * PAGE;
     EXPECT("residency.files[file=*/dropped].resident_bytes", 0);
     EXPECT("residency.files[file=*/used].resident_bytes", FILES);

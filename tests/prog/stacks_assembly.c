@@ -35,7 +35,7 @@ __asm__(FUNCTION(
               "pushq %rbx\n.cfi_adjust_cfa_offset 8\n.cfi_rel_offset %rbx, 0\n"
               "pushq %rbp\n.cfi_adjust_cfa_offset 8\n.cfi_rel_offset %rbp, 0\n"
               "subq $4104, %rsp\n.cfi_adjust_cfa_offset 4104\n"
-              "xorl %ebp, %ebp\n" /* no frame pointer here: a number that only looks like one is worse than none */
+              "xorl %ebp, %ebp\n" /* 0, because rbp is no frame pointer here and must not look like one */
               "call *%rdi\n"
               "addq $4104, %rsp\n.cfi_adjust_cfa_offset -4104\n"
               "popq %rbp\n.cfi_adjust_cfa_offset -8\n.cfi_restore %rbp\n"

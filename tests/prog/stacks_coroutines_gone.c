@@ -1,6 +1,7 @@
-// Call stacks of coroutines whose stacks come and go: mapped or from malloc, freed in the middle, used at once by
-// another coroutine, of another size at the same place, resumed by another thread than the one that suspended them.
-// Then what a thread remembers of a stack is wrong, and reading the stack must do no harm.
+// Call stacks of coroutines whose stacks come and go. The stacks are mapped or come from malloc. A stack is freed in
+// the middle of a coroutine, another coroutine uses its memory at once, a stack of another size is made at the same
+// address, or another thread resumes the coroutine. In all these cases what a thread remembers of a stack is wrong, and
+// reading the stack must do no harm.
 // needs: stacks
 // build: -O2
 // timeout: 300

@@ -1,5 +1,5 @@
-// More stacks than there is memory for: stacks without live blocks make room. Live memory is exact to the byte, and has
-// its whole stack, whichever thread allocated it, before or after stacks made room.
+// There are more stacks than there is memory for, so stacks without live blocks make room. Live memory is exact to the
+// byte, and has its whole stack, whichever thread allocated it, before or after stacks made room.
 // env: MEMSTOW_STACK_MEMORY=3000000
 // run:
 // timeout: 300
@@ -22,7 +22,7 @@ static void *allocate_one(uint64_t *state, size_t size) {
     return allocate(state, size);
 }
 
-/* A thread that holds a slot's flag owns its block: blocks wander between threads. */
+/* A thread that holds a slot's flag owns the slot's block. So blocks wander between threads. */
 static void *work(void *seed) {
     uint64_t state = first_state((uintptr_t)seed);
     for (long i = 0; i < ROUNDS; i++) {
@@ -59,7 +59,8 @@ int main(void) {
     for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
     uint64_t state = 1;
     for (int i = 0; i < ROUNDS / 10; i++) free(allocate_one(&state, 1));
-    /* The same stacks again and again until there is room for all: a fold takes time, and waits for its turn. */
+    /* Allocates at the same stacks again and again until there is room for all, because a fold takes time and waits for
+     * its turn. */
     for (int pass = 0; pass < PASSES; pass++) {
         uint64_t same = state;
         free(kept[1]);

@@ -92,7 +92,7 @@ FRAME static int many_outer(int a, int b, int c, int d) {
     return e + f * 2 + g * 3 + h * 4 + i * 5 + j * 6 + k * 7 + l;
 }
 
-/* The frame is set up only where it is needed, after a test. */
+/* The function sets up its frame only after a test, where it needs the frame. */
 FRAME static void early_inner(void) {
     KEEP(EARLY);
     STAY;

@@ -1,4 +1,5 @@
-// Call stacks through libraries that come and go at one address: data about the code of one is not used for the next.
+// Call stacks through libraries that are loaded at one address in turn. Data about one library's code is not used for
+// the next library.
 // needs: stacks
 // build: -O2
 #include "stacks.h"

@@ -90,7 +90,8 @@ int main(void) {
     MUST(waitpid(child, &status, 0) == child && status == 0);
     expect_all("make_middle", MIDDLE, MIDDLES, MIDDLES / 2);
     expect_all("make_large", LARGE, LARGES, LARGES / 2);
-    /* Small blocks that grew come from another call of make_small, which holds nothing and is left out. */
+    /* The small blocks that grew come from another call of make_small. The report leaves this call out, because it
+     * holds nothing. */
     expect_all("make_small", SMALL, SMALLS, SMALLS / 2);
     expect_all("grow", GROWN, GROWNS, GROWNS);
     EXPECT("sites[stack[0].function=main].live_bytes", MAPPED);

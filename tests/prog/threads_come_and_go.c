@@ -7,7 +7,7 @@
 enum { ROUNDS = 300, AT_ONCE = 16 };
 static pthread_key_t key;
 
-/* Runs while the thread dies, after the library has given up its slot. */
+/* Runs while the thread ends, after the library has given up the thread's slot. */
 static void late(void *value) { free(value); }
 
 static void *work(void *unused) {

@@ -99,7 +99,7 @@ static void triggers(void) {
     MUST(trigger_begin(MEMSTOW_REQUEST, "", 0, NULL, 0, 0) == 0 && trigger_end() == 0);
 }
 
-/* Decisions of another size than the library's; nothing is written beyond the array. */
+/* The program's decisions have another size than the library's. Nothing is written beyond the program's array. */
 static void sizes(void) {
     struct {
         struct memstow_decision decision;

@@ -147,7 +147,7 @@ static void free_reads_nothing(void) {
     MUST_BE(stow_bytes_(0), 0);
 }
 
-/* Blocks inside of the allocator's own heap: the allocator gets back plain memory. */
+/* If a stowed block inside of the allocator's own heap is freed, the allocator gets back plain memory. */
 static void free_inside_a_heap(void) {
     enum { BLOCKS = 64, SIZE = 100 * 1000 };
     char *blocks[BLOCKS];
@@ -300,7 +300,7 @@ static void dontneed_without_descriptors(void) {
     MUST(next > 0 && close(next) == 0);
     allow_descriptors((rlim_t)next);
     MUST(dup(1) == -1 && errno == EMFILE);
-    MUST_BE(madvise(p + MIB, MIB, MADV_DONTNEED), 0); /* memstow opens files on a thread with numbers of its own */
+    MUST_BE(madvise(p + MIB, MIB, MADV_DONTNEED), 0); /* memstow's thread for files has descriptors of its own */
     for (int i = 0; i < MIB; i++) MUST(p[MIB + i] == 0);
     allow_descriptors(0);
     MUST(madvise(p + 2 * MIB, MIB, MADV_DONTNEED) == -1 && errno == ENOMEM);
@@ -644,9 +644,9 @@ static void directory_goes_away(void) {
     MUST(holds(p, LENGTH, 1) && !is_file_backed(p));
 }
 
-/* A direct read (O_DIRECT) bypasses the page cache: the disk writes into the physical pages that it was given, even if
- * other pages are mapped at their address by then. If memory moves out during such a read, it must have the data when
- * the read has ended. */
+/* A direct read (O_DIRECT) bypasses the page cache: the disk writes into the physical pages that the read was given,
+ * even if other pages have been mapped at their address since. Memory that moves out during such a read must have the
+ * data when the read has ended. */
 enum { READ = 64 * 1024 };
 static char on_disk[READ] __attribute__((aligned(4096)));
 static pthread_mutex_t read_at_a_time = PTHREAD_MUTEX_INITIALIZER;
@@ -715,7 +715,7 @@ static void comparing_finds_writers(void) {
     MUST_BE(pthread_create(&thread, NULL, increment, p), 0);
     while (!*(volatile uint64_t *)p) sched_yield();
     int refused = 0;
-    for (int i = 0; i < 10; i++) { /* a writer that does not run at the moment is not noticed */
+    for (int i = 0; i < 10; i++) { /* several tries, because a writer that does not run at the moment is not noticed */
         MUST(out(p, LENGTH, &by_comparing, &why) < LENGTH);
         refused += why == STOW_IN_USE;
     }

@@ -44,7 +44,7 @@ program.tell(f"exec({SETUP!r})")
 model, total = program.tell("model"), program.tell("zlib.crc32(block)")
 path = program.listening()
 
-# On a disk that takes everything in a quarter of a second, no progress is reported.
+# On a disk that takes everything in a quarter of a second, no progress is reported; then the test tries again.
 for attempt in range(8):
     told, moved = asked(STOW, ended_at_first_progress=True)
     if 0 < moved < SIZE:
@@ -60,8 +60,7 @@ told, moved = asked(STOW)
 assert moved == SIZE and all(a <= b == SIZE for a, b in told) and told == sorted(told), (told, moved)
 assert program.tell("zlib.crc32(block)") == total
 
-# The line on a terminal. The test has put a socket in the place of the program's own, and this socket sends the
-# messages.
+# The line of progress on a terminal. The test has replaced the program's socket by its own, which sends the messages.
 _terminal.need()
 PLAY = f"""
 import socket, struct

@@ -108,7 +108,7 @@ def by_kernel():
 
 untested = by_kernel()
 dumped = Dumped()
-# A removed file can only be read through the process: gcore reads its content.
+# The files of the stowed memory are removed, so they can only be read through the process, as gcore does.
 assert all(dumped.in_it(dumped.by_gcore()).values())
 assert dumped.tell("check") == "whole"
 dumped.end()

@@ -1,6 +1,7 @@
 """A debugger stops all threads of a program again and again, in any order, while its memory moves all the time. Each
-thread stops, and memory is whole. A thread that waits in the kernel for another, stopped thread would not stop, and
-gcore would wait for ever. A process of memstow's prevents that; it may be killed, and ends with the program."""
+thread stops, and memory is whole. If a thread waited in the kernel for a thread that is already stopped, it would not
+stop, and gcore would wait for ever. A process of memstow's prevents such waits. This process may be killed, and ends
+with the program."""
 import ctypes, os, pathlib, signal, subprocess, time
 
 import _moving, support

@@ -22,7 +22,7 @@ EXPORT int64_t memstow_test_in(struct stow_piece *pieces, uint32_t count, const 
     return stow_in(pieces, count, options);
 }
 
-/* Whether a file backs the page; its content may have come back by use. */
+/* Whether a file backs the page. The page's content may be in memory again, because the program used it. */
 EXPORT bool memstow_test_is_stowed(const void *address) {
     struct stow_region region;
     stow_table_lock();

@@ -1,7 +1,7 @@
 /* given_back.c — given_back FILE: moves 512 MiB out twice. FILE has the memory of the control group. Prints a line for
  * each move, in MiB: by how much the group's memory fell, by how much RSS fell, how much was written. The last line is
- * about the first move: the highest value of the group's memory less what had not moved yet, and the number of
- * readings. */
+ * about the first move. It has two numbers: by how much the group's memory and the moved bytes together exceeded, at
+ * most, the group's memory before the move; and the number of readings. */
 #include "moving.h"
 
 #include <pthread.h>
@@ -16,7 +16,8 @@ static long long group_bytes(void) {
     return atoll(text);
 }
 
-/* What this process, and those that it has waited for, wrote to disks or will write. */
+/* The bytes that this process and the processes that it has waited for have written to disks, or have still to write.
+ */
 static long long written_bytes(void) {
     char text[512] = {0};
     int fd = open("/proc/self/io", O_RDONLY);
@@ -29,7 +30,7 @@ static long long written_bytes(void) {
 
 /* What look() sees on another thread during the first move. */
 static struct {
-    long long before, most; /* bytes of the group: before the move; the most in it, less what had not moved yet */
+    long long before, most; /* the group's bytes before the move; the largest value of bytes + moved - before */
     int samples;            /* readings in the middle of the move */
     bool over;
 } seen;

@@ -1,9 +1,9 @@
 # needs: root
 # timeout: 200
 # alone
-"""Stowed memory is given back: the control group's memory falls by at least 95 % of it, and so does RSS, chunk by chunk
-during the move and not only at the end. The first move writes all of it. The second writes nothing, because the
-memory was only read since."""
+"""Stowed memory is given back. The control group's memory and RSS fall by at least 95 % of the stowed bytes, chunk by
+chunk during the move and not only at the end. The first move writes all of the memory. The second move writes nothing,
+because the program has only read the memory since the first."""
 import _moving, support
 
 group = support.MemoryGroup.make() or support.skip("cannot make a control group with the memory controller")

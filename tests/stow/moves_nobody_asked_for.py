@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # timeout: 200
 """Moves that a program makes for itself: out, back and for a trigger. `memstow owners` shows their progress. `--cancel`
-ends them from outside after the present chunk, with the rest of the trigger. Later moves are complete. A move that
-another client requested ends in the same way, and this client is told."""
+ends such a move from outside after the present chunk. If the move belongs to a trigger, the rest of the trigger ends,
+too. Later moves are complete. A move that another client requested ends in the same way, and this client is told."""
 import errno, json, pathlib, random, re, subprocess, sys, time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "harm"))
@@ -53,8 +53,9 @@ def seen_moving(way):
 
 
 def cancel(verb, *owner):
-    """Cancels again and again, until the program answers that a move has been cut short. A move that is hit in its last
-    chunk is complete, and the next move follows. Returns the bytes that the last command reported."""
+    """Cancels again and again, until the program answers that a move has been cut short. If a cancel comes in the last
+    chunk of a move, this move is complete, and a later cancel must hit the next move. Returns the bytes that the last
+    command reported."""
     said = ""
 
     def attempt():

@@ -282,7 +282,7 @@ static void *change_limit(void *unused) {
     return NULL;
 }
 
-/* The limit falls between the check and the write: no SIGXFSZ. */
+/* The limit may fall between memstow's check and its write. The program gets no SIGXFSZ from this write. */
 static void file_limit_falls(void) {
     char *p = filled();
     pthread_t thread;
@@ -340,7 +340,8 @@ static void address_space_limit(void) {
     }
 }
 
-/* Stowed memory was written to, and there is no address space to note its next move: that is the reason given. */
+/* Stowed memory was written to, and the process has no address space left in which memstow could note the next move.
+ * The refusal gives this reason. */
 static void address_space_for_what_is_stowed(void) {
     enum { STEP = 16 << 10, MOST = 2 << 20 };
     char *p = filled();

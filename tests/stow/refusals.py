@@ -1,5 +1,6 @@
 # timeout: 600
-"""Memory that may not be moved is refused with the reason, and stays whole: one case for each reason."""
+"""A move of memory that may not be moved is refused with the reason, and the memory stays whole. There is one case for
+each reason."""
 import _moving
 
 _moving.run_cases("refusals")

@@ -1,6 +1,6 @@
 # timeout: 200
-"""A program that goes into a sandbox while memory is stowed: no call about this memory kills it, and none loses or
-brings back content. What cannot be done there fails."""
+"""A program goes into a sandbox while memory is stowed. No call about this memory kills the program. No call loses
+content, or shows old content where zeros must be. What cannot be done in the sandbox fails."""
 import _moving
 
 _moving.run_cases("sandboxed")

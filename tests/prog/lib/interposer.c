@@ -1,5 +1,5 @@
-/* A library that wraps another in the usual way, by dlsym(RTLD_NEXT). If memstow's dlsym called libc's for it, libc
- * would take memstow for the caller, and the library would find itself. */
+/* A library that wraps a function of another library in the usual way, by dlsym(RTLD_NEXT). If memstow's dlsym simply
+ * called libc's dlsym, libc would take memstow for the caller, and the library would find its own function. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 
