@@ -30,17 +30,16 @@ FRAME static void below(void) {
 #define END(name) ".size " name ", . - " name "\n"
 
 void pushes(void (*call)(void));
-__asm__(FUNCTION(
-    "pushes") ".cfi_startproc\n"
-              "pushq %rbx\n.cfi_adjust_cfa_offset 8\n.cfi_rel_offset %rbx, 0\n"
-              "pushq %rbp\n.cfi_adjust_cfa_offset 8\n.cfi_rel_offset %rbp, 0\n"
-              "subq $4104, %rsp\n.cfi_adjust_cfa_offset 4104\n"
-              "xorl %ebp, %ebp\n" /* 0, because rbp is no frame pointer here and must not look like one */
-              "call *%rdi\n"
-              "addq $4104, %rsp\n.cfi_adjust_cfa_offset -4104\n"
-              "popq %rbp\n.cfi_adjust_cfa_offset -8\n.cfi_restore %rbp\n"
-              "popq %rbx\n.cfi_adjust_cfa_offset -8\n.cfi_restore %rbx\n"
-              "ret\n.cfi_endproc\n" END("pushes"));
+__asm__(FUNCTION("pushes") ".cfi_startproc\n"
+                           "pushq %rbx\n.cfi_adjust_cfa_offset 8\n.cfi_rel_offset %rbx, 0\n"
+                           "pushq %rbp\n.cfi_adjust_cfa_offset 8\n.cfi_rel_offset %rbp, 0\n"
+                           "subq $4104, %rsp\n.cfi_adjust_cfa_offset 4104\n"
+                           "xorl %ebp, %ebp\n" /* 0, because rbp is no frame pointer here and must not look like one */
+                           "call *%rdi\n"
+                           "addq $4104, %rsp\n.cfi_adjust_cfa_offset -4104\n"
+                           "popq %rbp\n.cfi_adjust_cfa_offset -8\n.cfi_restore %rbp\n"
+                           "popq %rbx\n.cfi_adjust_cfa_offset -8\n.cfi_restore %rbx\n"
+                           "ret\n.cfi_endproc\n" END("pushes"));
 
 void frame_pointer(void (*call)(void));
 __asm__(FUNCTION("frame_pointer") ".cfi_startproc\n"
