@@ -74,7 +74,7 @@ static bool ended;
 static bool from_cupti;
 static const char *heap_unseen; /* why the program's calls of malloc do not reach us; NULL: they do */
 static uint32_t home_pid, fork_depth, exec_generation; /* home_pid: the process that ran process_begin_once last */
-static bool ledger_kept = true;                        /* whether the ledger is kept beyond an exec */
+static bool ledger_survives_exec = true;               /* whether the ledger is kept beyond an exec */
 static char whole_name[256], name[64], exe[4096], command[4096]; /* name: the start of whole_name */
 
 /* --- reading the environment --- */
@@ -436,12 +436,12 @@ void process_end(enum snap_state state) {
 void process_exec(bool before) {
     if (seal_is_set() || !is_ours_to_end()) return;
     if (before) {
-        ledger_kept = !fork_depth || !os_single_threaded();
-        if (ledger_kept)
+        ledger_survives_exec = !fork_depth || !os_single_threaded();
+        if (ledger_survives_exec)
             ledger_end(SNAP_EXECED);
         else
             ledger_unlink();
-    } else if (!ledger_kept) {
+    } else if (!ledger_survives_exec) {
         wipe_page();
     } else {
         ledger_resume();
@@ -451,7 +451,7 @@ void process_exec(bool before) {
 /* Writes only to the caller's memory, because a vfork child (which gets false) and other threads may call it at the
  * same time. */
 bool process_exec_variable(char to[PROCESS_EXEC_SIZE]) {
-    if (seal_is_set() || !is_ours_to_end() || !ledger_kept) return false;
+    if (seal_is_set() || !is_ours_to_end() || !ledger_survives_exec) return false;
     strcpy(to, EXEC_VARIABLE "=");
     append_decimal(to, PROCESS_EXEC_SIZE, home_pid);
     process_append(to, PROCESS_EXEC_SIZE, ".");

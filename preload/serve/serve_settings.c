@@ -39,7 +39,7 @@ __attribute__((constructor)) static void read_wish(void) {
         size_of("MEMSTOW_CUDA_PINNED", "MEMSTOW_CUDA_PINNED is not a size like 8G: it counts as not set");
     serve_settings.limits.disk =
         size_of("MEMSTOW_CUDA_DISK", "MEMSTOW_CUDA_DISK is not a size like 64G: it counts as not set");
-    serve_settings.limits.kept =
+    serve_settings.limits.standby =
         size_of("MEMSTOW_CUDA_KEEP", "MEMSTOW_CUDA_KEEP is not a size like 8G: it counts as not set");
     serve_settings.threshold =
         size_of("MEMSTOW_CUDA_MOVES", "MEMSTOW_CUDA_MOVES is not a size like 64M: it counts as not set");

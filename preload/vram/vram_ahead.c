@@ -28,8 +28,8 @@ static struct {
 /* How many bytes are missing in the stock of pinned memory: the content that may be on the host after the next move, up
  * to the limit, minus the stock. Kept backups do not count, because their blocks count as live. */
 static uint64_t missing_now(const struct vram_limits *limits) {
-    uint64_t full = vram_backup_bytes(VRAM_PINNED), kept = vram_backup_kept();
-    uint64_t wanted = vram_sums(0, UINT32_MAX).live + (full > kept ? full - kept : 0);
+    uint64_t full = vram_backup_bytes(VRAM_PINNED), standby = vram_backup_standby();
+    uint64_t wanted = vram_sums(0, UINT32_MAX).live + (full > standby ? full - standby : 0);
     if (wanted > limits->pinned) wanted = limits->pinned;
     uint64_t there = vram_stock_bytes();
     return wanted > there ? (wanted - there) / VRAM_GRANULE * VRAM_GRANULE : 0;

@@ -16,11 +16,11 @@
 #include "preload/stow/stow.h"
 #include "preload/copies/vram_stock.h"
 #include "preload/base/seal.h"
-#include "preload/vram/vram_kept.h"
+#include "preload/vram/vram_standby.h"
 #include "preload/base/forked.h"
 
 static uint64_t bytes_of[VRAM_BACKUP_KINDS];
-static uint64_t kept_bytes; /* of the backups whose blocks are on their devices */
+static uint64_t standby_bytes;
 
 /* Backups that were given up while the device might still write to them (vram_backup_leave). */
 struct pinned {
@@ -97,10 +97,10 @@ static char *make_pinned(const struct vram_driver *driver, const struct vram_blo
                                                              .device = self->device});
 }
 
-/* Makes ordinary memory. If fewer than `bytes` are left for backups, frees kept backups and unused pinned memory first.
- * NULL: there is still too little memory. */
+/* Makes ordinary memory. If fewer than `bytes` are left for backups, frees standby backups and unused pinned memory
+ * first. NULL: there is still too little memory. */
 static void *make_ordinary(const struct vram_driver *driver, uint64_t bytes, const struct vram_limits *limits) {
-    while (vram_backup_left(limits) < bytes && vram_kept_give_up()) continue;
+    while (vram_backup_left(limits) < bytes && vram_standby_drop()) continue;
     if (vram_backup_left(limits) < bytes) vram_stock_shrink(driver);
     void *at = vram_backup_left(limits) < bytes ? NULL : os_map(bytes);
     if (at) os_call(SYS_madvise, at, bytes, MADV_HUGEPAGE);
@@ -158,22 +158,22 @@ void vram_backup_drop(struct vram_block *self) {
     self->hashed = self->unchanged = false;
 }
 
-/* --- backups that are kept while their blocks are on their devices --- */
+/* --- standby backups: their blocks are on their devices --- */
 
-uint64_t vram_backup_kept(void) { return os_load(&kept_bytes); }
+uint64_t vram_backup_standby(void) { return os_load(&standby_bytes); }
 
 bool vram_backup_keep(struct vram_block *self, const struct vram_limits *limits) {
     bool in_memory = self->backup && (self->backup_kind == VRAM_IN_MEMORY || self->backup_kind == VRAM_PINNED);
-    if (!in_memory || !self->hashed || vram_backup_kept() + self->size > limits->kept) return false;
-    __atomic_fetch_add(&kept_bytes, self->size, __ATOMIC_RELAXED);
+    if (!in_memory || !self->hashed || vram_backup_standby() + self->size > limits->standby) return false;
+    __atomic_fetch_add(&standby_bytes, self->size, __ATOMIC_RELAXED);
     self->unchanged = false;
-    return self->kept = true;
+    return self->standby = true;
 }
 
 bool vram_backup_use(struct vram_block *self) {
-    if (!self->kept) return false;
-    __atomic_fetch_sub(&kept_bytes, self->size, __ATOMIC_RELAXED);
-    self->kept = false;
+    if (!self->standby) return false;
+    __atomic_fetch_sub(&standby_bytes, self->size, __ATOMIC_RELAXED);
+    self->standby = false;
     return true;
 }
 
@@ -202,7 +202,7 @@ void vram_backup_collect(void) {
 
 static void vram_backup_abandon(void) {
     held.count = 0;
-    kept_bytes = 0;
+    standby_bytes = 0;
     busy = (struct lock){0};
     for (int i = 0; i < VRAM_BACKUP_KINDS; i++) os_store(&bytes_of[i], 0);
 }

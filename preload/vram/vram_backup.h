@@ -13,10 +13,10 @@
 
 /* Limits in bytes, for the backups of all blocks together. */
 struct vram_limits {
-    uint64_t memory; /* on the host, pinned or not; 0: as much as the system can spare */
-    uint64_t pinned; /* how much of `memory` may be pinned; 0: none */
-    uint64_t disk;   /* how much may be in files; 0: nothing */
-    uint64_t kept;   /* how much of `memory` may hold content that is back on its device; 0: none */
+    uint64_t memory;  /* on the host, pinned or not; 0: as much as the system can spare */
+    uint64_t pinned;  /* how much of `memory` may be pinned; 0: none */
+    uint64_t disk;    /* how much may be in files; 0: nothing */
+    uint64_t standby; /* how much of `memory` may hold content that is back on its device; 0: none */
 };
 
 /* Makes a backup in memory, pinned if possible. The block's context must be the current one. `expected`: how many bytes
@@ -27,14 +27,14 @@ bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self,
  * limit or a sandbox allows no file. */
 uint32_t vram_backup_make_file(struct vram_block *self, const struct vram_limits *limits, struct stow_file *file);
 void vram_backup_drop(struct vram_block *self);
-/* Call it when the content is on the device again. Keeps the backup in memory, if its content has a hash and the limit
- * allows it. False: the backup is not kept, and the caller drops it. */
+/* Call it when the content is on the device again. Keeps the backup in memory as a standby backup, if its content has a
+ * hash and the limit allows it. False: the backup is not kept, and the caller drops it. */
 bool vram_backup_keep(struct vram_block *self, const struct vram_limits *limits);
-/* Call it when the block leaves its device: a kept backup becomes the place of the block's content again. False: the
- * block has no kept backup. */
+/* Call it when the block leaves its device: a standby backup becomes the place of the block's content again. False: the
+ * block has no standby backup. */
 bool vram_backup_use(struct vram_block *self);
-/* The bytes of all kept backups. */
-uint64_t vram_backup_kept(void);
+/* The bytes of all standby backups. */
+uint64_t vram_backup_standby(void);
 /* vram_backup_leave: gives up a backup to which the device may still write. The backup's memory stays until
  * vram_backup_collect, which the thread that moves memory calls when no copy is in progress. */
 void vram_backup_leave(struct vram_block *self);

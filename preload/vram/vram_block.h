@@ -62,9 +62,9 @@ struct vram_block {
     uint64_t number;               /* set at the request: higher than all earlier numbers (vram_table_number) */
     char *backup;
     enum vram_backup_kind backup_kind;
-    /* kept: the block is live, and `backup` still has the content that came back. hashed: `hash` is of the content that
-     * was copied to `backup`. unchanged: the block still has this content. */
-    bool kept, hashed, unchanged;
+    /* standby: the block is live, and `backup` still has the content that came back. hashed: `hash` is of the content
+     * that was copied to `backup`. unchanged: the block still has this content. */
+    bool standby, hashed, unchanged;
     struct vram_hash_value hash;
     cuda_handle event, event_context; /* event: recorded when the block was freed; event_context: the event's context */
     const void *event_stream;         /* the stream of `event`, only for comparing: the stream may be gone */

@@ -14,7 +14,7 @@
 #include "preload/vram/vram_contexts.h"
 #include "preload/vram/vram_dying.h"
 #include "preload/vram/vram_end.h"
-#include "preload/vram/vram_kept.h"
+#include "preload/vram/vram_standby.h"
 #include "preload/vram/vram_leaving.h"
 #include "preload/vram/vram_memory.h"
 #include "preload/copies/vram_ring.h"
@@ -181,13 +181,13 @@ static void leave_without_content(struct move *self, struct vram_block *block) {
     finish_copied(self, block, VRAM_REFUSAL_DONE);
 }
 
-/* Takes a block off its device without a copy, because its kept backup has the same content. */
+/* Takes a block off its device without a copy, because its standby backup has the same content. */
 static void leave_unchanged(struct move *self, struct vram_block *block) {
     self->unchanged.bytes += block->size;
     finish_copied(self, block, VRAM_REFUSAL_DONE);
 }
 
-static bool wants_hashes(const struct move *self) { return self->options->limits.kept && !self->options->discard; }
+static bool wants_hashes(const struct move *self) { return self->options->limits.standby && !self->options->discard; }
 
 /* Begins to take a block off its device. The block's context is the current one. While a kernel may still read blocks
  * to hash them (hash.unsettled), a block leaves only if its content is discarded. */
@@ -312,12 +312,12 @@ static void drop_backup(struct vram_block *block) {
     vram_backup_drop(block);
 }
 
-/* Frees the backups that moves have given up, if no copy is in progress. Unused pinned memory and kept backups stay for
- * the next move, as long as the system has at least as much memory left as they take. */
+/* Frees the backups that moves have given up, if no copy is in progress. Unused pinned memory and standby backups stay
+ * for the next move, as long as the system has at least as much memory left as they take. */
 static void collect_backups(void) {
     if (ring.unsettled) return;
     vram_backup_collect();
-    if (pressure_left() < vram_stock_bytes() + vram_backup_kept()) vram_kept_give_up_all();
+    if (pressure_left() < vram_stock_bytes() + vram_backup_standby()) vram_standby_drop_all();
     if (pressure_left() < vram_stock_bytes()) vram_stock_shrink(&vram_driver);
 }
 
@@ -388,9 +388,9 @@ static int compute_hashes(struct move *self, struct vram_block *const *blocks, u
     return error ? error : waited;
 }
 
-/* Notes the hash of a block's present content, and whether its kept backup has this content. */
+/* Notes the hash of a block's present content, and whether its standby backup has this content. */
 static void note_hash(struct vram_block *block, const struct vram_hash_value *value) {
-    block->unchanged = block->kept && block->hashed && value && vram_hash_same(value, &block->hash);
+    block->unchanged = block->standby && block->hashed && value && vram_hash_same(value, &block->hash);
     block->hashed = value != NULL;
     if (value) block->hash = *value;
 }
@@ -683,10 +683,10 @@ static void move_all(struct move *self, bool out) {
 void vram_move_shrink(void) {
     struct move self = {.options = &(struct vram_move_options){.at_once = true}};
     uint64_t signals;
-    if (!vram_driver_is_on() || !(vram_stock_bytes() || vram_backup_kept())) return;
+    if (!vram_driver_is_on() || !(vram_stock_bytes() || vram_backup_standby())) return;
     bool blocked = lock_out_signals(&signals);
     if (begin_move(&self, false)) {
-        vram_kept_give_up_all();
+        vram_standby_drop_all();
         vram_stock_shrink(&vram_driver);
         end_move();
     }

@@ -12,7 +12,7 @@
 
 #pragma GCC visibility push(hidden)
 
-/* Content that a move out did not copy, because it is unchanged since it came back (limits.kept). */
+/* Content that a move out did not copy, because it is unchanged since it came back (limits.standby). */
 struct vram_unchanged {
     uint64_t bytes;
     int error; /* why some blocks could not be hashed: the driver's error or VRAM_HASH_LATE; 0: nothing failed */
@@ -36,7 +36,7 @@ struct vram_move_options {
 uint64_t vram_move_out(const struct vram_move_options *options, enum vram_refusal *refusal, int *error);
 uint64_t vram_move_in(const struct vram_move_options *options, enum vram_refusal *refusal, int *error);
 
-/* Gives unused pinned memory and kept backups back to the system. During a move it does nothing. */
+/* Gives unused pinned memory and standby backups back to the system. During a move it does nothing. */
 void vram_move_shrink(void);
 
 /* Call these before and after the thread pins memory ahead of need (vram_ahead.h) in this context. In between, no move

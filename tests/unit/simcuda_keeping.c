@@ -26,7 +26,7 @@ static struct vram_unchanged unchanged;
 
 static struct vram_move_options keeping(void) {
     return (struct vram_move_options){
-        .milliseconds = 2000, .limits = {.kept = 64 * MIB}, .unchanged = &unchanged, .owner = 1};
+        .milliseconds = 2000, .limits = {.standby = 64 * MIB}, .unchanged = &unchanged, .owner = 1};
 }
 
 static void leaves(struct vram_move_options options, uint64_t bytes, uint64_t of_it_unchanged) {
@@ -54,16 +54,16 @@ Test(simcuda_keeping, nothing_is_copied_if_nothing_has_changed) {
         options.limits.pinned = pinned * 64 * MIB;
         for (uint32_t i = 0; i < 20; i++) fill(at[i] = served(2 * MIB, 1), 2 * MIB, i);
         goes_round(options, 40 * MIB, 0);
-        cr_assert_eq(vram_backup_kept(), 40 * MIB);
+        cr_assert_eq(vram_backup_standby(), 40 * MIB);
         for (int i = 0; i < 3; i++) {
             sim_count_reset();
             leaves(options, 40 * MIB, 40 * MIB);
-            cr_assert(!sim_count("cuMemcpyDtoHAsync_v2") && !vram_backup_kept());
+            cr_assert(!sim_count("cuMemcpyDtoHAsync_v2") && !vram_backup_standby());
             comes_back(options, 40 * MIB);
         }
         for (uint32_t i = 0; i < 20; i++) cr_assert(holds(at[i], 2 * MIB, i));
         for (int i = 0, result; i < 20; i++) cr_assert(vram_memory_free(at[i], &result) && !result);
-        cr_assert(!vram_backup_kept() && !vram_backup_bytes(VRAM_BACKUP_KINDS));
+        cr_assert(!vram_backup_standby() && !vram_backup_bytes(VRAM_BACKUP_KINDS));
     }
 }
 
@@ -94,7 +94,7 @@ Test(simcuda_keeping, only_the_block_that_has_changed_is_copied) {
     goes_round(keeping(), 12 * MIB, 8 * MIB);
     cr_assert_eq(sim_count("cuMemcpyDtoHAsync_v2"), 1);
     cr_assert(first && third && holds(second, 4 * MIB, 5));
-    cr_assert_eq(vram_backup_kept(), 12 * MIB);
+    cr_assert_eq(vram_backup_standby(), 12 * MIB);
 }
 
 /* Content that is exchanged between two blocks, or between two places of one block, counts as changed. */
@@ -131,15 +131,15 @@ Test(simcuda_keeping, verified) {
 Test(simcuda_keeping, no_more_than_the_limit) {
     struct vram_move_options options = keeping();
     for (int i = 0; i < 6; i++) served(2 * MIB, 1);
-    options.limits.kept = 7 * MIB;
+    options.limits.standby = 7 * MIB;
     goes_round(options, 12 * MIB, 0);
-    cr_assert_eq(vram_backup_kept(), 6 * MIB);
+    cr_assert_eq(vram_backup_standby(), 6 * MIB);
     goes_round(options, 12 * MIB, 6 * MIB);
-    options.limits.kept = 0;
+    options.limits.standby = 0;
     options.unchanged = NULL;
     sim_count_reset();
     goes_round(options, 12 * MIB, 6 * MIB); /* kept by the move before */
-    cr_assert(!vram_backup_kept() && !sim_count("cuLaunchKernel"));
+    cr_assert(!vram_backup_standby() && !sim_count("cuLaunchKernel"));
 }
 
 /* Blocks that leave a device have priority in host memory: kept copies of another model make room for them. */
@@ -151,10 +151,10 @@ Test(simcuda_keeping, makes_room_for_what_leaves) {
     fill(at, 8 * MIB, 2);
     options.limits.memory = 12 * MIB;
     goes_round(options, 8 * MIB, 0);
-    cr_assert_eq(vram_backup_kept(), 8 * MIB);
+    cr_assert_eq(vram_backup_standby(), 8 * MIB);
     options.owner = 2;
     leaves(options, 8 * MIB, 0);
-    cr_assert_eq(vram_backup_kept(), 4 * MIB, "no more than was needed");
+    cr_assert_eq(vram_backup_standby(), 4 * MIB, "no more than was needed");
     comes_back(options, 8 * MIB);
     cr_assert(holds(at, 8 * MIB, 2));
 }
@@ -165,9 +165,9 @@ Test(simcuda_keeping, given_back_on_demand) {
     served(4 * MIB, 1);
     served(4 * MIB, 1);
     goes_round(options, 8 * MIB, 0);
-    cr_assert_eq(vram_backup_kept(), 8 * MIB);
+    cr_assert_eq(vram_backup_standby(), 8 * MIB);
     vram_move_shrink();
-    cr_assert(!vram_backup_kept() && !vram_backup_bytes(VRAM_BACKUP_KINDS) && !vram_stock_bytes());
+    cr_assert(!vram_backup_standby() && !vram_backup_bytes(VRAM_BACKUP_KINDS) && !vram_stock_bytes());
     goes_round(options, 8 * MIB, 0);
 }
 
@@ -178,9 +178,9 @@ Test(simcuda_keeping, not_for_content_that_is_given_up) {
     goes_round(options, 4 * MIB, 0);
     options.discard = true;
     cr_assert_eq(out(options, &moved), VRAM_REFUSAL_DONE);
-    cr_assert(moved == 4 * MIB && !vram_backup_kept() && !vram_backup_bytes(VRAM_BACKUP_KINDS));
+    cr_assert(moved == 4 * MIB && !vram_backup_standby() && !vram_backup_bytes(VRAM_BACKUP_KINDS));
     comes_back(options, 4 * MIB);
-    cr_assert_eq(vram_backup_kept(), 0);
+    cr_assert_eq(vram_backup_standby(), 0);
 }
 
 /* --- no hash, no proof: everything is copied */
@@ -191,7 +191,7 @@ Test(simcuda_keeping, a_kernel_that_cannot_be_loaded) {
     goes_round(keeping(), 4 * MIB, 0);
     cr_assert_eq(unchanged.error, 222);
     goes_round(keeping(), 4 * MIB, 0);
-    cr_assert(!vram_backup_kept() && sim_count("cuModuleLoadData") == 1, "it is tried once");
+    cr_assert(!vram_backup_standby() && sim_count("cuModuleLoadData") == 1, "it is tried once");
 }
 
 Test(simcuda_keeping, each_call_in_turn_fails) {
@@ -230,7 +230,7 @@ Test(simcuda_keeping, a_kernel_that_hashes_nothing_proves_nothing) {
     goes_round(keeping(), 4 * MIB, 0);
     fill(at, 4 * MIB, 2);
     goes_round(keeping(), 4 * MIB, 0);
-    cr_assert(holds(at, 4 * MIB, 2) && !vram_backup_kept());
+    cr_assert(holds(at, 4 * MIB, 2) && !vram_backup_standby());
 }
 
 static void *no_kernels(const char *name) {
@@ -242,7 +242,7 @@ Test(simcuda_keeping_without, kernels) {
     served(4 * MIB, 1);
     goes_round(keeping(), 4 * MIB, 0);
     goes_round(keeping(), 4 * MIB, 0);
-    cr_assert(!vram_backup_kept() && unchanged.error);
+    cr_assert(!vram_backup_standby() && unchanged.error);
 }
 
 /* --- a kernel that does not begin, because the program keeps the device busy */
@@ -294,6 +294,6 @@ Test(simcuda_keeping, of_several_contexts) {
         OK(cuCtxDestroy_v2(second));
         OK(cuCtxSetCurrent(proof_context));
         vram_contexts_ended((cuda_handle)second, NULL, end);
-        cr_assert_eq(vram_backup_kept(), 4 * MIB + turn * 4 * MIB);
+        cr_assert_eq(vram_backup_standby(), 4 * MIB + turn * 4 * MIB);
     }
 }

@@ -88,7 +88,7 @@ static void step(struct walker *self) {
                                         .milliseconds = 5000,
                                         .verify = random_below(&self->random, 2)};
     options.limits.pinned = random_below(&self->random, 2) * 4 * MIB;
-    options.limits.kept = random_below(&self->random, 3) * 4 * MIB;
+    options.limits.standby = random_below(&self->random, 3) * 4 * MIB;
     uint64_t moved;
     switch (random_below(&self->random, 5)) {
     case 0:
