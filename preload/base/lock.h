@@ -38,8 +38,8 @@ uint32_t lock_given_up(void);
  * together have been long enough (100 ms). */
 bool lock_pause(int turn);
 
-/* Keeps signal handlers from running on the calling thread until lock_let_signals(*before), without a lock. False:
- * handlers do run. */
+/* Blocks signals, except those of faults, on the calling thread until lock_let_signals(*before). It holds no lock.
+ * False: the signals are not blocked. */
 bool lock_out_signals(uint64_t *before);
 void lock_let_signals(uint64_t before);
 

@@ -2,9 +2,10 @@
 # needs: comfyui root
 # timeout: 400
 # long
-"""The disk for a loop's values is full: without a prefix and with one, during a put and during a commit. The loop ends;
-its message names iteration, workflow, node and reason; the state is the last committed one; no temporary file is left.
-The next loop runs. A loop with a prefix goes on when there is room again."""
+"""The disk for a loop's values is full: without a prefix and with one, during a put and during a commit. The loop
+fails. Its message names iteration, workflow, node and reason. The state is the last committed one, and no temporary
+file is left. The next loop runs. When the disk has space again, the failed loop with a prefix can be started again, and
+goes on where it was."""
 import os, pathlib, shutil, sys
 
 import support
