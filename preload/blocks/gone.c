@@ -18,15 +18,9 @@ void gone_note(const void *p, uint64_t size, uint32_t mark, uint32_t site, uintp
     __atomic_store_n(&at->address, (uintptr_t)p, __ATOMIC_RELEASE);
 }
 
-static bool can_be_read(const void *word) {
-    uint64_t copy;
-    return seal_settles() && os_peek(&copy, word, sizeof copy);
-}
-
-/* The second can_be_read is a test with our own memory. If it fails, a system call filter forbids such reads, so the
- * failure of the first one does not show that the block is unmapped. */
 bool gone_is_unmapped(const void *p) {
-    return gone_has(p) && !can_be_read((const uint64_t *)p - 1) && can_be_read(gone_entries);
+    uint64_t word;
+    return gone_has(p) && seal_settles() && !os_peek(&word, (const uint64_t *)p - 1, sizeof word) && os_can_peek();
 }
 
 void gone_forget(const void *p) {

@@ -51,12 +51,8 @@ static bool misuse_word_at(uintptr_t address, uintptr_t known, uint64_t *out) {
     return !seal_is_set() && os_peek(out, (const void *)address, sizeof *out);
 }
 
-/* Whether memory can be probed at all. Some system call filters refuse all probes, and then a failed probe does not
- * mean that memory is unreadable. */
-static bool can_look(void) {
-    uint64_t word;
-    return misuse_word_at((uintptr_t)&cache_key, 0, &word);
-}
+/* Whether memory can be looked at. If not, it is not known which memory is readable. */
+static bool can_look(void) { return !seal_is_set() && os_can_peek(); }
 
 static bool word_is(uintptr_t address, uint64_t value) {
     uint64_t word;

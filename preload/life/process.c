@@ -74,7 +74,7 @@ static bool ended;
 static bool from_cupti;
 static const char *heap_unseen; /* why the program's calls of malloc do not reach us; NULL: they do */
 static uint32_t home_pid, fork_depth, exec_generation; /* home_pid: the process that ran process_begin_once last */
-static bool ledger_survives_exec = true;               /* whether the ledger is kept beyond an exec */
+static bool ledger_survives_exec = true;
 static char whole_name[256], name[64], exe[4096], command[4096]; /* name: the start of whole_name */
 
 /* --- reading the environment --- */

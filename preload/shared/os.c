@@ -270,22 +270,26 @@ static bool copy_through_pipe(char *to, const char *from, size_t length) {
     return copied;
 }
 
-/* Some containers and other system call filters forbid `call` (process_vm_readv or process_vm_writev); Docker 20.10
- * does. There a pipe copies. */
-static bool copy_memory(long call, const struct iovec *here, const struct iovec *there, char *to, const char *from) {
-    long copied = os_call(call, os_pid(), here, 1, there, 1);
-    bool forbidden = copied == -EPERM || copied == -ENOSYS;
-    return forbidden ? copy_through_pipe(to, from, here->iov_len) : copied == (long)here->iov_len;
+/* Whether a copy succeeded. `result`: of process_vm_readv or process_vm_writev. Some containers (Docker 20.10) and
+ * other system call filters forbid these calls; there a pipe copies. */
+static bool is_copied(long result, char *to, const char *from, size_t length) {
+    bool forbidden = result == -EPERM || result == -ENOSYS;
+    return forbidden ? copy_through_pipe(to, from, length) : result == (long)length;
 }
 
 bool os_peek(void *to, const void *from, size_t length) {
     struct iovec here = {to, length}, there = {(void *)from, length};
-    return copy_memory(SYS_process_vm_readv, &here, &there, to, from);
+    return is_copied(os_call(SYS_process_vm_readv, os_pid(), &here, 1, &there, 1), to, from, length);
 }
 
 bool os_poke(void *to, const void *from, size_t length) {
     struct iovec here = {(void *)from, length}, there = {to, length};
-    return copy_memory(SYS_process_vm_writev, &here, &there, to, from);
+    return is_copied(os_call(SYS_process_vm_writev, os_pid(), &here, 1, &there, 1), to, from, length);
+}
+
+bool os_can_peek(void) {
+    char from = 1, to = 0;
+    return os_peek(&to, &from, 1);
 }
 
 struct entry64 { /* an entry of getdents64 */

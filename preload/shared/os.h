@@ -70,6 +70,9 @@ long os_write(int fd, const void *from, size_t length);
  * descriptors for a moment. */
 bool os_peek(void *to, const void *from, size_t length);
 bool os_poke(void *to, const void *from, size_t length);
+/* Whether os_peek can copy even the library's own memory. False: it cannot, and a failed os_peek says nothing about the
+ * memory that it should read. */
+bool os_can_peek(void);
 int os_stat_fd(int fd, struct stat *out); /* 0 or -errno */
 /* RLIMIT_FSIZE in bytes: a write beyond it raises SIGXFSZ, which kills. UINT64_MAX: no limit. 0: it is not known. */
 uint64_t os_file_limit(void);

@@ -120,16 +120,11 @@ bool vram_backup_make(const struct vram_driver *driver, struct vram_block *self,
 
 /* --- making backups in a file --- */
 
-/* Whether the kernel can copy memory for us (os_peek). If a disk fails, a read of ours through a file mapping raises a
- * signal that kills the process, but a copy by the kernel returns an error. */
-static bool can_be_read_back(void) {
-    char from = 1, to = 0;
-    return os_peek(&to, &from, 1);
-}
-
 uint32_t vram_backup_make_file(struct vram_block *self, const struct vram_limits *limits, struct stow_file *file) {
     if (!limits->disk || seal_is_set()) return STOW_EMPTY;
-    if (!can_be_read_back()) return STOW_NO_KERNEL_HELP;
+    /* If a disk fails, a read of ours through a file mapping raises a signal that kills the process. A copy by the
+     * kernel returns an error. */
+    if (!os_can_peek()) return STOW_NO_KERNEL_HELP;
     uint32_t refusal = add_backup_bytes(VRAM_IN_FILE, self->size) <= limits->disk
                            ? stow_file_open(file, NULL, self->size)
                            : STOW_EMPTY;

@@ -118,13 +118,11 @@ static bool is_above(uintptr_t at, const struct dying *self) {
     return at > mark && at - mark < STACK_MOST;
 }
 
-/* Whether later calls of the thread have written over the mark, or the thread's stack is gone. If the mark cannot be
- * read, the second copy tells whether the kernel copies at all. */
+/* Whether later calls of the thread have written over the mark, or the thread's stack is gone. */
 static bool is_overwritten(const struct dying *self) {
-    uintptr_t now = 0, own = 0;
+    uintptr_t now = 0;
     if (seal_is_set()) return false;
-    if (os_peek(&now, (const void *)self->mark, sizeof now)) return now != value_of(self->mark);
-    return os_peek(&now, &own, sizeof now);
+    return os_peek(&now, (const void *)self->mark, sizeof now) ? now != value_of(self->mark) : os_can_peek();
 }
 
 static bool was_left(const struct dying *self) {
