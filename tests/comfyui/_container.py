@@ -1,7 +1,7 @@
 """The pack in a container: it starts ComfyUI again, under memstow. The image needs no registry: it is empty but for an
 entry point in its Containerfile, and has this machine's system and ComfyUI as volumes. The engine's own limits on
 system calls and capabilities hold."""
-import json, os, pathlib, shlex, subprocess, sys
+import json, os, pathlib, shlex, sys
 
 import support
 from _comfy import AGAIN, install_pack
@@ -52,7 +52,7 @@ def check_container(*engine):
     try:
         check_starts(engine, limits, data, web)
     finally:
-        subprocess.run([*map(str, engine), "rm", "-f", NAME], capture_output=True)
+        support.run(*engine, "rm", "-f", NAME, status=None)
 
 
 def check_starts(engine, limits, data, web):

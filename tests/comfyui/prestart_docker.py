@@ -5,28 +5,19 @@
 """The pack starts ComfyUI again, under memstow, in a container of Docker. Memory in use is stowed there if the
 container has /dev/userfaultfd. The test has a daemon of its own. The daemon keeps its images in the test's folder, and
 changes no rule of the network."""
-import os, pathlib, subprocess, tempfile
+import os, pathlib, shutil, tempfile
 
 import support
 from _container import check_container
 
 own = pathlib.Path(tempfile.mkdtemp(prefix="memstow-docker-")) # the path of a socket must be short
 log = support.HERE / "dockerd.log"
-with open(log, "w") as output:
-    daemon = support.start("dockerd", "--bridge", "none", "--iptables=false", "--ip6tables=false", "--storage-driver",
-                           "vfs", "--data-root", support.HERE / "store", "--exec-root", own / "run", "--pidfile",
-                           own / "pid", "--host", f"unix://{own}/socket", stdout=output, stderr=output)
 os.environ["DOCKER_BUILDKIT"] = "0" # the daemon's own builder: it needs no plugin of the client
 engine = ["docker", "--host", f"unix://{own}/socket"]
 
 
 def answers():
-    return subprocess.run([*engine, "info"], capture_output=True).returncode == 0
-
-
-support.wait_for(lambda: daemon.poll() is not None or answers(), 60, "Docker's daemon answering")
-if daemon.poll() is not None:
-    support.skip(f"Docker's daemon does not start here: {log.read_text().strip()[-300:]}")
+    return support.run(*engine, "info", status=None).returncode == 0
 
 
 def stow(*options):
@@ -37,11 +28,27 @@ def stow(*options):
                        os.path.realpath(support.BUILD / "tests/prog/owners_stow"), status=None)
 
 
+def clear(daemon):
+    """Ends the daemon. It leaves mounts behind, of the network's namespace for example."""
+    daemon.terminate()
+    daemon.wait(60)
+    for line in pathlib.Path("/proc/self/mounts").read_text().splitlines()[::-1]:
+        if (place := line.split()[1]).startswith((f"{own}/", f"{support.HERE}/store/")):
+            support.run("umount", "--lazy", place)
+    shutil.rmtree(own)
+
+
+with open(log, "w") as output:
+    daemon = support.start("dockerd", "--bridge", "none", "--iptables=false", "--ip6tables=false", "--storage-driver",
+                           "vfs", "--data-root", support.HERE / "store", "--exec-root", own / "run", "--pidfile",
+                           own / "pid", "--host", f"unix://{own}/socket", stdout=output, stderr=output)
 try:
+    support.wait_for(lambda: daemon.poll() is not None or answers(), 60, "Docker's daemon answering")
+    if daemon.poll() is not None:
+        support.skip(f"Docker's daemon does not start here: {log.read_text().strip()[-300:]}")
     check_container(*engine)
     if os.path.exists("/dev/userfaultfd"): # docs/moving.md
         assert "not so: abi_memstow_stow(model)" in (refused := stow()).stdout, refused
         assert (moved := stow("--device", "/dev/userfaultfd")).returncode == 0, moved
 finally:
-    daemon.terminate()
-    daemon.wait(60)
+    clear(daemon)

@@ -14,7 +14,7 @@ refuse = support.compile(pathlib.Path(__file__).with_name("_refuse.c"))
 PROGRAMS = support.BUILD / "tests/prog"
 
 
-def ledger_of(program, *wrapped):
+def owners_of(program, *wrapped):
     """The names of the owners that the program has registered."""
     support.run(*wrapped, support.MEMSTOW, "run", "--quiet", "-o", "out.mst", "--", program)
     return sorted(owner["name"] for owner in support.report()["owners"])
@@ -26,8 +26,8 @@ tried += [PROGRAMS / name for name in ("blocks_of_addresses", "heap_survivors", 
 assert len(tried) >= 18, tried
 named = 0
 for program in tried:
-    owners = ledger_of(program, refuse)
-    assert owners == ledger_of(program), (program, owners)
+    owners = owners_of(program, refuse)
+    assert owners == owners_of(program), (program, owners)
     named += len(owners)
 assert named > 20, named
 
