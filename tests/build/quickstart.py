@@ -30,6 +30,9 @@ use, install = (line.strip().partition("  ")[0] for line in said.partition("mems
 assert use == ". build/env/bin/activate" and install == "pip install build/wheel/memstow-*.whl", (use, install)
 found = support.run("sh", "-ec", f"{use}\ncommand -v memstow", cwd=clone).stdout.strip()
 assert found == f"{clone}/build/env/bin/memstow", found
+pack = "import command; print(command.find())" # the node pack of the clone finds it, too
+alone = {"PATH": "/usr/bin:/bin", "PYTHONDONTWRITEBYTECODE": "1"}
+assert support.run(sys.executable, "-c", pack, cwd=clone / "tools/comfyui", env=alone).stdout.strip() == found
 venv = support.HERE / "venv"
 support.run(sys.executable, "-m", "venv", venv)
 environment = {**os.environ, "PATH": f"{venv}/bin:{os.environ['PATH']}"}

@@ -93,7 +93,8 @@ const NOT_IN_RAM_LEAST = 1 << 16; // bytes
 
 function where(model) {
     const ofHost = model.live_bytes - stowedOfHost(model), inRam = Math.min(residentOf(model), ofHost);
-    const places = [[inRam, "inRam"], [ofHost - inRam < NOT_IN_RAM_LEAST ? 0 : ofHost - inRam, "notInRam"],
+    const notInRam = ofHost - inRam;
+    const places = [[inRam, "inRam"], [notInRam < NOT_IN_RAM_LEAST ? 0 : notInRam, "notInRam"],
         [model.cuda_bytes - model.device_stowed_bytes, "onGpu"], [model.stowed_bytes, "stowedThere"]];
     const words = places.filter(([bytes]) => bytes > 0).map(([bytes, key]) => text(key, { size: size(bytes) }));
     return words.join(", ") || text("nothing");
